@@ -1,0 +1,115 @@
+"""Questions asked of every input, answered in one sentence: what is wrong, why, what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Spacing = float | Sequence[float]
+Field = npt.NDArray[np.float64]
+
+
+def real(name: str, value: Any, remedy: str) -> float:
+    """The value as a float, if it is a real number and not NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
+    if math.isnan(value):
+        raise ValueError(f"{name} must be a number, got nan. {remedy}")
+    return float(value)
+
+
+def within(name: str, value: Any, low: float, high: float, why: str, *, open_low: bool = False) -> float:
+    """The value as a float, if it lies in [low, high] (or in (low, high])."""
+    number = real(name, value, why)
+    if not low <= number <= high or (open_low and number == low):
+        bracket = "(" if open_low else "["
+        raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}], got {value}: {why}")
+    return number
+
+
+def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
+    """One positive spacing per axis, axis 0 first; a number serves all axes, None is 1."""
+    given = 1.0 if spacing is None else spacing
+    values = [given] * ndim if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    if len(values) != ndim:
+        raise ValueError(
+            f"spacing has {len(values)} values, got {spacing} for {ndim} axes: give one number, "
+            f"or one per axis, axis 0 first."
+        )
+    for value in values:
+        number = real("spacing", value, "Give the distance between pixels, e.g. spacing=1.0.")
+        if number <= 0 or math.isinf(number):
+            raise ValueError(
+                f"spacing must be positive and finite, got {spacing}: it is the distance between "
+                "neighbouring pixels. Use spacing=1.0 if it is not known."
+            )
+    return tuple(float(value) for value in values)  # type: ignore[arg-type]
+
+
+def tensor_field(a: Any, b: Any, c: Any) -> tuple[Field, Field, Field]:
+    """Entries of positive semidefinite 2×2 tensors over cells, as float64 arrays of one shape."""
+    # Entries that went through float32 may miss semidefiniteness by their own rounding.
+    precision = max(_precision(entry) for entry in (a, b, c))
+    entries = {name: _entry(name, entry) for name, entry in (("a", a), ("b", b), ("c", c))}
+    shapes = {name: entry.shape for name, entry in entries.items()}
+    if len(set(shapes.values())) > 1:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(
+            f"a, b and c must have one shape, got {listed}: they are the entries of one tensor per "
+            "cell. For a constant tensor use aniso.FixedTensor.from_matrix(D, shape)."
+        )
+    a, b, c = entries.values()
+    if a.ndim != 2 or min(a.shape) < 2:
+        raise ValueError(
+            f"a, b and c must be given over the cells of an image, shape (H+1, W+1) with at least "
+            f"2 × 2 cells, got {a.shape}. For a constant tensor use "
+            "aniso.FixedTensor.from_matrix(D, shape)."
+        )
+    semidefinite(a, b, c, precision)
+    return a, b, c
+
+
+def _precision(entry: Any) -> float:
+    dtype = np.asarray(entry).dtype
+    return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+
+
+def _entry(name: str, entry: Any) -> Field:
+    array = np.asarray(entry)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {array.dtype}: it is an entry of a diffusion "
+            "tensor. Convert it with numpy.asarray(..., dtype=float)."
+        )
+    array = array.astype(np.float64)
+    finite(f"{name}", array, "tensors must be known in every cell")
+    return array
+
+
+def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
+    """Refuse NaN and infinity, with their number and the first place."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
+            f"({array[first]}): {why}. Replace them first, e.g. with numpy.nan_to_num."
+        )
+
+
+def semidefinite(a: Field, b: Field, c: Field, precision: float) -> None:
+    """Refuse tensors with a negative eigenvalue, naming the worst cell and its eigenvalue."""
+    smallest = 0.5 * (a + c) - np.hypot(0.5 * (a - c), b)
+    excess = smallest + 8 * precision * (abs(a) + abs(c))
+    if (excess < 0).any():
+        worst = tuple(int(i) for i in np.unravel_index(np.argmin(excess), excess.shape))
+        raise ValueError(
+            f"the tensor in cell {worst} is not positive semidefinite: its smallest eigenvalue is "
+            f"{smallest[worst]:.6g} (a={a[worst]:.6g}, b={b[worst]:.6g}, c={c[worst]:.6g}). Diffusion "
+            "against a gradient is unstable; set negative eigenvalues to 0 first."
+        )

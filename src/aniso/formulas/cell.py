@@ -1,0 +1,69 @@
+"""One 2×2 cell: from its corner values to modes, to fluxes, and back to its corners.
+
+The corners are named by row and column: ``u00`` top left, ``u01`` to its right (x, axis 1),
+``u10`` below it (y, axis 0), ``u11`` opposite. With the modes X, Y, Z below, the whole δ-stencil is
+
+    −⟨u, A u⟩ = Σ_cells aX² + 2bXY + cY² + ζZ²
+
+(unit spacing; the modes are orthonormal, so this is also the spectrum of a cell).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def modes(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, Any, Any]:
+    """X and Y, the mean gradient of a cell, and Z, its hourglass.
+
+    Differences are formed before sums: in a cell on the boundary, whose corners come in equal
+    pairs, the normal derivative and the hourglass are then exactly 0, not rounding noise.
+    """
+    top, bottom = u01 - u00, u11 - u10
+    left, right = u10 - u00, u11 - u01
+    return 0.5 * (top + bottom), 0.5 * (left + right), 0.5 * (bottom - top)
+
+
+def fluxes(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any, zeta: Any) -> tuple[Any, Any, Any]:
+    """The tensor acts on the gradient, ζ on the hourglass."""
+    return a * x + b * y, b * x + c * y, zeta * z
+
+
+def corner_shares(fx: Any, fy: Any, fz: Any) -> tuple[Any, Any, Any, Any]:
+    """What the fluxes of a cell add to A u at its corners 00, 01, 10, 11: minus the transposed modes."""
+    along, across = 0.5 * (fx + fy), 0.5 * (fx - fy)
+    hourglass = 0.5 * fz
+    return along - hourglass, hourglass - across, across + hourglass, -along - hourglass
+
+
+def six_differences(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, ...]:
+    """The differences along the edges and diagonals of a cell: x twice, y twice, ↘, ↙."""
+    return u01 - u00, u11 - u10, u10 - u00, u11 - u01, u11 - u00, u10 - u01
+
+
+def six_fluxes(differences: tuple[Any, ...], w0: Any, w1: Any, w2: Any, w3: Any) -> tuple[Any, ...]:
+    """Each of the four 1-D diffusions acts on its own differences.
+
+    The factor ½ is the average over two cells for the edges, and the squared length √2 of the
+    diagonals, which lie in one cell alone.
+    """
+    top, bottom, left, right, falling, rising = differences
+    return (
+        0.5 * w0 * top,
+        0.5 * w0 * bottom,
+        0.5 * w2 * left,
+        0.5 * w2 * right,
+        0.5 * w1 * falling,
+        0.5 * w3 * rising,
+    )
+
+
+def six_corner_shares(six: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    """What the six directional fluxes of a cell add to A u at its corners 00, 01, 10, 11."""
+    top, bottom, left, right, falling, rising = six
+    return (
+        top + left + falling,
+        right + rising - top,
+        bottom - left - rising,
+        -bottom - right - falling,
+    )

@@ -1,0 +1,36 @@
+"""The operations that differ between kinds of number.
+
+NumPy's functions serve numbers and arrays; PyTorch's tensors bring theirs as methods, so that
+nothing here has to import PyTorch.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+def _is_numpy(x: Any) -> bool:
+    return isinstance(x, np.ndarray | np.generic | numbers.Number)
+
+
+def maximum(x: Any, floor: Any) -> Any:
+    """The larger of x and floor; NaN stays NaN."""
+    return np.maximum(x, floor) if _is_numpy(x) else x.clamp(min=floor)
+
+
+def sqrt(x: Any) -> Any:
+    """√x."""
+    return np.sqrt(x) if _is_numpy(x) else x.sqrt()
+
+
+def exp(x: Any) -> Any:
+    """eˣ."""
+    return np.exp(x) if _is_numpy(x) else x.exp()
+
+
+def expm1(x: Any) -> Any:
+    """eˣ − 1 without cancellation."""
+    return np.expm1(x) if _is_numpy(x) else x.expm1()

@@ -1,0 +1,58 @@
+"""From the structure tensor of a cell to its diffusion tensor (a b; b c), without eigenvectors.
+
+A function of a symmetric 2×2 matrix is pI + qJ; so these are exact, smooth where eigenvalues
+coincide, and have no 0/0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aniso.formulas.operations import exp, maximum
+from aniso.formulas.structure import spread
+
+
+def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any) -> tuple[Any, Any, Any]:
+    """D = I − ψ(r) q qᵀ for one channel, where J = ∇u ∇uᵀ has rank one and r is its trace over λ²."""
+    q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
+    psi = decline(q_xx + q_yy)
+    return 1 - psi * q_xx, -(psi * q_xy), 1 - psi * q_yy
+
+
+def edge_enhancing_joint(
+    j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, slope: Any, per_contrast2: Any
+) -> tuple[Any, Any, Any]:
+    """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor."""
+    q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
+    mean, _, half_gap = spread(q_xx, q_xy, q_yy)
+    smaller = maximum(mean - half_gap, 0)
+    psi = slope(mean + half_gap, smaller)
+    offset = diffusivity(smaller) + psi * smaller
+    return offset - psi * q_xx, -(psi * q_xy), offset - psi * q_yy
+
+
+def perona_malik(
+    j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, per_contrast2: Any
+) -> tuple[Any, Any, Any]:
+    """D = g(r) I with r the trace of J over λ²: the same in all directions."""
+    g = diffusivity((j_xx + j_yy) * per_contrast2)
+    return g, 0 * j_xy, g
+
+
+def coherence_enhancing(
+    j_xx: Any, j_xy: Any, j_yy: Any, per_contrast2: Any, min_diffusivity: Any
+) -> tuple[Any, Any, Any]:
+    """D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε.
+
+    Across the structure s is 0, along it s is the coherence (μ1 − μ2)/λ². Where 1/s exceeds 32 the
+    exponential is 0 in double precision, so that 1/s may stop growing there.
+    """
+    q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
+    _, slant, half_gap = spread(q_xx, q_xy, q_yy)
+    t = 1 / maximum(2 * half_gap, 0.03125)
+    gain = (1 - min_diffusivity) * t * exp(-(t * t))
+    return (
+        min_diffusivity + gain * (half_gap - slant),
+        -(gain * q_xy),
+        min_diffusivity + gain * (half_gap + slant),
+    )

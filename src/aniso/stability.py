@@ -1,0 +1,240 @@
+"""How large a step may be: bounds on the spectral norm ρ(A), and the steps they allow.
+
+An explicit step u + τAu never lets the Euclidean norm grow if τ ≤ 2/ρ(A). Each pixel lies in four
+cells and a cell has the eigenvalues 0, λ1, λ2 and ζ, hence ρ(A) ≤ 4·max(λ1, ζ) on a grid of unit
+spacing: this bound is sharp. The theory page of the documentation has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import checks
+from aniso.checks import Field, Spacing
+from aniso.formulas import views, weights
+from aniso.stencil import DeltaStencil, Stencil, collapse_ghost_cells, entries
+
+if TYPE_CHECKING:
+    from aniso.models import Model
+
+__all__ = [
+    "cell_bound",
+    "gershgorin_bound",
+    "image_bound",
+    "paper_bound",
+    "spectral_bound",
+    "stable_step",
+]
+
+
+def spectral_bound(stencil: Stencil, lambda1: float, lambda2: float, spacing: Spacing = 1.0) -> float:
+    """The sharp bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
+
+    Parameters
+    ----------
+    stencil : DeltaStencil or FreeStencil
+        The member of the family.
+    lambda1, lambda2 : float
+        Upper bounds of the larger and of the smaller eigenvalue over the whole image. Edge-enhancing
+        diffusion has λ1 = λ2 = 1, since in flat regions it diffuses in all directions.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+
+    Returns
+    -------
+    float
+        Attained by constant tensors on periodic grids. The largest stable step is 2 over it.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.stability.spectral_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
+    4.0
+    >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
+    6.0
+    """
+    lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
+    spacings = checks.axis_spacing(spacing, 2)
+    return grid_bound(stencil, lambda1, lambda2, spacings)
+
+
+def grid_bound(stencil: Stencil, lambda1: float, lambda2: float, spacings: tuple[float, ...]) -> float:
+    gradient = lambda1 / min(spacings) ** 2
+    hourglass = stencil.largest_hourglass_weight(lambda1, lambda2, spacings)
+    return 4 * max(gradient, hourglass)
+
+
+def paper_bound(stencil: DeltaStencil, lambda1: float, lambda2: float, spacing: float = 1.0) -> float:
+    """The bound on ρ(A) of Theorem 1 in Schrader, Weickert and Krause (2023), for comparison.
+
+    Parameters
+    ----------
+    stencil : DeltaStencil
+        The member of the family. For a fixed `beta`, where the sign of γ follows that of b, the larger
+        of the two values.
+    lambda1, lambda2 : float
+        Upper bounds of the larger and of the smaller eigenvalue over the whole image.
+    spacing : float
+        Distance of the pixels; the theorem is for equal spacing.
+
+    Returns
+    -------
+    float
+        Never smaller than :func:`spectral_bound`.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> 2 / aniso.stability.paper_bound(aniso.DeltaStencil(0.0, 1.0), 1.0, 0.0)
+    0.5
+    """
+    if not isinstance(stencil, DeltaStencil):
+        raise TypeError(
+            f"the paper's theorem covers DeltaStencil, got {stencil!r}. Use spectral_bound, which "
+            "covers every stencil."
+        )
+    lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
+    h_y, h_x = checks.axis_spacing(spacing, 2)
+    if h_y != h_x:
+        raise ValueError(
+            f"the paper's theorem is for equal spacing, got {spacing}. Use spectral_bound, which "
+            "covers unequal spacing."
+        )
+    slack = 1 - 2 * stencil.alpha
+    oblique = -abs(stencil.beta) if stencil.beta is not None else stencil.gamma * slack
+    isotropic = 4 * (1 - stencil.alpha) * (lambda1 + lambda2)
+    return (isotropic + 2 * (1 - oblique) * (lambda1 - lambda2)) / h_x**2
+
+
+def image_bound(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    stencil: Stencil | None = None,
+    spacing: Spacing = 1.0,
+) -> float:
+    """The bound on ρ(A) for one given tensor field: the smaller of two that can be read off it.
+
+    It never exceeds :func:`spectral_bound`, and pays where strong diffusion is rare.
+
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> a = np.zeros((9, 9)); a[4, 4] = 1.0       # one cell that diffuses along x
+    >>> aniso.stability.image_bound(a, 0 * a, 0 * a)
+    1.0
+    """
+    return min(
+        cell_bound(a, b, c, stencil, spacing),
+        gershgorin_bound(a, b, c, stencil, spacing),
+    )
+
+
+def cell_bound(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    stencil: Stencil | None = None,
+    spacing: Spacing = 1.0,
+) -> float:
+    """The largest sum of the cells' own spectral norms, max(λ1, ζ), over the four cells of a pixel.
+
+    Parameters as for :func:`image_bound`.
+    """
+    stencil = stencil or DeltaStencil()
+    h_y, h_x = checks.axis_spacing(spacing, 2)
+    a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), 1 / h_x, 1 / h_y)
+    zeta = stencil.hourglass_weight(a, b, c, 1 / (h_x * h_y))
+    norms = np.maximum(0.5 * (a + c) + np.hypot(0.5 * (a - c), b), zeta)
+    # A cell on the boundary acts on its two real corners alone, along the boundary.
+    norms[:, [0, -1]] = c[:, [0, -1]]
+    norms[[0, -1], :] = a[[0, -1], :]
+    norms[[0, 0, -1, -1], [0, -1, 0, -1]] = 0.0
+    return float(_over_pixels(norms).max())
+
+
+def gershgorin_bound(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    stencil: Stencil | None = None,
+    spacing: Spacing = 1.0,
+) -> float:
+    """The largest absolute row sum of A.
+
+    Parameters as for :func:`image_bound`.
+    """
+    folded = entries(a, b, c, stencil, spacing)
+    # A neighbour outside the image is the pixel on this side of the border: add it to that entry.
+    for side, outside in ((0, 0), (-1, 2)):
+        folded[:, 1, :, side] += folded[:, outside, :, side]
+        folded[:, outside, :, side] = 0.0
+        folded[1, :, side, :] += folded[outside, :, side, :]
+        folded[outside, :, side, :] = 0.0
+    return float(abs(folded).sum(axis=(0, 1)).max())
+
+
+def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2) -> float:
+    """The largest step for which an explicit scheme never lets the Euclidean norm grow.
+
+    Parameters
+    ----------
+    model : model
+        What decides the diffusion tensor, e.g. ``aniso.Homogeneous()``.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or one float per axis
+        Distance of the pixels, axis 0 first.
+    ndim : int
+        1 for a signal, 2 for an image.
+
+    Returns
+    -------
+    float
+        The limit itself, in units of time; infinity where nothing diffuses.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.stability.stable_step(aniso.Homogeneous())
+    0.5
+    >>> aniso.stability.stable_step(aniso.Homogeneous(), aniso.DeltaStencil.named("standard"))
+    0.25
+    """
+    if ndim not in (1, 2):
+        raise ValueError(f"ndim must be 1 (a signal) or 2 (an image), got {ndim!r}.")
+    spacings = checks.axis_spacing(spacing, ndim)
+    if ndim == 1:
+        # A signal is an image of one row: nothing varies along the other axis, however far it reaches.
+        spacings = (math.inf, *spacings)
+    bound = model.spectral_bound(stencil or DeltaStencil(), spacings)
+    return 2 / bound if bound > 0 else math.inf
+
+
+def _over_pixels(norms: Field) -> Field:
+    nw, ne, sw, se = views.pixel_cells(norms)
+    return nw + ne + sw + se
+
+
+def _eigenvalues(lambda1: float, lambda2: float) -> tuple[float, float]:
+    larger = checks.real("lambda1", lambda1, "Give the largest eigenvalue of the tensors.")
+    smaller = checks.real("lambda2", lambda2, "Give the smaller eigenvalue of the tensors.")
+    if not math.inf > larger >= smaller >= 0:
+        raise ValueError(
+            f"eigenvalues must satisfy lambda1 ≥ lambda2 ≥ 0 and be finite, got lambda1={lambda1} and "
+            f"lambda2={lambda2}. Give upper bounds of the larger and of the smaller one over the image."
+        )
+    return larger, smaller

@@ -1,0 +1,431 @@
+"""The δ-stencil family: which 3×3 stencil discretises div(D ∇u), as weights, entries or a matrix.
+
+A member of the family is a choice of δ in every cell. It decides the weight ζ of the hourglass
+mode and nothing else: small ζ is sharp and rotation invariant, ζ = 0 leaves the checkerboard
+undamped. See the theory page of the documentation for the derivation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from aniso import checks
+from aniso.checks import Field, Spacing
+from aniso.formulas import cell, views, weights
+from aniso.formulas.weights import directional_weights
+
+__all__ = [
+    "DeltaStencil",
+    "FreeStencil",
+    "Stencil",
+    "collapse_ghost_cells",
+    "directional_weights",
+    "entries",
+    "matrix",
+]
+
+_DOUBLE_PRECISION = float(np.finfo(np.float64).eps)
+
+
+class Stencil(Protocol):
+    """What an engine or a bound asks of a stencil.
+
+    Tensor entries and results are those that a grid of unit spacing sees, see
+    :func:`aniso.formulas.weights.scaled`. `per_area` is 1/(h_x·h_y).
+    """
+
+    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """The free parameter δ in every cell."""
+        ...
+
+    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """ζ = a + c − 2δ ≥ 0 in every cell."""
+        ...
+
+    def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
+        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaStencil:
+    """A member of the 3×3 family: α opens the diagonals, γ follows ∣b∣.
+
+    Its free parameter is δ = α(a + c) + γ(1 − 2α)∣b∣, or δ = α(a + c) + βb where `beta` is given
+    (the parametrisation of Weickert, Welk and Wickert 2013).
+
+    Parameters
+    ----------
+    alpha : float
+        Between 0 and ½. Towards ½ the stencil gets sharper, at ½ it no longer damps the checkerboard.
+    gamma : float
+        Between −1 and 1. 1 is sharpest and allows the largest steps.
+    beta : float, optional
+        Between −(1 − 2α) and 1 − 2α, in place of `gamma`. Such members are not mirror-equivariant.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.DeltaStencil()
+    DeltaStencil(alpha=0.4, gamma=1.0, beta=None)
+    >>> aniso.DeltaStencil.named("nonnegativity").delta(a=1.0, b=-0.25, c=0.5)
+    0.25
+    """
+
+    alpha: float = 0.4
+    gamma: float = 1.0
+    beta: float | None = None
+
+    _named: ClassVar[MappingProxyType[str, dict[str, float]]] = MappingProxyType(
+        {
+            "standard": {"alpha": 0.0, "gamma": 0.0},
+            "nonnegativity": {"alpha": 0.0, "gamma": 1.0},
+            "forward-forward": {"alpha": 0.0, "beta": -1.0},
+            "forward-backward": {"alpha": 0.0, "beta": 1.0},
+            "finite-elements": {"alpha": 1 / 3, "gamma": 0.0},
+            "nine-point": {"alpha": 1 / 6, "gamma": 0.0},
+            "cell-centred": {"alpha": 0.5, "gamma": 0.0},
+            "quality": {"alpha": 0.44, "gamma": 0.98},
+        }
+    )
+
+    def __post_init__(self) -> None:
+        unstable = "outside it the scheme is not stable."
+        alpha = checks.within("alpha", self.alpha, 0, 0.5, f"{unstable} A good choice is alpha=0.4.")
+        gamma = checks.within("gamma", self.gamma, -1, 1, f"{unstable} A good choice is gamma=1.0.")
+        if self.beta is not None:
+            if gamma not in (0.0, 1.0):
+                raise ValueError(
+                    f"gamma={self.gamma} and beta={self.beta} were both given: they are two ways to "
+                    "choose the same number δ. Leave one of them out."
+                )
+            beta = checks.real("beta", self.beta, "Leave it out to use gamma.")
+            if abs(beta) > 1 - 2 * alpha + _DOUBLE_PRECISION:
+                raise ValueError(
+                    f"beta must lie in [{2 * alpha - 1:g}, {1 - 2 * alpha:g}] for alpha={alpha:g}, got "
+                    f"{self.beta}: {unstable} Take |beta| ≤ 1 − 2·alpha, or gamma instead of beta."
+                )
+            gamma = 0.0
+            object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "gamma", gamma)
+
+    @classmethod
+    def named(cls, name: str) -> DeltaStencil:
+        """A member that has a name in the literature.
+
+        Parameters
+        ----------
+        name : str
+            ``"standard"`` (central mixed differences, δ = 0), ``"nonnegativity"`` (δ = ∣b∣),
+            ``"forward-forward"`` and ``"forward-backward"`` (δ = ∓b), ``"finite-elements"`` (bilinear,
+            δ = (a + c)/3), ``"nine-point"`` (δ = (a + c)/6), ``"cell-centred"`` (δ = (a + c)/2) or
+            ``"quality"`` (α = 0.44, γ = 0.98).
+
+        Examples
+        --------
+        >>> import aniso
+        >>> aniso.DeltaStencil.named("cell-centred")
+        DeltaStencil(alpha=0.5, gamma=0.0, beta=None)
+        """
+        if name not in cls._named:
+            raise ValueError(f"there is no stencil named {name!r}. The names are: {', '.join(cls._named)}.")
+        return cls(**cls._named[name])
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names that :meth:`named` knows."""
+        return tuple(cls._named)
+
+    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """The free parameter δ, element by element; it follows the scaled tensor by itself."""
+        return weights.delta(a, b, c, self.alpha, self.gamma, self.beta or 0.0)
+
+    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """ζ = a + c − 2δ ≥ 0, element by element, computed without cancellation."""
+        return weights.hourglass_weight(a, b, c, self.alpha, self.gamma, self.beta or 0.0)
+
+    def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
+        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
+        p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
+        slack = 1 - 2 * self.alpha
+        oblique = abs(self.beta) if self.beta is not None else max(0.0, -self.gamma) * slack
+        mean, half_gap = (lambda1 + lambda2) / 2, (lambda1 - lambda2) / 2
+        reach = np.sqrt((slack * (p1 - p2)) ** 2 + 4 * oblique**2 * p1 * p2)
+        return float(slack * mean * (p1 + p2) + half_gap * reach)
+
+    def is_nonnegative(self, a: Any, b: Any, c: Any, spacing: Spacing = 1.0) -> Any:
+        """Where the stencil has no negative neighbour: there the maximum principle holds.
+
+        Holds for a tensor if ∣b∣ ≤ δ ≤ min(a, c). If it holds in all four cells around a pixel,
+        the stencil there is nonnegative off its centre, and an explicit step of at most one over its
+        centre's modulus stays within the range of the neighbours.
+
+        Parameters
+        ----------
+        a, b, c : float or array
+            Entries of the diffusion tensor, a along x (axis 1), c along y (axis 0).
+        spacing : float or (float, float)
+            Distance of the pixels, axis 0 first.
+
+        Returns
+        -------
+        bool or array of bool
+            Of the shape that a, b and c broadcast to.
+
+        Examples
+        --------
+        >>> import aniso
+        >>> stencil = aniso.DeltaStencil.named("nonnegativity")
+        >>> stencil.is_nonnegative(1.0, 0.25, 0.5), stencil.is_nonnegative(1.0, 0.6, 0.5)
+        (True, False)
+        """
+        per_x, per_y = _per_unit(spacing)
+        a, b, c = weights.scaled(np.asarray(a), np.asarray(b), np.asarray(c), per_x, per_y)
+        rounding = 4 * _DOUBLE_PRECISION * (a + c)
+        answer = np.all([w >= -rounding for w in directional_weights(a, b, c, self.delta(a, b, c))], axis=0)
+        return bool(answer) if answer.ndim == 0 else answer
+
+
+@dataclass(frozen=True, eq=False)
+class FreeStencil:
+    """A stencil whose δ you choose in every cell.
+
+    Parameters
+    ----------
+    delta : array, shape (H+1, W+1)
+        δ over the cells of an H × W image, in the units of the tensor. It must not exceed (a + c)/2,
+        or the scheme is unstable: :func:`matrix` refuses such a δ, and where the tensor follows
+        the image δ is cut there. With unequal spacing, δ is divided by h_x·h_y.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> stencil = aniso.FreeStencil(np.full((4, 4), 0.25))
+    >>> a = c = np.ones((4, 4)); b = np.zeros((4, 4))
+    >>> aniso.stencil.matrix(a, b, c, stencil).shape
+    (9, 9)
+    """
+
+    values: Field
+
+    def __init__(self, delta: npt.ArrayLike) -> None:
+        values = np.array(delta, dtype=np.float64)
+        if values.ndim != 2 or min(values.shape) < 2:
+            raise ValueError(
+                f"delta must be given over the cells of an image, shape (H+1, W+1) with at least 2 × 2 "
+                f"cells, got shape {values.shape}. For one rule in all cells use DeltaStencil."
+            )
+        checks.finite("delta", values, "the stencil must be known in every cell")
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    def __repr__(self) -> str:
+        """Short, since the values are an array."""
+        return f"FreeStencil(<delta over {' × '.join(map(str, self.values.shape))} cells>)"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if δ is equal in every cell."""
+        return isinstance(other, FreeStencil) and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the values, so that a copy is read-only too."""
+        return FreeStencil, (self.values,)
+
+    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """The δ given, as a grid of unit spacing sees it."""
+        return self.values * per_area
+
+    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """ζ = a + c − 2δ, at least 0."""
+        return weights.free_hourglass_weight(a, c, self.values * per_area)
+
+    def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
+        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
+        p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
+        return float(max(0.0, lambda1 * p1 + lambda2 * p2 - 2 * self.values.min() * np.sqrt(p1 * p2)))
+
+
+def collapse_ghost_cells(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> tuple[Field, Field, Field]:
+    """Tensors over cells, made fit for the mirror boundary: no flux leaves the image.
+
+    On the outer ring of cells the boundary passes through the cell, and b must be exactly 0 there.
+    Where it is not, the tangential entry takes what remains when the normal flux vanishes, c − b²/a on
+    the left and right, a − b²/c at the top and bottom. This keeps second order and semidefiniteness;
+    just zeroing b would not keep the order.
+
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image.
+
+    Returns
+    -------
+    a, b, c : array, shape (H+1, W+1)
+        New arrays, equal to the given ones inside.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> a, b, c = (np.full((4, 4), entry) for entry in (2.0, 1.0, 1.0))
+    >>> a, b, c = aniso.stencil.collapse_ghost_cells(a, b, c)
+    >>> float(c[1, 0]), float(a[0, 1]), float(b[1, 0]), float(b[1, 1])
+    (0.5, 1.0, 0.0, 1.0)
+    """
+    a, b, c = (np.array(entry) for entry in checks.tensor_field(a, b, c))
+    inside = slice(1, -1)
+    for side in (0, -1):
+        c[inside, side] = weights.without_normal_flux(c[inside, side], b[inside, side], a[inside, side])
+        a[side, inside] = weights.without_normal_flux(a[side, inside], b[side, inside], c[side, inside])
+    b[[0, -1], :] = 0.0
+    b[:, [0, -1]] = 0.0
+    return a, b, c
+
+
+def entries(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    stencil: Stencil | None = None,
+    spacing: Spacing = 1.0,
+) -> Field:
+    """The 3×3 stencil at every pixel, as the paper prints it.
+
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+
+    Returns
+    -------
+    array, shape (3, 3, H, W)
+        ``entries[1 + dy, 1 + dx]`` belongs to the neighbour at offset (dy, dx), y downwards. At the
+        border the neighbours outside are those of the mirrored image.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> one, zero = np.ones((4, 4)), np.zeros((4, 4))
+    >>> aniso.stencil.entries(one, zero, one, aniso.DeltaStencil.named("standard"))[:, :, 1, 1]
+    array([[ 0.,  1.,  0.],
+           [ 1., -4.,  1.],
+           [ 0.,  1.,  0.]])
+    """
+    a, b, c, delta = _scaled_tensor(a, b, c, stencil or DeltaStencil(), spacing)
+    directions = directional_weights(a, b, c, delta)
+    per_cell = zip(*(views.pixel_cells(w) for w in directions), strict=True)
+    return np.array(weights.stencil_entries(*per_cell))
+
+
+def matrix(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    stencil: Stencil | None = None,
+    spacing: Spacing = 1.0,
+    boundary: Literal["mirror", "natural"] = "mirror",
+) -> scipy.sparse.csr_array:
+    """The sparse matrix A with which an image evolves, du/dt = A u.
+
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image: cell (i, j) has pixel (i, j) at
+        its lower right corner, the outer ring lies on the boundary. See
+        :func:`collapse_ghost_cells` for what happens to b on that ring.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+    boundary : {"mirror", "natural"}
+        "mirror" reflects the image at the edges of its outer pixels and has order two. "natural" leaves
+        the outer ring of cells out, as older codes do: stable too, but not consistent there.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, shape (H·W, H·W)
+        Symmetric, row sums 0, negative semidefinite. Pixels are numbered row by row.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> one, zero = np.ones((2, 4)), np.zeros((2, 4))
+    >>> aniso.stencil.matrix(one, zero, one).toarray()
+    array([[-1.,  1.,  0.],
+           [ 1., -2.,  1.],
+           [ 0.,  1., -1.]])
+    """
+    stencil = stencil or DeltaStencil()
+    if boundary not in ("mirror", "natural"):
+        raise ValueError(f'boundary must be "mirror" or "natural", got {boundary!r}.')
+    a, b, c, _ = _scaled_tensor(a, b, c, stencil, spacing)
+    zeta = stencil.hourglass_weight(a, b, c, math.prod(_per_unit(spacing)))
+    height, width = a.shape[0] - 1, a.shape[1] - 1
+
+    # The formulas of the cell are linear, so they act on selections of pixels as on pixel values.
+    numbers = np.arange(height * width).reshape(height, width)
+    mirrored = np.pad(numbers, 1, mode="edge")
+    inside = np.pad(np.ones_like(numbers), 1)
+    pick = [_selection(index, numbers.size) for index in views.corners(mirrored)]
+    drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in views.corners(inside)]
+
+    if boundary == "natural":
+        cells = np.pad(np.ones((height - 1, width - 1)), 1)
+        a, b, c, zeta = a * cells, b * cells, c * cells, zeta * cells
+    columns = (field.reshape(-1, 1) for field in (a, b, c, zeta))
+    shares = cell.corner_shares(*cell.fluxes(*cell.modes(*pick), *columns))
+    total = sum((keep @ selected).T @ share for selected, keep, share in zip(pick, drop, shares, strict=True))
+    result = scipy.sparse.csr_array(total)
+    result.sum_duplicates()
+    return result
+
+
+def _selection(index: npt.NDArray[np.intp], pixels: int) -> scipy.sparse.csr_array:
+    """The matrix that takes the pixel of this number into each cell."""
+    cells = index.size
+    return scipy.sparse.csr_array(
+        (np.ones(cells), index.ravel(), np.arange(cells + 1)), shape=(cells, pixels)
+    )
+
+
+def _per_unit(spacing: Spacing) -> tuple[float, float]:
+    """1/h_x and 1/h_y."""
+    h_y, h_x = checks.axis_spacing(spacing, 2)
+    return 1 / h_x, 1 / h_y
+
+
+def _scaled_tensor(
+    a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: Stencil, spacing: Spacing
+) -> tuple[Field, Field, Field, Field]:
+    """Checked and collapsed tensors as a grid of unit spacing sees them, with their δ."""
+    per_x, per_y = _per_unit(spacing)
+    a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), per_x, per_y)
+    delta = stencil.delta(a, b, c, per_x * per_y)
+    if np.shape(delta) != a.shape:
+        raise ValueError(
+            f"the stencil's delta has shape {np.shape(delta)}, the tensors have shape {a.shape}: both are "
+            "given over the same cells, (H+1, W+1) for an image of shape (H, W)."
+        )
+    # On the outer ring of cells the hourglass vanishes, so that δ does not matter there.
+    excess = np.pad((delta - 0.5 * (a + c) * (1 + 8 * _DOUBLE_PRECISION))[1:-1, 1:-1], 1)
+    if (excess > 0).any():
+        worst = tuple(int(i) for i in np.unravel_index(np.argmax(excess), excess.shape))
+        raise ValueError(
+            f"delta = {delta[worst]:.6g} in cell {worst} exceeds (a + c)/2 = {0.5 * (a + c)[worst]:.6g}: "
+            "beyond it the matrix is not negative semidefinite and the scheme unstable. Take a smaller "
+            "delta there."
+        )
+    return a, b, c, delta
