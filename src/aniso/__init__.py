@@ -1,0 +1,81 @@
+"""Tensor-driven anisotropic diffusion: smooth images along their structures, not across them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aniso import models as models
+    from aniso import samples as samples
+    from aniso import schemes as schemes
+    from aniso import stability as stability
+    from aniso import stencil as stencil
+    from aniso.evolve import diffuse as diffuse
+    from aniso.evolve import scale_space as scale_space
+    from aniso.models import CoherenceEnhancing as CoherenceEnhancing
+    from aniso.models import EdgeEnhancing as EdgeEnhancing
+    from aniso.models import FixedTensor as FixedTensor
+    from aniso.models import Homogeneous as Homogeneous
+    from aniso.models import PeronaMalik as PeronaMalik
+    from aniso.schemes import FED as FED
+    from aniso.schemes import FSI as FSI
+    from aniso.schemes import Explicit as Explicit
+    from aniso.stencil import DeltaStencil as DeltaStencil
+    from aniso.stencil import FreeStencil as FreeStencil
+
+    __version__: str
+
+# Public name → module that holds it. Nothing is imported before it is asked for.
+_HOMES = {
+    "CoherenceEnhancing": "models",
+    "DeltaStencil": "stencil",
+    "EdgeEnhancing": "models",
+    "Explicit": "schemes",
+    "FED": "schemes",
+    "FSI": "schemes",
+    "FixedTensor": "models",
+    "FreeStencil": "stencil",
+    "Homogeneous": "models",
+    "PeronaMalik": "models",
+    "diffuse": "evolve",
+    "scale_space": "evolve",
+}
+_MODULES = ("models", "samples", "schemes", "stability", "stencil")
+
+__all__ = [
+    "FED",
+    "FSI",
+    "CoherenceEnhancing",
+    "DeltaStencil",
+    "EdgeEnhancing",
+    "Explicit",
+    "FixedTensor",
+    "FreeStencil",
+    "Homogeneous",
+    "PeronaMalik",
+    "diffuse",
+    "models",
+    "samples",
+    "scale_space",
+    "schemes",
+    "stability",
+    "stencil",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = importlib.import_module("importlib.metadata").version("aniso")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f"aniso.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"aniso.{name}")
+    else:
+        raise AttributeError(f"module 'aniso' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

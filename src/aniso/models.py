@@ -1,0 +1,486 @@
+"""Diffusion models: which tensor steers the diffusion. Each is a small frozen set of parameters.
+
+A model says how far to smooth the image before looking at it (`sigma`), how far to average its
+structure (`rho`), which formula turns structure into a tensor, and how large the eigenvalues of
+that tensor can get, from which the stable step follows. Engines do the rest, for every model alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import checks, stability
+from aniso.checks import Field
+from aniso.formulas import diffusivities, tensors
+from aniso.stencil import Stencil, collapse_ghost_cells
+
+__all__ = [
+    "CoherenceEnhancing",
+    "EdgeEnhancing",
+    "FixedTensor",
+    "Homogeneous",
+    "ImageDriven",
+    "Model",
+    "PeronaMalik",
+    "TensorFormula",
+]
+
+
+@dataclass(frozen=True)
+class TensorFormula:
+    """How structure becomes a tensor: a function of (j_xx, j_xy, j_yy), further functions, and numbers."""
+
+    function: Callable[..., tuple[Any, Any, Any]]
+    functions: tuple[Callable[..., Any], ...]
+    parameters: tuple[float, ...]
+
+    def __call__(self, j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
+        """The entries a, b, c of the diffusion tensor."""
+        return self.function(j_xx, j_xy, j_yy, *self.functions, *self.parameters)
+
+
+class Model(Protocol):
+    """What the step-size limit asks of every model."""
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """An upper bound of ρ(A), whatever the image."""
+        ...
+
+
+def _parameter(
+    default: float,
+    *,
+    symbol: str,
+    unit: str,
+    low: float,
+    high: float,
+    meaning: str,
+    open_low: bool = False,
+) -> Any:
+    """A field that carries what a reader, a command line or a slider has to know about it."""
+    return field(
+        default=default,
+        metadata={
+            "symbol": symbol,
+            "unit": unit,
+            "low": low,
+            "high": high,
+            "open_low": open_low,
+            "meaning": meaning,
+        },
+    )
+
+
+def _contrast(default: float) -> Any:
+    return _parameter(
+        default,
+        symbol="λ",
+        unit="grey values per unit length",
+        low=0.0,
+        high=np.inf,
+        open_low=True,
+        meaning="gradients above it are edges to be kept, gradients below it are smoothed",
+    )
+
+
+def _sigma(default: float) -> Any:
+    return _parameter(
+        default,
+        symbol="σ",
+        unit="length",
+        low=0.0,
+        high=np.inf,
+        meaning="noise scale: the image is looked at through a Gaussian of this width",
+    )
+
+
+def _diffusivity(default: str) -> Any:
+    return field(
+        default=default,
+        metadata={
+            "symbol": "g",
+            "unit": "",
+            "choices": tuple(_DIFFUSIVITIES),
+            "meaning": "how fast diffusion across an edge falls with the contrast",
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Diffusivity:
+    """The three forms in which the tensor formulas need a diffusivity."""
+
+    diffusivity: Callable[[Any], Any]
+    decline: Callable[[Any], Any]
+    slope: Callable[[Any, Any], Any]
+
+
+_DIFFUSIVITIES = {
+    name: _Diffusivity(
+        *(
+            getattr(diffusivities, f"{name.replace('-', '_')}_{form}")
+            for form in ("diffusivity", "decline", "slope")
+        )
+    )
+    for name in ("weickert", "charbonnier", "perona-malik", "exponential")
+}
+
+
+@dataclass(frozen=True)
+class _SecantDecline:
+    """ψ of a diffusivity given by the user."""
+
+    diffusivity: Callable[[Any], Any]
+
+    def __call__(self, r: Any) -> Any:
+        return diffusivities.secant_decline(r, self.diffusivity)
+
+
+@dataclass(frozen=True)
+class _SecantSlope:
+    """The slope of a diffusivity given by the user."""
+
+    diffusivity: Callable[[Any], Any]
+
+    def __call__(self, s: Any, r: Any) -> Any:
+        return diffusivities.secant_slope(s, r, self.diffusivity)
+
+
+def _forms(diffusivity: str | Callable[[Any], Any]) -> _Diffusivity:
+    if isinstance(diffusivity, str):
+        return _DIFFUSIVITIES[diffusivity]
+    return _Diffusivity(diffusivity, _SecantDecline(diffusivity), _SecantSlope(diffusivity))
+
+
+def _check_diffusivity(diffusivity: Any) -> None:
+    if isinstance(diffusivity, str) and diffusivity in _DIFFUSIVITIES:
+        return
+    if not callable(diffusivity):
+        names = ", ".join(f'"{name}"' for name in _DIFFUSIVITIES)
+        raise ValueError(
+            f"diffusivity must be one of {names} or a function g(r), got {diffusivity!r}: it decides how "
+            "fast diffusion falls with r = |∇u|²/contrast²."
+        )
+    r = np.array([0.0, 1e-3, 1.0, 1e3])
+    try:
+        g = np.asarray(diffusivity(r), dtype=np.float64)
+    except Exception as error:
+        raise ValueError(
+            f"diffusivity(r) must work on arrays, but failed for r = {r} with {type(error).__name__}: "
+            f"{error}. Use numpy.exp and the like in place of math.exp."
+        ) from error
+    # A diffusivity that falls fast may underflow to 0.
+    if g.shape != r.shape or not ((g >= 0) & (g <= 1)).all() or g[0] != 1:
+        raise ValueError(
+            f"diffusivity(r) must be 1 at r = 0 and lie in (0, 1] elsewhere, got {g} for r = {r}: outside "
+            "that range the step size limit does not hold."
+        )
+
+
+@dataclass(frozen=True)
+class ImageDriven:
+    """A model whose tensor follows the evolving image."""
+
+    def __post_init__(self) -> None:
+        for parameter in fields(self):
+            value, about = getattr(self, parameter.name), parameter.metadata
+            if "choices" in about:
+                _check_diffusivity(value)
+                continue
+            meaning = f"{about['symbol']}, {about['meaning']}."
+            if value == np.inf:
+                raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
+            number = checks.within(
+                parameter.name,
+                value,
+                about["low"],
+                about["high"],
+                meaning,
+                open_low=about["open_low"],
+            )
+            object.__setattr__(self, parameter.name, number)
+
+    @property
+    def presmoothing(self) -> float:
+        """Width of the Gaussian through which the image is looked at."""
+        return float(getattr(self, "sigma", 0.0))
+
+    @property
+    def integration(self) -> float:
+        """Width of the Gaussian that averages the structure."""
+        return float(getattr(self, "rho", 0.0))
+
+    @property
+    def eigenvalue_bounds(self) -> tuple[float, float]:
+        """λ1 ≥ λ2, which no tensor of this model exceeds."""
+        return 1.0, 1.0
+
+    def tensor_formula(self, channels: int) -> TensorFormula:
+        """How structure becomes a tensor, for an image with this many channels."""
+        raise NotImplementedError
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """An upper bound of ρ(A), whatever the image."""
+        return stability.grid_bound(stencil, *self.eigenvalue_bounds, spacings)
+
+
+@dataclass(frozen=True)
+class EdgeEnhancing(ImageDriven):
+    """Edge-enhancing diffusion: along edges freely, across them less the stronger they are.
+
+    D has the eigenvalue 1 along the edge and g(∣∇u_σ∣²/λ²) across it.
+
+    Parameters
+    ----------
+    contrast : float
+        λ in the literature, in grey values per unit length: gradients above it are edges.
+    sigma : float
+        Noise scale σ, in the units of `spacing`: structures below it are ignored.
+    diffusivity : {"weickert", "charbonnier", "perona-malik", "exponential"} or callable
+        g(r) with r = ∣∇u_σ∣²/λ². A function of your own must work on arrays, be 1 at r = 0 and lie in
+        (0, 1].
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.EdgeEnhancing(contrast=5)
+    EdgeEnhancing(contrast=5.0, sigma=1.0, diffusivity='weickert')
+    """
+
+    contrast: float = _contrast(3.5)
+    sigma: float = _sigma(1.0)
+    diffusivity: str | Callable[[Any], Any] = _diffusivity("weickert")  # noqa: RUF009
+
+    def tensor_formula(self, channels: int) -> TensorFormula:
+        """D = I − ψ(r) q qᵀ for one channel, D = g(J/λ²) for several."""
+        forms, scale = _forms(self.diffusivity), (self.contrast**-2,)
+        if channels == 1:
+            return TensorFormula(tensors.edge_enhancing, (forms.decline,), scale)
+        return TensorFormula(tensors.edge_enhancing_joint, (forms.diffusivity, forms.slope), scale)
+
+
+@dataclass(frozen=True)
+class CoherenceEnhancing(ImageDriven):
+    """Coherence-enhancing diffusion: along lines and flow-like patterns, closing their gaps.
+
+    D has the eigenvalue ε across the structure, and between ε and 1 along it, the larger the more
+    coherent it is: ε + (1 − ε)·exp(−(λ²/(μ1 − μ2))²), with μ1 ≥ μ2 the eigenvalues of the structure tensor.
+
+    Parameters
+    ----------
+    contrast : float
+        λ, in grey values per unit length: structures whose coherence √(μ1 − μ2) exceeds it are enhanced.
+    sigma : float
+        Noise scale σ, in the units of `spacing`: structures below it are ignored.
+    rho : float
+        Integration scale ρ, in the units of `spacing`: the neighbourhood in which orientation is averaged.
+        Gaps up to about this size close.
+    min_diffusivity : float
+        ε, the diffusivity across structures.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.CoherenceEnhancing(rho=6)
+    CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=6.0, min_diffusivity=0.001)
+    """
+
+    contrast: float = _contrast(1.0)
+    sigma: float = _sigma(0.5)
+    rho: float = _parameter(
+        4.0,
+        symbol="ρ",
+        unit="length",
+        low=0.0,
+        high=np.inf,
+        meaning="integration scale: orientation is averaged over a Gaussian of this width",
+    )
+    min_diffusivity: float = _parameter(
+        1e-3,
+        symbol="ε",
+        unit="",
+        low=0.0,
+        high=1.0,
+        meaning="diffusivity across structures, and where there is no structure",
+    )
+
+    @property
+    def eigenvalue_bounds(self) -> tuple[float, float]:
+        """1 along structures, ε across."""
+        return 1.0, self.min_diffusivity
+
+    def tensor_formula(self, channels: int) -> TensorFormula:
+        """D = f(μ1·I − J/λ²)."""
+        return TensorFormula(tensors.coherence_enhancing, (), (self.contrast**-2, self.min_diffusivity))
+
+
+@dataclass(frozen=True)
+class PeronaMalik(ImageDriven):
+    """Scalar nonlinear diffusion: in all directions alike, less where the gradient is large.
+
+    With σ > 0 the regularised model of Catté et al., with σ = 0 that of Perona and Malik.
+
+    Parameters
+    ----------
+    contrast : float
+        λ, in grey values per unit length: gradients above it are edges.
+    sigma : float
+        Noise scale σ, in the units of `spacing`.
+    diffusivity : {"weickert", "charbonnier", "perona-malik", "exponential"} or callable
+        g(r) with r = ∣∇u_σ∣²/λ².
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.PeronaMalik(contrast=10, sigma=0)
+    PeronaMalik(contrast=10.0, sigma=0.0, diffusivity='perona-malik')
+    """
+
+    contrast: float = _contrast(3.5)
+    sigma: float = _sigma(0.5)
+    diffusivity: str | Callable[[Any], Any] = _diffusivity("perona-malik")  # noqa: RUF009
+
+    def tensor_formula(self, channels: int) -> TensorFormula:
+        """D = g(r) I."""
+        forms = _forms(self.diffusivity)
+        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (self.contrast**-2,))
+
+
+@dataclass(frozen=True)
+class Homogeneous:
+    """Linear diffusion, the same everywhere and in all directions: a Gaussian of variance 2·time.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.stability.stable_step(aniso.Homogeneous(), spacing=2.0)
+    2.0
+    """
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """An upper bound of ρ(A), whatever the image."""
+        return stability.grid_bound(stencil, 1.0, 1.0, spacings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FixedTensor:
+    """Diffusion with tensors that you give, one per cell.
+
+    Parameters
+    ----------
+    tensor : array, shape (2, 2, H+1, W+1), or (1, 1, N+1) for a signal
+        Symmetric and positive semidefinite, in the order of the array's axes: ``tensor[0, 0]`` along
+        axis 0 (y), ``tensor[1, 1]`` along axis 1 (x). Cell (i, j) has pixel (i, j) at its lower right
+        corner; the outer ring lies on the boundary of the image, where the tensors are replaced by what
+        lets no flux out (see :func:`aniso.stencil.collapse_ghost_cells`).
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> aniso.FixedTensor.from_matrix([[0.0, 0.0], [0.0, 1.0]], shape=(32, 32))   # along x only
+    FixedTensor(<2 × 2 tensors over 33 × 33 cells>)
+    """
+
+    tensor: Field
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.tensor)
+        ndim = given.shape[0] if given.ndim else 0
+        if ndim not in (1, 2) or given.shape[:2] != (ndim, ndim) or given.ndim != ndim + 2:
+            raise ValueError(
+                f"tensor must have shape (2, 2, H+1, W+1), one 2 × 2 tensor per cell of an H × W image, got "
+                f"{given.shape}. For a constant tensor use FixedTensor.from_matrix(D, shape)."
+            )
+        if ndim == 2:
+            _check_symmetry(given)
+            checks.tensor_field(given[1, 1], given[0, 1], given[0, 0])
+        else:
+            along = np.broadcast_to(given[0, 0], (2, given.shape[-1]))
+            checks.tensor_field(along, 0 * along, 0 * along)
+        tensor = given.astype(np.float64)
+        tensor.flags.writeable = False
+        object.__setattr__(self, "tensor", tensor)
+
+    @classmethod
+    def from_entries(cls, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> FixedTensor:
+        """From the paper's letters: a along x (axis 1), c along y (axis 0), each of shape (H+1, W+1).
+
+        Examples
+        --------
+        >>> import numpy as np, aniso
+        >>> one, zero = np.ones((5, 5)), np.zeros((5, 5))
+        >>> aniso.FixedTensor.from_entries(one, zero, zero).tensor[1, 1, 0, 0]
+        np.float64(1.0)
+        """
+        a, b, c = checks.tensor_field(a, b, c)
+        return cls(np.array([[c, b], [b, a]]))
+
+    @classmethod
+    def from_matrix(cls, matrix: npt.ArrayLike, shape: tuple[int, ...]) -> FixedTensor:
+        """One constant tensor for an image of this shape (without channels), in the order of its axes.
+
+        Examples
+        --------
+        >>> import aniso
+        >>> aniso.FixedTensor.from_matrix([[1.0, 0.0], [0.0, 0.1]], (8, 8)).tensor.shape
+        (2, 2, 9, 9)
+        """
+        constant = np.asarray(matrix)
+        if constant.shape != (len(shape),) * 2:
+            raise ValueError(
+                f"a constant tensor for an image of shape {shape} must be a {len(shape)} × {len(shape)} "
+                f"matrix, got shape {constant.shape}."
+            )
+        cells = tuple(int(n) + 1 for n in shape)
+        return cls(
+            np.broadcast_to(constant.reshape(constant.shape + (1,) * len(shape)), constant.shape + cells)
+        )
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of the images that these tensors fit, without channels."""
+        return tuple(n - 1 for n in self.tensor.shape[2:])
+
+    @property
+    def entries(self) -> tuple[Field, Field, Field]:
+        """a, b, c over the cells, fit for the mirror boundary; a signal is an image of one row."""
+        if len(self.tensor) == 1:
+            along = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
+            return along, 0 * along, 0 * along
+        (c, b), (_, a) = self.tensor
+        return collapse_ghost_cells(a, b, c)
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """An upper bound of ρ(A) for these tensors."""
+        finite = tuple(h if np.isfinite(h) else 1.0 for h in spacings)
+        return stability.image_bound(*self.entries, stencil, finite)
+
+    def __repr__(self) -> str:
+        """Short, since the tensors are an array."""
+        ndim, cells = len(self.tensor), " × ".join(map(str, self.tensor.shape[2:]))
+        return f"FixedTensor(<{ndim} × {ndim} tensors over {cells} cells>)"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if the tensors are equal in every cell."""
+        return isinstance(other, FixedTensor) and np.array_equal(self.tensor, other.tensor)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the tensors, so that a copy is read-only too."""
+        return FixedTensor, (self.tensor,)
+
+
+def _check_symmetry(tensor: npt.NDArray[Any]) -> None:
+    upper, lower = tensor[0, 1], tensor[1, 0]
+    if not np.array_equal(upper, lower, equal_nan=tensor.dtype.kind == "f"):
+        first = tuple(int(i) for i in np.argwhere(upper != lower)[0])
+        raise ValueError(
+            f"the tensor in cell {first} is not symmetric: {upper[first]} against {lower[first]}. A "
+            "diffusion tensor is symmetric; use (D + D.swapaxes(0, 1)) / 2."
+        )
