@@ -71,6 +71,11 @@ def tensor_field(a: Any, b: Any, c: Any) -> tuple[Field, Field, Field]:
             "aniso.FixedTensor.from_matrix(D, shape)."
         )
     semidefinite(a, b, c, precision)
+    if precision > np.finfo(np.float64).eps:
+        # Make up for the rounding, so that in double precision they are semidefinite too.
+        a, c = np.maximum(a, 0), np.maximum(c, 0)
+        reach = np.sqrt(a * c)
+        b = np.clip(b, -reach, reach)
     return a, b, c
 
 

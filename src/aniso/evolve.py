@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aniso import checks, engines, stability
 from aniso.checks import Spacing
-from aniso.models import FixedTensor, Homogeneous, ImageDriven
+from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
 from aniso.stencil import DeltaStencil, FreeStencil, Stencil
 
@@ -22,12 +22,12 @@ __all__ = ["diffuse", "scale_space"]
 
 Image = npt.NDArray[Any]
 Progress = Callable[[float, float], object] | bool | None
-EngineName = Literal["reference"]
+EngineName = Literal["cpu", "reference"]
 
 
 def diffuse(
     image: npt.ArrayLike,
-    model: ImageDriven | FixedTensor | Homogeneous,
+    model: ImageDriven | FixedTensor,
     time: float,
     *,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
@@ -60,10 +60,11 @@ def diffuse(
         The axis of the channels. All channels diffuse with one tensor, which their mean structure decides.
     fixed : array of bool, optional
         True where a pixel keeps its value; of the shape of the image without channels.
-    engine : {"reference"}, optional
-        By default the one that suits the array.
+    engine : {"cpu", "reference"}, optional
+        By default the one that suits the array: "cpu" for NumPy. "reference" is slow and obvious.
     threads : int, optional
-        At most how many threads to use; the reference engine uses one.
+        How many threads the cpu engine uses; by default the environment variable ANISO_NUM_THREADS or all
+        cores. The result does not depend on it.
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done_time, total_time).
 
@@ -82,15 +83,16 @@ def diffuse(
     (True, True)
     """
     end = _time(time)
+    _check_progress(progress)
     journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
-    with _reporter(progress, end) as report:
+    with contextlib.closing(journey.evolution), _reporter(progress, end) as report:
         journey.advance(0.0, end, report)
-    return journey.snapshot()
+    return journey.image()
 
 
 def scale_space(
     image: npt.ArrayLike,
-    model: ImageDriven | FixedTensor | Homogeneous,
+    model: ImageDriven | FixedTensor,
     times: Sequence[float] | npt.NDArray[Any],
     *,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
@@ -124,19 +126,21 @@ def scale_space(
     >>> image = np.eye(16)
     >>> for time, smooth in aniso.scale_space(image, aniso.Homogeneous(), [1, 4]):
     ...     print(time, round(float(smooth.max()), 3))
-    1.0 0.312
-    4.0 0.172
+    1.0 0.374
+    4.0 0.194
     """
     stops = _times(times)
+    _check_progress(progress)
     journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
+    scheme.plan(stops[0], journey.limit)  # refuses now, not when the first image is asked for
 
     def snapshots() -> Iterator[tuple[float, Image]]:
         now = 0.0
-        with _reporter(progress, stops[-1]) as report:
+        with contextlib.closing(journey.evolution), _reporter(progress, stops[-1]) as report:
             for stop in stops:
                 journey.advance(now, stop, report)
                 now = stop
-                yield stop, journey.snapshot()
+                yield stop, journey.image().copy()
 
     return snapshots()
 
@@ -156,7 +160,7 @@ class _Journey:
     def of(
         cls,
         image: npt.ArrayLike,
-        model: ImageDriven | FixedTensor | Homogeneous,
+        model: ImageDriven | FixedTensor,
         stencil: Stencil,
         scheme: Scheme,
         spacing: Spacing | None,
@@ -165,13 +169,13 @@ class _Journey:
         engine: EngineName | None,
         threads: int | None,
     ) -> _Journey:
-        if not isinstance(model, ImageDriven | FixedTensor | Homogeneous):
+        if not isinstance(model, ImageDriven | FixedTensor):
             raise TypeError(
                 f"model must be a diffusion model, got {model!r}. Try aniso.EdgeEnhancing(contrast=3.5)."
             )
-        if not hasattr(scheme, "plan"):
+        if isinstance(scheme, type) or not hasattr(scheme, "plan"):
             raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
-        if not hasattr(stencil, "hourglass_weight"):
+        if isinstance(stencil, type) or not hasattr(stencil, "hourglass_weight"):
             raise TypeError(
                 f"stencil must be a DeltaStencil or FreeStencil, got {stencil!r}. Try aniso.DeltaStencil()."
             )
@@ -194,14 +198,14 @@ class _Journey:
         return cls(evolution(start, problem), scheme, limit, shape, dtype, channel_axis)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
-        done = start
-        for cycle in self.scheme.plan(stop - start, self.limit):
+        done, cycles = start, list(self.scheme.plan(stop - start, self.limit))
+        for number, cycle in enumerate(cycles, 1):
             self.evolution.advance(cycle)
             done += cycle.time
-            report(done)
+            report(done if number < len(cycles) else stop)
 
-    def snapshot(self) -> Image:
-        image = self.evolution.image.astype(self.dtype).reshape(-1, *self.shape)
+    def image(self) -> Image:
+        image = self.evolution.image.astype(self.dtype, copy=False).reshape(-1, *self.shape)
         if self.channel_axis is None:
             return image[0]
         return np.ascontiguousarray(np.moveaxis(image, 0, self.channel_axis))
@@ -217,6 +221,8 @@ def _time(time: float) -> float:
 
 
 def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
+    if np.ndim(times) == 0:
+        raise TypeError(f"times must be a sequence of numbers, got {times!r}. For one time, give e.g. [4.0].")
     stops = [_time(time) for time in times]
     if not stops:
         raise ValueError("times is empty: give at least one time, e.g. times=[1, 2, 4].")
@@ -298,6 +304,13 @@ def _checked_threads(threads: int | None) -> int | None:
     return int(threads)
 
 
+def _check_progress(progress: Progress) -> None:
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(
+            f"progress must be True, None or a function of (done_time, total_time), got {progress!r}."
+        )
+
+
 @contextlib.contextmanager
 def _reporter(progress: Progress, total: float) -> Iterator[Callable[[float], object]]:
     """A function to be told the time reached."""
@@ -309,7 +322,5 @@ def _reporter(progress: Progress, total: float) -> Iterator[Callable[[float], ob
         with Progress("diffusing", BarColumn(), TaskProgressColumn(), TimeRemainingColumn()) as bar:
             task = bar.add_task("", total=total)
             yield lambda done: bar.update(task, completed=done)
-    elif callable(progress):
-        yield lambda done: progress(min(done, total), total)
     else:
-        raise TypeError(f"progress must be True, None or a function, got {progress!r}.")
+        yield lambda done: progress(done, total)

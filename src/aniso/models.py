@@ -132,7 +132,7 @@ _DIFFUSIVITIES = {
 
 
 @dataclass(frozen=True)
-class _SecantDecline:
+class SecantDecline:
     """ψ of a diffusivity given by the user."""
 
     diffusivity: Callable[[Any], Any]
@@ -142,7 +142,7 @@ class _SecantDecline:
 
 
 @dataclass(frozen=True)
-class _SecantSlope:
+class SecantSlope:
     """The slope of a diffusivity given by the user."""
 
     diffusivity: Callable[[Any], Any]
@@ -154,7 +154,7 @@ class _SecantSlope:
 def _forms(diffusivity: str | Callable[[Any], Any]) -> _Diffusivity:
     if isinstance(diffusivity, str):
         return _DIFFUSIVITIES[diffusivity]
-    return _Diffusivity(diffusivity, _SecantDecline(diffusivity), _SecantSlope(diffusivity))
+    return _Diffusivity(diffusivity, SecantDecline(diffusivity), SecantSlope(diffusivity))
 
 
 def _check_diffusivity(diffusivity: Any) -> None:
@@ -193,16 +193,11 @@ class ImageDriven:
                 _check_diffusivity(value)
                 continue
             meaning = f"{about['symbol']}, {about['meaning']}."
-            if value == np.inf:
-                raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
             number = checks.within(
-                parameter.name,
-                value,
-                about["low"],
-                about["high"],
-                meaning,
-                open_low=about["open_low"],
+                parameter.name, value, about["low"], about["high"], meaning, open_low=about["open_low"]
             )
+            if number == np.inf:
+                raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
             object.__setattr__(self, parameter.name, number)
 
     @property
@@ -352,7 +347,7 @@ class PeronaMalik(ImageDriven):
 
 
 @dataclass(frozen=True)
-class Homogeneous:
+class Homogeneous(ImageDriven):
     """Linear diffusion, the same everywhere and in all directions: a Gaussian of variance 2·time.
 
     Examples
@@ -362,9 +357,9 @@ class Homogeneous:
     2.0
     """
 
-    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
-        """An upper bound of ρ(A), whatever the image."""
-        return stability.grid_bound(stencil, 1.0, 1.0, spacings)
+    def tensor_formula(self, channels: int) -> TensorFormula:
+        """D = I."""
+        return TensorFormula(tensors.homogeneous, (), ())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -398,11 +393,12 @@ class FixedTensor:
             )
         if ndim == 2:
             _check_symmetry(given)
-            checks.tensor_field(given[1, 1], given[0, 1], given[0, 0])
+            a, b, c = checks.tensor_field(given[1, 1], given[0, 1], given[0, 0])
+            tensor = np.array([[c, b], [b, a]])
         else:
             along = np.broadcast_to(given[0, 0], (2, given.shape[-1]))
-            checks.tensor_field(along, 0 * along, 0 * along)
-        tensor = given.astype(np.float64)
+            a, _, _ = checks.tensor_field(along, 0 * along, 0 * along)
+            tensor = a[np.newaxis, :1]
         tensor.flags.writeable = False
         object.__setattr__(self, "tensor", tensor)
 
@@ -479,7 +475,7 @@ class FixedTensor:
 def _check_symmetry(tensor: npt.NDArray[Any]) -> None:
     upper, lower = tensor[0, 1], tensor[1, 0]
     if not np.array_equal(upper, lower, equal_nan=tensor.dtype.kind == "f"):
-        first = tuple(int(i) for i in np.argwhere(upper != lower)[0])
+        first = tuple(int(i) for i in np.argwhere((upper != lower) & (upper == upper))[0])
         raise ValueError(
             f"the tensor in cell {first} is not symmetric: {upper[first]} against {lower[first]}. A "
             "diffusion tensor is symmetric; use (D + D.swapaxes(0, 1)) / 2."

@@ -9,19 +9,19 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aniso.models import FixedTensor, Homogeneous, ImageDriven
+from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Cycle
 from aniso.stencil import Stencil
 
 # Name → module with a class Evolution.
-_ENGINES = {"reference": "aniso.engines.reference"}
+_ENGINES = {"cpu": "aniso.engines.cpu.evolution", "reference": "aniso.engines.reference"}
 
 
 @dataclass(frozen=True)
 class Problem:
     """All that stays the same while an image evolves."""
 
-    model: ImageDriven | FixedTensor | Homogeneous
+    model: ImageDriven | FixedTensor
     stencil: Stencil
     spacings: tuple[float, ...]
     fixed: npt.NDArray[np.bool_] | None = None
@@ -39,13 +39,17 @@ class Evolution(Protocol):
 
     @property
     def image(self) -> npt.NDArray[Any]:
-        """The image as it is now."""
+        """The image as it is now; the next cycle may overwrite it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of threads and the like; the image stays."""
         ...
 
 
 def chosen(engine: str | None) -> type[Evolution]:
     """The engine of this name, by default the one that suits NumPy arrays."""
-    name = "reference" if engine is None else engine
+    name = "cpu" if engine is None else engine
     if name not in _ENGINES:
         raise ValueError(
             f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."

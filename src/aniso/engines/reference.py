@@ -16,8 +16,9 @@ from aniso.engines import Problem
 from aniso.formulas import cell, views, weights
 from aniso.formulas.folding import centre_fold
 from aniso.formulas.gaussian import gaussian_radius
+from aniso.formulas.steps import extrapolated_step
 from aniso.formulas.structure import structure
-from aniso.models import FixedTensor, Homogeneous, ImageDriven
+from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Cycle
 
 Array = npt.NDArray[np.float64]
@@ -41,10 +42,13 @@ class Evolution:
         rate = frozen_rate(start, self._problem)
         u, previous = start, start
         for weight, tau in cycle.steps:
-            u, previous = weight * (u + tau * rate(u)) + (1 - weight) * previous, u
+            u, previous = extrapolated_step(u, previous, rate(u), weight, tau), u
             if fixed is not None:
                 u[:, fixed] = start[:, fixed]
         self._u = u
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
 
 def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
@@ -62,12 +66,9 @@ def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
 
 def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, Array, Array]:
     """a, b, c over the cells."""
-    model, (height, width) = problem.model, u.shape[-2:]
+    model = problem.model
     if isinstance(model, FixedTensor):
         return model.entries
-    if isinstance(model, Homogeneous):
-        one = np.ones((height + 1, width + 1))
-        return one, 0 * one, one
     return model.tensor_formula(len(u))(*structure_tensor(u, model, problem.spacings))
 
 

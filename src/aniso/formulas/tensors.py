@@ -12,6 +12,11 @@ from aniso.formulas.operations import exp, maximum
 from aniso.formulas.structure import spread
 
 
+def homogeneous(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
+    """D = I, whatever the structure."""
+    return 1 + 0 * j_xx, 0 * j_xy, 1 + 0 * j_yy
+
+
 def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any) -> tuple[Any, Any, Any]:
     """D = I − ψ(r) q qᵀ for one channel, where J = ∇u ∇uᵀ has rank one and r is its trace over λ²."""
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2

@@ -53,8 +53,10 @@ def stencil_entries(nw: Any, ne: Any, sw: Any, se: Any) -> tuple[tuple[Any, ...]
 
 
 def without_normal_flux(tangential: Any, mixed: Any, normal: Any) -> Any:
-    """The tangential entry left when the normal flux is made 0 (Schur complement); unchanged for normal = 0.
+    """The tangential entry left when the normal flux is made 0 (Schur complement).
 
-    The mixed entry of a semidefinite tensor vanishes with the normal one, so any divisor does there.
+    Where the normal entry is 0, or 0 but for rounding, so is the mixed one, and nothing is taken away.
     """
-    return maximum(tangential - mixed * mixed / (normal + (normal == 0)), 0)
+    scale = tangential + (tangential == 0)
+    divisor = normal + scale * (normal <= 1e-15 * tangential)
+    return maximum(tangential - mixed * mixed / divisor, 0)

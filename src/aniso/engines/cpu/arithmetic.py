@@ -1,0 +1,77 @@
+"""The operations of the formulas for compiled scalars: branch-free, so that loops vectorise.
+
+This text becomes part of every generated kernel module, see :mod:`aniso.engines.cpu.generate`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from aniso.engines.cpu.placeholders import LN2_HIGH, LN2_LOW, LOWEST, compiled, exponential_series, real
+
+
+@intrinsic
+def nearest(typing_context, x):
+    """The nearest whole number, as a floating point number."""
+
+    def build(context, builder, signature, arguments):
+        kind = arguments[0].type
+        return builder.call(builder.module.declare_intrinsic("llvm.rint", [kind]), arguments)
+
+    return x(x), build
+
+
+@intrinsic
+def two_to_the(typing_context, n):
+    """2ⁿ for a whole number n given as a floating point number: its bits are those of the exponent."""
+    digits, bias, width = (23, 127, 32) if n == types.float32 else (52, 1023, 64)
+
+    def build(context, builder, signature, arguments):
+        kind, word = arguments[0].type, ir.IntType(width)
+        whole = builder.fptosi(arguments[0], ir.IntType(32))
+        whole = whole if width == 32 else builder.sext(whole, word)
+        exponent = builder.add(whole, ir.Constant(word, bias))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(word, digits)), kind)
+
+    return n(n), build
+
+
+@compiled
+def maximum(x, floor):
+    """The larger of x and floor; NaN stays NaN."""
+    return floor if x < floor else x
+
+
+@compiled
+def sqrt(x):
+    """√x."""
+    return math.sqrt(x)
+
+
+@compiled
+def _reduced(x):
+    """N and e^f − 1 with x = n·ln 2 + f, |f| ≤ ½ ln 2."""
+    x = maximum(x, LOWEST)
+    n = nearest(x * (real(1.0) / (LN2_HIGH + LN2_LOW)))
+    f = (x - n * LN2_HIGH) - n * LN2_LOW
+    return n, exponential_series(f)
+
+
+@compiled
+def exp(x):
+    """eˣ for x ≤ 0."""
+    n, loss = _reduced(x)
+    scale = two_to_the(n)
+    return scale * loss + scale
+
+
+@compiled
+def expm1(x):
+    """eˣ − 1 for x ≤ 0."""
+    n, loss = _reduced(x)
+    scale = two_to_the(n)
+    return scale * loss + (scale - real(1.0))

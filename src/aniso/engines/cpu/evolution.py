@@ -1,0 +1,238 @@
+"""An image on its way, on the fast engine.
+
+An explicit step of one channel without integration scale is a single pass over the image. In all other
+cases the tensors are computed and stored first, and each step of the cycle is a pass over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.engines import Problem
+from aniso.engines.cpu.crew import Crew, default_threads
+from aniso.engines.cpu.generate import compile_first, kernel_module
+from aniso.engines.cpu.placeholders import STRIDE
+from aniso.formulas import weights
+from aniso.formulas.folding import centre_fold, edge_fold
+from aniso.formulas.gaussian import gaussian_kernel
+from aniso.models import FixedTensor, Homogeneous
+from aniso.schemes import Cycle
+from aniso.stencil import DeltaStencil, FreeStencil
+
+Array = npt.NDArray[Any]
+Span = tuple[int, int]
+
+# A tile with its two mirrored pixels fills whole vectors, and its rows fit the row buffers.
+_TILE_WIDTH = STRIDE - 50
+_TILE_HEIGHT = 128
+# Below this number of pixels, waking other threads takes longer than the work.
+_ALONE = 30_000
+
+
+class Evolution:
+    """An image on its way: shape (channels, H, W)."""
+
+    def __init__(self, image: Array, problem: Problem) -> None:
+        self._shape = image.shape
+        self._problem = problem
+        self._u = np.ascontiguousarray(image).reshape(-1)
+        self._spare = np.empty_like(self._u)
+        self._numbers = _numbers(problem, image)
+        self._smoothing = _Smoothing.of(image, problem)
+        self._fixed = np.zeros(1, np.bool_) if problem.fixed is None else problem.fixed.reshape(-1)
+        self._delta = np.zeros(1, image.dtype)
+        if isinstance(problem.stencil, FreeStencil):
+            per_area = 1 / np.prod(problem.spacings)
+            self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
+        self._kernels = _kernels(problem, image)
+        self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
+        self._tensors: tuple[Array, ...] = ()
+
+    @property
+    def image(self) -> Array:
+        """The image as it is now."""
+        return self._u.reshape(self._shape)
+
+    def advance(self, cycle: Cycle) -> None:
+        """Carry out one cycle, with the tensor of the image as it is now."""
+        if self._can_fuse and len(cycle.steps) == 1:
+            (weight, tau) = cycle.steps[0]
+            self._fused_step(weight * tau)
+            return
+        self._freeze_tensors()
+        for number, (weight, tau) in enumerate(cycle.steps):
+            if number == 0:
+                # The image before the first one of a cycle is that one itself.
+                self._frozen_step(False, 1.0, weight * tau)
+            else:
+                self._frozen_step(weight != 1.0, weight, tau)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._crew.close()
+
+    @property
+    def _can_fuse(self) -> bool:
+        return (
+            len(self._shape) == 3
+            and self._shape[0] == 1
+            and not isinstance(self._problem.model, FixedTensor)
+            and self._problem.model.integration == 0
+            and isinstance(self._problem.stencil, DeltaStencil)
+        )
+
+    def _fused_step(self, tau: float) -> None:
+        height, width = self._shape[1:]
+        smoothing, tiles = self._smoothing, _tiles(height, width)
+        kernel, real = self._kernels.fused_step, self._u.dtype.type(tau)
+
+        def task(number: int) -> None:
+            rows, columns = tiles[number]
+            kernel(
+                self._u, self._spare, (height, width), rows, columns, real, self._numbers,
+                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y, self._fixed,
+            )  # fmt: skip
+
+        self._run(kernel, task, len(tiles))
+        self._u, self._spare = self._spare, self._u
+
+    def _frozen_step(self, extrapolate: bool, weight: float, tau: float) -> None:
+        channels, height, width = self._shape
+        tiles = _tiles(height, width)
+        kernel, real = _plain_kernels(self._u.dtype).frozen_step, self._u.dtype.type
+        a, b, c = self._tensors
+
+        def task(number: int) -> None:
+            channel, tile = divmod(number, len(tiles))
+            rows, columns = tiles[tile]
+            kernel(
+                self._u, self._spare, channel, (height, width), rows, columns,
+                extrapolate, real(weight), real(tau), *self._numbers[2:5], a, b, c, self._delta,
+                self._smoothing.fold_x, self._fixed,
+            )  # fmt: skip
+
+        self._run(kernel, task, channels * len(tiles))
+        self._u, self._spare = self._spare, self._u
+
+    def _freeze_tensors(self) -> None:
+        channels, height, width = self._shape
+        model, dtype = self._problem.model, self._u.dtype
+        if isinstance(model, FixedTensor):
+            if not self._tensors:
+                per_y, per_x = (1 / h for h in self._problem.spacings)
+                scaled = weights.scaled(*model.entries, per_x, per_y)
+                self._tensors = tuple(entry.astype(dtype).reshape(-1) for entry in scaled)
+            return
+        if not self._tensors:
+            self._tensors = tuple(np.empty((height + 1) * (width + 1), dtype) for _ in range(3))
+        smoothing = self._smoothing
+        reach = len(smoothing.wide_y) - 1
+        tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * reach))
+        kernel, share = self._kernels.tensor_pass, dtype.type(1 / channels)
+
+        def task(number: int) -> None:
+            rows, columns = tiles[number]
+            kernel(
+                self._u, channels, (height, width), rows, columns, self._numbers, share, *self._tensors,
+                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y,
+                smoothing.wide_x, smoothing.wide_fold_x, smoothing.sign_x,
+                smoothing.wide_y, smoothing.wide_fold_y, smoothing.sign_y,
+            )  # fmt: skip
+
+        self._run(kernel, task, len(tiles))
+
+    def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
+        if not kernel.signatures:
+            compile_first(kernel, lambda: task(0), self._problem.model)
+        self._crew.run(task, count)
+
+
+def _kernels(problem: Problem, image: Array) -> ModuleType:
+    """The kernels for the model's tensor formula."""
+    if isinstance(problem.model, FixedTensor):
+        return _plain_kernels(image.dtype)
+    formula = problem.model.tensor_formula(len(image))
+    return kernel_module(formula, image.dtype, spaced=any(h != 1 for h in problem.spacings))
+
+
+def _plain_kernels(dtype: np.dtype[Any]) -> ModuleType:
+    """Those that take stored tensors are the same for all models: one module serves them all."""
+    return kernel_module(Homogeneous().tensor_formula(1), dtype, spaced=False)
+
+
+@dataclass(frozen=True)
+class _Smoothing:
+    """Kernels from their centre outwards, and where mirrored pixels and cells are found."""
+
+    kernel_x: Array
+    fold_x: Array
+    kernel_y: Array
+    fold_y: Array
+    wide_x: Array
+    wide_fold_x: Array
+    sign_x: Array
+    wide_y: Array
+    wide_fold_y: Array
+    sign_y: Array
+
+    @classmethod
+    def of(cls, image: Array, problem: Problem) -> _Smoothing:
+        height, width = image.shape[1:]
+        model = problem.model
+        sigma, rho = (0.0, 0.0) if isinstance(model, FixedTensor) else (model.presmoothing, model.integration)
+        kernel_y, kernel_x = _half_kernels(sigma, problem.spacings, image.dtype)
+        wide_y, wide_x = _half_kernels(rho, problem.spacings, image.dtype)
+        wide_fold_x, sign_x = centre_fold(width + 1, len(wide_x) - 1)
+        wide_fold_y, sign_y = centre_fold(height + 1, len(wide_y) - 1)
+        return cls(
+            kernel_x,
+            edge_fold(width, len(kernel_x)),
+            kernel_y,
+            edge_fold(height, len(kernel_y) - 1),
+            wide_x,
+            wide_fold_x,
+            sign_x.astype(image.dtype),
+            wide_y,
+            wide_fold_y,
+            sign_y.astype(image.dtype),
+        )
+
+
+def _half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
+    """Gaussians along each axis, from the centre outwards, with an even number of pairs.
+
+    Where nothing is smoothed, the centre alone.
+    """
+    full = [gaussian_kernel(sigma / h) for h in spacings]
+    if all(len(kernel) == 1 for kernel in full):
+        return [np.ones(1, dtype) for _ in full]
+    halves = [kernel[len(kernel) // 2 :] for kernel in full]
+    pairs = [max(2, len(half) - 1 + (len(half) - 1) % 2) for half in halves]
+    return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
+
+
+def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
+    """1/h_x, 1/h_y, α, γ, β and the two numbers of the tensor formula, in the image's precision."""
+    per_y, per_x = (1 / h for h in problem.spacings)
+    stencil, model = problem.stencil, problem.model
+    alpha, gamma, beta = 0.0, 0.0, 0.0
+    if isinstance(stencil, DeltaStencil):
+        alpha, gamma, beta = stencil.alpha, stencil.gamma, stencil.beta or 0.0
+    parameters = () if isinstance(model, FixedTensor) else model.tensor_formula(len(image)).parameters
+    p, q = (*parameters, 0.0, 0.0)[:2]
+    return tuple(image.dtype.type(number) for number in (per_x, per_y, alpha, gamma, beta, p, q))
+
+
+def _tiles(height: int, width: int, tile_height: int = _TILE_HEIGHT) -> list[tuple[Span, Span]]:
+    """Rows and columns of all tiles, the same for any number of threads."""
+    return [(rows, columns) for rows in _spans(height, tile_height) for columns in _spans(width, _TILE_WIDTH)]
+
+
+def _spans(length: int, size: int) -> list[Span]:
+    return [(start, min(start + size, length)) for start in range(0, length, size)]

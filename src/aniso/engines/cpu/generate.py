@@ -1,0 +1,255 @@
+"""Kernel modules: the formulas and the loops joined into one text per precision and model.
+
+Numba caches a compiled function on disk if it is a plain function of a module, and takes the module's
+file for its identity. So each combination becomes a module of its own, named by the hash of its text: a
+changed formula makes another module and can never meet a stale kernel.
+
+A bare 0.5 would turn single precision into double. Therefore the numbers in the formulas are wrapped,
+0.5 becoming real(0.5).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import inspect
+import logging
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numba
+import numba.core.errors
+import numpy as np
+
+from aniso.engines.cpu import arithmetic, kernels
+from aniso.engines.cpu.placeholders import STRIDE
+from aniso.formulas import cell, diffusivities, steps, structure, weights
+from aniso.models import SecantDecline, SecantSlope, TensorFormula
+
+_log = logging.getLogger("aniso")
+
+_OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
+
+
+@functools.lru_cache(maxsize=128)
+def kernel_module(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
+    """The compiled loops for this tensor formula and precision, and for unit or other spacing."""
+    user = _user_diffusivity(formula)
+    text = _text(formula, dtype, spaced, cache=user is None)
+    name = f"aniso_kernels_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    if user is None:
+        return _imported(name, text)
+    module = ModuleType(name)
+    module.__dict__["given_diffusivity"] = (
+        user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
+    )
+    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    return module
+
+
+def compile_first(kernel: Any, first_call: Callable[[], object], model: object) -> None:
+    """Make the first call of a kernel, which compiles it or loads it from the cache."""
+    stored = list(cache_folder().glob(f"__pycache__/{kernel.py_func.__module__}.{kernel.__name__}-*.nbi"))
+    announce = contextlib.nullcontext()
+    if not stored and sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+
+        announce = Console(stderr=True).status(
+            f"aniso compiles {kernel.__name__} for {type(model).__name__}, once for this machine …"
+        )
+    try:
+        with announce:
+            first_call()
+    except numba.core.errors.NumbaError as error:
+        diffusivity = getattr(model, "diffusivity", None)
+        if not callable(diffusivity):
+            raise
+        raise TypeError(
+            f"the diffusivity {diffusivity!r} cannot be compiled by Numba, which the cpu engine needs. Use "
+            "plain arithmetic and numpy functions in it, or engine='reference', which takes any function. "
+            f"Numba says: {str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def _text(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
+    parts = [_header(dtype, spaced, cache), _body(arithmetic)]
+    parts += [_formulas(module) for module in (structure, diffusivities, weights, cell, steps)]
+    parts += [_binding(formula), _body(kernels)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
+    single = dtype == np.float32
+    # Below `lowest` an exponential is far below rounding; going on to denormal numbers would be slow.
+    degree, lowest = (7, -40.0) if single else (13, -120.0)
+    # The high part keeps so few digits that its product with n is exact in either precision.
+    high = 0.693145751953125
+    series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
+    return "\n".join(
+        [
+            "import math",
+            "import numba",
+            "import numpy as np",
+            "from llvmlite import ir",
+            "from numba.core import types",
+            "from numba.extending import intrinsic",
+            f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {STRIDE}, {spaced}",
+            f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
+            f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
+            f"entry = numba.njit({_OPTIONS}, cache={cache})",
+            "@compiled\ndef exponential_series(f):",
+            "    f2 = f * f",
+            "    f4 = f2 * f2",
+            "    f8 = f4 * f4",
+            f"    return f * {series}",
+        ]
+    )
+
+
+def _polynomial(coefficients: list[float], power: int = 1) -> str:
+    """Pairs, pairs of pairs, … (Estrin's scheme): more of it can be computed at the same time."""
+    terms = [f"real({coefficient!r})" for coefficient in coefficients]
+    while len(terms) > 1:
+        factor = "f" if power == 1 else f"f{power}"
+        pairs = [
+            " + ".join([low, *(f"{factor} * ({high})" for high in rest)]) for low, *rest in _in_pairs(terms)
+        ]
+        terms, power = [f"({pair})" for pair in pairs], 2 * power
+    return terms[0]
+
+
+def _in_pairs(terms: list[str]) -> list[list[str]]:
+    return [terms[i : i + 2] for i in range(0, len(terms), 2)]
+
+
+def _binding(formula: TensorFormula) -> str:
+    """The model's formula as a function of structure and two numbers.
+
+    The functions that it takes as arguments become globals: Numba does not cache what is handed over.
+    """
+    lines = []
+    if _user_diffusivity(formula) is not None:
+        lines += [
+            "@compiled\ndef diffusivity(r):\n    return real(given_diffusivity(r))",
+            _formula(diffusivities.secant_decline),
+            _formula(diffusivities.secant_slope),
+        ]
+    names = list(inspect.signature(formula.function).parameters)[3 : 3 + len(formula.functions)]
+    for name, function in zip(names, formula.functions, strict=True):
+        if isinstance(function, SecantDecline | SecantSlope):
+            lines.append(f"{name} = secant_{name}")
+        elif function.__module__ == diffusivities.__name__:
+            lines.append(f"{name} = {function.__name__}")
+    lines.append(_formula(formula.function))
+    numbers = ", ".join(["j_xx", "j_xy", "j_yy", *"pq"[: len(formula.parameters)]])
+    call = f"{formula.function.__name__}({numbers})"
+    lines.append(f"@compiled\ndef tensor(j_xx, j_xy, j_yy, p, q):\n    return {call}")
+    return "\n\n".join(lines)
+
+
+_FUNCTION_ARGUMENTS = ("decline", "diffusivity", "slope")
+
+
+def _formula(function: Callable[..., Any]) -> str:
+    """A formula without the arguments that are functions."""
+    (node,) = ast.parse(inspect.getsource(function)).body
+    assert isinstance(node, ast.FunctionDef)
+    node.args.args = [argument for argument in node.args.args if argument.arg not in _FUNCTION_ARGUMENTS]
+    return "@compiled\n" + ast.unparse(_Plain().visit(node))
+
+
+def _user_diffusivity(formula: TensorFormula) -> Any:
+    for function in formula.functions:
+        if isinstance(function, SecantDecline | SecantSlope):
+            return function.diffusivity
+        if getattr(function, "__module__", None) != diffusivities.__name__:
+            return function
+    return None
+
+
+@functools.cache
+def _formulas(module: ModuleType) -> str:
+    tree = ast.parse(inspect.getsource(module))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return "\n\n".join("@compiled\n" + ast.unparse(_Plain().visit(node)) for node in functions)
+
+
+@functools.cache
+def _body(module: ModuleType) -> str:
+    tree = ast.parse(inspect.getsource(module))
+    return "\n\n".join(ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+class _Plain(ast.NodeTransformer):
+    """A formula without docstring and annotations, its numbers in the kernel's precision."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.returns = None
+        for argument in node.args.args:
+            argument.annotation = None
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+        self.generic_visit(node)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            return ast.Call(ast.Name("real", ast.Load()), [ast.Constant(float(node.value))], [])
+        return node
+
+
+def _imported(name: str, text: str) -> ModuleType:
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Where kernel modules are kept between processes; a temporary folder if nothing else can be written."""
+    home = os.environ.get("ANISO_CACHE_DIR")
+    folder = Path(home) if home else _user_cache() / "aniso"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        _log.warning(
+            "aniso cannot keep compiled kernels in %s (%s): it will compile anew in each process. Set "
+            "ANISO_CACHE_DIR to a folder that can be written.",
+            folder,
+            error.strerror or error,
+        )
+        return Path(_temporary_folder().name)
+    return folder
+
+
+@functools.cache
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="aniso-", ignore_cleanup_errors=True)
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -1,0 +1,478 @@
+"""Fused loops over tiles of an image, for the compiler.
+
+This text becomes part of every generated kernel module, after the formulas it calls. A tile is at most
+`STRIDE` − 2 pixels wide, so that the few rows at work stay in the cache; rows are handled one after
+another. Images are flat arrays, and rows in them are named by the offset at which they start.
+
+What makes the loops vectorise: indices are unsigned (a negative one would wrap around), arrays that are
+written together lie in one array at constant distances, and no views are made (they are counted, atomically).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index, tensor
+from aniso.formulas.cell import corner_shares, fluxes, modes
+from aniso.formulas.steps import explicit_step, extrapolated_step
+from aniso.formulas.structure import structure
+from aniso.formulas.weights import free_hourglass_weight, hourglass_weight, scaled
+
+# Smoothing -------------------------------------------------------------------------------------------
+
+
+@compiled
+def four_pairs(out, o, row, r, k0, k1, k2, k3, k4, n):
+    """Weighted sum of nine neighbours in a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * row[r + j + index(4)]
+            + k1 * (row[r + j + index(3)] + row[r + j + index(5)])
+            + k2 * (row[r + j + index(2)] + row[r + j + index(6)])
+            + k3 * (row[r + j + index(1)] + row[r + j + index(7)])
+            + k4 * (row[r + j] + row[r + j + index(8)])
+        )
+
+
+@compiled
+def two_pairs(out, o, row, r, k0, k1, k2, n):
+    """Weighted sum of five neighbours in a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * row[r + j + index(2)]
+            + k1 * (row[r + j + index(1)] + row[r + j + index(3)])
+            + k2 * (row[r + j] + row[r + j + index(4)])
+        )
+
+
+@compiled
+def two_more_pairs(out, o, row, left, right, k1, k2, n):
+    """Adds two pairs further out."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += k1 * (row[left + j + index(1)] + row[right + j]) + k2 * (
+            row[left + j] + row[right + j + index(1)]
+        )
+
+
+@compiled
+def along_row(out, o, row, kernel, n):
+    """Gaussian along a row, which starts one reach before the result.
+
+    The kernel is given from its centre outwards, padded by zeros to 2, 4, 6, … pairs.
+    """
+    reach = len(kernel) - 1
+    if reach == 2:
+        two_pairs(out, o, row, index(0), kernel[0], kernel[1], kernel[2], n)
+    else:
+        four_pairs(out, o, row, index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n)
+    for k in range(5, reach, 2):
+        two_more_pairs(out, o, row, index(reach - k - 1), index(reach + k), kernel[k], kernel[k + 1], n)
+
+
+@compiled
+def five_rows(out, o, rows, m, a, b, c, d, k0, ka, kb, kc, kd, n):
+    """Weighted sum of five rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * rows[m + j] + ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+        )
+
+
+@compiled
+def four_more_rows(out, o, rows, a, b, c, d, ka, kb, kc, kd, n):
+    """Adds a weighted sum of four rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+
+
+@compiled
+def across_rows(out, o, ring, size, y, kernel, fold, sign, n):
+    """Gaussian across rows kept in a ring. Row y + k is row fold[reach + y + k], times its sign."""
+    reach = len(kernel) - 1
+    here = y + reach
+    length = len(ring) // size
+    for k in range(1, reach, 2):
+        above, below, higher, lower = here - k, here + k, here - k - 1, here + k + 1
+        a, b = index(fold[above] % size * length), index(fold[below] % size * length)
+        c, d = index(fold[higher] % size * length), index(fold[lower] % size * length)
+        ka, kb = kernel[k] * sign[above], kernel[k] * sign[below]
+        kc, kd = kernel[k + 1] * sign[higher], kernel[k + 1] * sign[lower]
+        if k == 1:
+            m = index(fold[here] % size * length)
+            five_rows(out, o, ring, m, a, b, c, d, kernel[0] * sign[here], ka, kb, kc, kd, n)
+        else:
+            four_more_rows(out, o, ring, a, b, c, d, ka, kb, kc, kd, n)
+
+
+@compiled
+def first_row_needed(y, reach, height):
+    """Where a ring has to start for row y: at the top if the kernel folds more than once."""
+    return 0 if height <= 2 * reach + 1 else max(0, y - reach)
+
+
+# Rows of the image -----------------------------------------------------------------------------------
+
+
+@compiled
+def copied(out, o, row, r, n):
+    """Copy a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = row[r + j]
+
+
+@compiled
+def cut_row(out, o, image, r, width, start, fold, n):
+    """N values of a mirrored row from `start` on; fold[margin + x] says where position x is found."""
+    margin = (len(fold) - width) // 2
+    inside, outside = max(0, -start), min(n, width - start)
+    for j in range(inside):
+        out[o + index(j)] = image[r + index(fold[margin + start + j])]
+    copied(out, o + index(inside), image, r + index(start + inside), outside - inside)
+    for j in range(outside, n):
+        out[o + index(j)] = image[r + index(fold[margin + start + j])]
+
+
+@compiled
+def next_smooth_row(
+    out, o, u, at, height, width, y, done, ring, line, left, n, many, kernel_x, fold_x, kernel_y, fold_y, even
+):
+    """N pixels from `left` on of row y of the smoothed image; rows up to `done` are in the ring already.
+
+    `many` ≥ n values are computed; those after n mean nothing.
+    """
+    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
+    if reach_x == 0:
+        cut_row(out, o, u, at + index(y * width), width, left, fold_x, n)
+    else:
+        size = 2 * reach_y + 1
+        length = len(ring) // size
+        while done < min(y + reach_y, height - 1):
+            done += 1
+            cut_row(
+                line, index(0), u, at + index(done * width), width, left - reach_x, fold_x, n + 2 * reach_x
+            )
+            along_row(ring, index(done % size * length), line, kernel_x, many)
+        across_rows(out, o, ring, size, y, kernel_y, fold_y, even, many)
+    # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
+    if left < 0:
+        out[o] = out[o + index(1)]
+    if left + n > width:
+        out[o + index(n - 1)] = out[o + index(n - 2)]
+    return done
+
+
+# Rows of cells ---------------------------------------------------------------------------------------
+
+
+@compiled
+def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q):
+    """The model's tensor, as a grid of unit spacing sees it."""
+    a, b, c = tensor(j_xx, j_xy, j_yy, p, q)
+    if SPACED:
+        a, b, c = scaled(a, b, c, per_x, per_y)
+    return a, b, c
+
+
+@compiled
+def unit_structure(u00, u01, u10, u11, per_x, per_y):
+    """Products of derivatives, per unit of length."""
+    x, y, _ = modes(u00, u01, u10, u11)
+    if SPACED:
+        x, y = x * per_x, y * per_y
+    return structure(x, y)
+
+
+@compiled
+def tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, n):
+    """One row of tensors a, b, c from two smoothed rows."""
+    for k in range(n):
+        j = index(k)
+        j_xx, j_xy, j_yy = unit_structure(
+            smooth[top + j],
+            smooth[top + j + index(1)],
+            smooth[bottom + j],
+            smooth[bottom + j + index(1)],
+            per_x,
+            per_y,
+        )
+        a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q)
+        cells[j] = a
+        cells[j + index(STRIDE)] = b
+        cells[j + index(2 * STRIDE)] = c
+
+
+@compiled
+def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
+    """What cell j gives to its four corners."""
+    x, y, z = modes(
+        pixels[top + j], pixels[top + j + index(1)], pixels[bottom + j], pixels[bottom + j + index(1)]
+    )
+    f_x, f_y, f_z = fluxes(x, y, z, a, b, c, zeta)
+    s00, s01, s10, s11 = corner_shares(f_x, f_y, f_z)
+    shares[j] = s00
+    shares[j + index(STRIDE)] = s01
+    shares[j + index(2 * STRIDE)] = s10
+    shares[j + index(3 * STRIDE)] = s11
+
+
+@compiled
+def flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, n):
+    """What one row of cells gives to its corners, from two rows of the image."""
+    for k in range(n):
+        j = index(k)
+        a, b, c = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+        zeta = hourglass_weight(a, b, c, alpha, gamma, beta)
+        share_out(shares, j, pixels, top, bottom, a, b, c, zeta)
+
+
+@compiled
+def frozen_flux_cells(shares, pixels, top, bottom, a, b, c, at, alpha, gamma, beta, n):
+    """The same with tensors that are stored."""
+    for k in range(n):
+        j = index(k)
+        zeta = hourglass_weight(a[at + j], b[at + j], c[at + j], alpha, gamma, beta)
+        share_out(shares, j, pixels, top, bottom, a[at + j], b[at + j], c[at + j], zeta)
+
+
+@compiled
+def free_flux_cells(shares, pixels, top, bottom, a, b, c, delta, at, n):
+    """The same with tensors and δ that are stored."""
+    for k in range(n):
+        j = index(k)
+        zeta = free_hourglass_weight(a[at + j], c[at + j], delta[at + j])
+        share_out(shares, j, pixels, top, bottom, a[at + j], b[at + j], c[at + j], zeta)
+
+
+@compiled
+def cleared(rows):
+    """Zeros."""
+    for row in range(len(rows)):
+        for j in range(rows.shape[1]):
+            rows[row, j] = 0
+
+
+@compiled
+def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
+    """Adds the products of one channel's derivatives, times its share in the mean."""
+    for k in range(n):
+        j = index(k)
+        j_xx, j_xy, j_yy = unit_structure(
+            smooth[top + j],
+            smooth[top + j + index(1)],
+            smooth[bottom + j],
+            smooth[bottom + j + index(1)],
+            per_x,
+            per_y,
+        )
+        structures[index(0), j] += share * j_xx
+        structures[index(1), j] += share * j_xy
+        structures[index(2), j] += share * j_yy
+
+
+@compiled
+def tensor_row(a, b, c, at, j_xx, j_xy, j_yy, per_x, per_y, p, q, n):
+    """Tensors from rows of structure."""
+    for k in range(n):
+        j = index(k)
+        a[at + j], b[at + j], c[at + j] = unit_tensor(j_xx[j], j_xy[j], j_yy[j], per_x, per_y, p, q)
+
+
+@compiled
+def folded_line(line, field, first, start, fold, sign, odd, n):
+    """N values of a mirrored row of cells from `start` on; the field starts at cell `first`."""
+    for j in range(n):
+        value = field[fold[start + j] - first]
+        line[j] = value * sign[start + j] if odd else value
+
+
+# Rows of pixels --------------------------------------------------------------------------------------
+
+
+@compiled
+def begun_row(rate, shares, n):
+    """A row of pixels receives the lower shares of the cells above it."""
+    for k in range(n):
+        j = index(k)
+        rate[j] = shares[j + index(3 * STRIDE)] + shares[j + index(2 * STRIDE + 1)]
+
+
+@compiled
+def finished_row(out, u, at, rate, shares, tau, n):
+    """It receives the upper shares of the cells below it and makes an explicit step."""
+    for k in range(n):
+        j = index(k)
+        whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
+        out[at + j] = explicit_step(u[at + j], whole, tau)
+
+
+@compiled
+def extrapolated_row(out, u, at, rate, shares, weight, tau, n):
+    """The same with extrapolation; out holds the image before u."""
+    for k in range(n):
+        j = index(k)
+        whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
+        out[at + j] = extrapolated_step(u[at + j], out[at + j], whole, weight, tau)
+
+
+@compiled
+def kept(out, u, at, fixed, pixel, n):
+    """Fixed pixels get their old value back."""
+    for k in range(n):
+        j = index(k)
+        out[at + j] = u[at + j] if fixed[pixel + j] else out[at + j]
+
+
+# Tiles -----------------------------------------------------------------------------------------------
+
+
+@compiled
+def full_vectors(n):
+    """A little more than n, so that no loop over rows at work ends in single steps."""
+    return (n + 31) // 32 * 32
+
+
+@entry
+def fused_step(u, out, shape, rows, columns, tau, numbers, kernel_x, fold_x, kernel_y, fold_y, fixed):
+    """One explicit step of a tile: u is read once, out written once."""
+    (height, width), (start, stop), (left, right) = shape, rows, columns
+    per_x, per_y, alpha, gamma, beta, p, q = numbers
+    n = right - left
+    many = full_vectors(n + 2)
+    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
+    ring = np.empty((2 * reach_y + 1) * many, u.dtype)
+    line = np.zeros(many + 2 * reach_x, u.dtype)
+    smooth = np.zeros(2 * STRIDE, u.dtype)
+    pixels = np.zeros(2 * STRIDE, u.dtype)
+    cells = np.empty(3 * STRIDE, u.dtype)
+    shares = np.empty(4 * STRIDE, u.dtype)
+    rate = np.empty(n, u.dtype)
+    even = np.ones(len(fold_y), u.dtype)
+
+    done = first_row_needed(max(start - 1, 0), reach_y, height) - 1
+    for i in range(start - 1, stop + 1):
+        top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
+        y = min(max(i, 0), height - 1)
+        done = next_smooth_row(
+            smooth, bottom, u, index(0), height, width, y, done, ring, line, left - 1, n + 2, many,
+            kernel_x, fold_x, kernel_y, fold_y, even,
+        )  # fmt: skip
+        cut_row(pixels, bottom, u, index(y * width), width, left - 1, fold_x, n + 2)
+        if i >= start:
+            tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, many)
+            flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
+            if i > start:
+                at = index((i - 1) * width + left)
+                finished_row(out, u, at, rate, shares, tau, n)
+                if len(fixed) > 1:
+                    kept(out, u, at, fixed, at, n)
+            begun_row(rate, shares, n)
+
+
+@entry
+def frozen_step(
+    u, out, channel, shape, rows, columns, extrapolate, weight, tau,
+    alpha, gamma, beta, a, b, c, delta, fold_x, fixed,
+):  # fmt: skip
+    """One step of a tile of one channel with tensors that are stored."""
+    (height, width), (start, stop), (left, right) = shape, rows, columns
+    n = right - left
+    pixels = np.empty(2 * STRIDE, u.dtype)
+    shares = np.empty(4 * STRIDE, u.dtype)
+    rate = np.empty(n, u.dtype)
+    base = index(channel * height * width)
+
+    for i in range(start - 1, stop + 1):
+        top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
+        y = min(max(i, 0), height - 1)
+        cut_row(pixels, bottom, u, base + index(y * width), width, left - 1, fold_x, n + 2)
+        if i >= start:
+            cell = index(i * (width + 1) + left)
+            if len(delta) > 1:
+                free_flux_cells(shares, pixels, top, bottom, a, b, c, delta, cell, n + 1)
+            else:
+                frozen_flux_cells(shares, pixels, top, bottom, a, b, c, cell, alpha, gamma, beta, n + 1)
+            if i > start:
+                pixel = index((i - 1) * width + left)
+                if extrapolate:
+                    extrapolated_row(out, u, base + pixel, rate, shares, weight, tau, n)
+                else:
+                    finished_row(out, u, base + pixel, rate, shares, tau, n)
+                if len(fixed) > 1:
+                    kept(out, u, base + pixel, fixed, pixel, n)
+            begun_row(rate, shares, n)
+
+
+@entry
+def tensor_pass(
+    u, channels, shape, rows, columns, numbers, share, a, b, c,
+    kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+):  # fmt: skip
+    """Tensors of a tile of cells: structure of all channels, averaged over the integration scale."""
+    (height, width), (start, stop), (left, right) = shape, rows, columns
+    per_x, per_y, _, _, _, p, q = numbers
+    n = right - left
+    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
+    wide_reach_x, wide_reach_y = len(wide_x) - 1, len(wide_y) - 1
+
+    # Cells whose structure is needed: those under the wide kernel, after folding.
+    first, last = width, 0
+    for j in range(left, right + 2 * wide_reach_x):
+        first, last = min(first, wide_fold_x[j]), max(last, wide_fold_x[j])
+    m = last - first + 1
+    rings = np.empty((channels, (2 * reach_y + 1) * (m + 1)), u.dtype)
+    line = np.empty(m + 1 + 2 * reach_x, u.dtype)
+    smooth = np.empty((channels, 2 * (m + 1)), u.dtype)
+    even = np.ones(len(fold_y), u.dtype)
+    structures = np.empty((3, m), u.dtype)
+    size = 2 * wide_reach_y + 1
+    wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
+    wide_rings = np.empty((3, size * n), u.dtype)
+    means = np.empty((3, n), u.dtype)
+    signs = np.ones((2, len(sign_y)), u.dtype)
+    signs[1] = sign_y
+
+    begin = first_row_needed(start, wide_reach_y, height + 1)
+    done = now = first_row_needed(max(begin - 1, 0), reach_y, height) - 1
+    row = begin - 2
+    for i in range(start, stop):
+        while row < min(i + wide_reach_y, height):
+            row += 1
+            y = min(max(row, 0), height - 1)
+            top, bottom = index(row % 2 * (m + 1)), index((row + 1) % 2 * (m + 1))
+            cleared(structures)
+            for channel in range(channels):
+                now = next_smooth_row(
+                    smooth[channel], bottom, u, index(channel * height * width), height, width, y, done,
+                    rings[channel], line, first - 1, m + 1, m + 1, kernel_x, fold_x, kernel_y, fold_y, even,
+                )  # fmt: skip
+                if row >= begin:
+                    structure_row(structures, smooth[channel], top, bottom, per_x, per_y, share, m)
+            done = now
+            if row >= begin and wide_reach_x > 0:
+                for field in range(3):
+                    folded_line(
+                        wide_line, structures[field], first, left, wide_fold_x, sign_x, field == 1,
+                        n + 2 * wide_reach_x,
+                    )  # fmt: skip
+                    along_row(wide_rings[field], index(row % size * n), wide_line, wide_x, n)
+        at = index(i * (width + 1) + left)
+        if wide_reach_x > 0:
+            for field in range(3):
+                odd = field == 1
+                across_rows(
+                    means[field], index(0), wide_rings[field], size, i, wide_y, wide_fold_y,
+                    signs[1 if odd else 0], n,
+                )  # fmt: skip
+            # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+            for j in range(n):
+                if i == 0 or i == height or left + j == 0 or left + j == width:
+                    means[1, j] = 0
+            tensor_row(a, b, c, at, means[0], means[1], means[2], per_x, per_y, p, q, n)
+        else:
+            tensor_row(a, b, c, at, structures[0], structures[1], structures[2], per_x, per_y, p, q, n)
