@@ -54,9 +54,8 @@ class Crew:
         finally:
             # After an exception, Ctrl-C included, the others end with the task they are at.
             stopped = True
-            for other in others:
-                other.cancel()
-        for other in others:
+            started = [other for other in others if not other.cancel()]
+        for other in started:
             other.result()
 
     def close(self) -> None:

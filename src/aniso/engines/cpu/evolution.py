@@ -6,6 +6,7 @@ cases the tensors are computed and stored first, and each step of the cycle is a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -31,6 +32,8 @@ Span = tuple[int, int]
 # A tile with its two mirrored pixels fills whole vectors, and its rows fit the row buffers.
 _TILE_WIDTH = STRIDE - 50
 _TILE_HEIGHT = 128
+# Steps with stored tensors are taken several at a time, in tiles that fit the second-level cache.
+_BLOCK, _BLOCK_HEIGHT, _BLOCK_WIDTH = 8, 64, 512
 # Below this number of pixels, waking other threads takes longer than the work.
 _ALONE = 30_000
 
@@ -53,6 +56,7 @@ class Evolution:
         self._kernels = _kernels(problem, image)
         self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
         self._tensors: tuple[Array, ...] = ()
+        self._before: tuple[Array, Array] | None = None
 
     @property
     def image(self) -> Array:
@@ -66,12 +70,8 @@ class Evolution:
             self._fused_step(weight * tau)
             return
         self._freeze_tensors()
-        for number, (weight, tau) in enumerate(cycle.steps):
-            if number == 0:
-                # The image before the first one of a cycle is that one itself.
-                self._frozen_step(False, 1.0, weight * tau)
-            else:
-                self._frozen_step(weight != 1.0, weight, tau)
+        for start in range(0, len(cycle.steps), _BLOCK):
+            self._frozen_steps(cycle.steps, start, min(start + _BLOCK, len(cycle.steps)))
 
     def close(self) -> None:
         """End the threads."""
@@ -102,23 +102,37 @@ class Evolution:
         self._run(kernel, task, len(tiles))
         self._u, self._spare = self._spare, self._u
 
-    def _frozen_step(self, extrapolate: bool, weight: float, tau: float) -> None:
+    def _frozen_steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
+        """Steps start … stop−1 of a cycle, in one pass."""
         channels, height, width = self._shape
-        tiles = _tiles(height, width)
-        kernel, real = _plain_kernels(self._u.dtype).frozen_step, self._u.dtype.type
+        dtype = self._u.dtype
+        # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
+        rates = [
+            (1.0, weight * tau) if number == 0 else (weight, tau)
+            for number, (weight, tau) in enumerate(steps)
+        ]
+        extrapolates = any(weight != 1.0 for weight, _ in steps)
+        continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
+        if to_be_continued or continued:
+            self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
+        previous, out_previous = self._before or (self._u, self._spare)
+        weight_row, tau_row = np.array(rates[start:stop], dtype).T.copy()
+        kernel, tiles = _plain_kernels(dtype).frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
         a, b, c = self._tensors
 
         def task(number: int) -> None:
             channel, tile = divmod(number, len(tiles))
             rows, columns = tiles[tile]
             kernel(
-                self._u, self._spare, channel, (height, width), rows, columns,
-                extrapolate, real(weight), real(tau), *self._numbers[2:5], a, b, c, self._delta,
-                self._smoothing.fold_x, self._fixed,
+                self._u, previous, self._spare, out_previous, channel, (height, width), rows, columns,
+                continued, to_be_continued, weight_row, tau_row,
+                *self._numbers[2:5], a, b, c, self._delta, self._fixed,
             )  # fmt: skip
 
         self._run(kernel, task, channels * len(tiles))
         self._u, self._spare = self._spare, self._u
+        if self._before:
+            self._before = self._before[::-1]
 
     def _freeze_tensors(self) -> None:
         channels, height, width = self._shape
@@ -229,9 +243,11 @@ def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
     return tuple(image.dtype.type(number) for number in (per_x, per_y, alpha, gamma, beta, p, q))
 
 
-def _tiles(height: int, width: int, tile_height: int = _TILE_HEIGHT) -> list[tuple[Span, Span]]:
+def _tiles(
+    height: int, width: int, tile_height: int = _TILE_HEIGHT, tile_width: int = _TILE_WIDTH
+) -> list[tuple[Span, Span]]:
     """Rows and columns of all tiles, the same for any number of threads."""
-    return [(rows, columns) for rows in _spans(height, tile_height) for columns in _spans(width, _TILE_WIDTH)]
+    return list(itertools.product(_spans(height, tile_height), _spans(width, tile_width)))
 
 
 def _spans(length: int, size: int) -> list[Span]:

@@ -303,29 +303,29 @@ def begun_row(rate, shares, n):
 
 
 @compiled
-def finished_row(out, u, at, rate, shares, tau, n):
+def finished_row(out, o, u, at, rate, shares, tau, n):
     """It receives the upper shares of the cells below it and makes an explicit step."""
     for k in range(n):
         j = index(k)
         whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
-        out[at + j] = explicit_step(u[at + j], whole, tau)
+        out[o + j] = explicit_step(u[at + j], whole, tau)
 
 
 @compiled
-def extrapolated_row(out, u, at, rate, shares, weight, tau, n):
+def extrapolated_row(out, o, u, at, rate, shares, weight, tau, n):
     """The same with extrapolation; out holds the image before u."""
     for k in range(n):
         j = index(k)
         whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
-        out[at + j] = extrapolated_step(u[at + j], out[at + j], whole, weight, tau)
+        out[o + j] = extrapolated_step(u[at + j], out[o + j], whole, weight, tau)
 
 
 @compiled
-def kept(out, u, at, fixed, pixel, n):
+def kept(out, o, u, at, fixed, pixel, n):
     """Fixed pixels get their old value back."""
     for k in range(n):
         j = index(k)
-        out[at + j] = u[at + j] if fixed[pixel + j] else out[at + j]
+        out[o + j] = u[at + j] if fixed[pixel + j] else out[o + j]
 
 
 # Tiles -----------------------------------------------------------------------------------------------
@@ -368,29 +368,36 @@ def fused_step(u, out, shape, rows, columns, tau, numbers, kernel_x, fold_x, ker
             flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
             if i > start:
                 at = index((i - 1) * width + left)
-                finished_row(out, u, at, rate, shares, tau, n)
+                finished_row(out, at, u, at, rate, shares, tau, n)
                 if len(fixed) > 1:
-                    kept(out, u, at, fixed, at, n)
+                    kept(out, at, u, at, fixed, at, n)
             begun_row(rate, shares, n)
 
 
-@entry
-def frozen_step(
-    u, out, channel, shape, rows, columns, extrapolate, weight, tau,
-    alpha, gamma, beta, a, b, c, delta, fold_x, fixed,
+@compiled
+def frozen_rows(
+    source, s, s_stride, target, t, t_stride, shape, rows, columns, extrapolate, weight, tau,
+    alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
 ):  # fmt: skip
-    """One step of a tile of one channel with tensors that are stored."""
+    """One step with stored tensors, from one array into another.
+
+    Pixel (y, x) stands at s + y·s_stride + x in the source, at t + y·t_stride + x in the target. With
+    extrapolation the target holds the image before the source.
+    """
     (height, width), (start, stop), (left, right) = shape, rows, columns
     n = right - left
-    pixels = np.empty(2 * STRIDE, u.dtype)
-    shares = np.empty(4 * STRIDE, u.dtype)
-    rate = np.empty(n, u.dtype)
-    base = index(channel * height * width)
-
+    inside, outside = 1 if left == 0 else 0, 1 if right == width else 0
     for i in range(start - 1, stop + 1):
         top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
         y = min(max(i, 0), height - 1)
-        cut_row(pixels, bottom, u, base + index(y * width), width, left - 1, fold_x, n + 2)
+        copied(
+            pixels, bottom + index(inside), source, s + index(y * s_stride + left - 1 + inside),
+            n + 2 - inside - outside,
+        )  # fmt: skip
+        if inside == 1:
+            pixels[bottom] = pixels[bottom + index(1)]
+        if outside == 1:
+            pixels[bottom + index(n + 1)] = pixels[bottom + index(n)]
         if i >= start:
             cell = index(i * (width + 1) + left)
             if len(delta) > 1:
@@ -398,14 +405,76 @@ def frozen_step(
             else:
                 frozen_flux_cells(shares, pixels, top, bottom, a, b, c, cell, alpha, gamma, beta, n + 1)
             if i > start:
-                pixel = index((i - 1) * width + left)
+                here = s + index((i - 1) * s_stride + left)
+                there = t + index((i - 1) * t_stride + left)
                 if extrapolate:
-                    extrapolated_row(out, u, base + pixel, rate, shares, weight, tau, n)
+                    extrapolated_row(target, there, source, here, rate, shares, weight, tau, n)
                 else:
-                    finished_row(out, u, base + pixel, rate, shares, tau, n)
+                    finished_row(target, there, source, here, rate, shares, tau, n)
                 if len(fixed) > 1:
-                    kept(out, u, base + pixel, fixed, pixel, n)
+                    kept(target, there, source, here, fixed, index((i - 1) * width + left), n)
             begun_row(rate, shares, n)
+
+
+@compiled
+def moved(target, t, t_stride, source, s, s_stride, rows, columns):
+    """Copy a block of pixels."""
+    for y in range(rows[0], rows[1]):
+        copied(
+            target, t + index(y * t_stride + columns[0]), source, s + index(y * s_stride + columns[0]),
+            columns[1] - columns[0],
+        )  # fmt: skip
+
+
+@compiled
+def widened(span, by, length):
+    """A span of rows or columns with a margin, as far as the image reaches."""
+    return max(0, span[0] - by), min(length, span[1] + by)
+
+
+@entry
+def frozen_steps(
+    u, previous, out, out_previous, channel, shape, rows, columns, continued, to_be_continued, weights, taus,
+    alpha, gamma, beta, a, b, c, delta, fixed,
+):  # fmt: skip
+    """Several steps of a tile of one channel with stored tensors, as many as there are `taus`.
+
+    The tile is taken with a margin that shrinks by a pixel per step, so that the steps need nothing from
+    its neighbours and the tensors come from memory once. `continued`: steps went before, with `previous`
+    the image before u. `to_be_continued`: `out_previous` is to receive the image before out.
+    """
+    height, width = shape
+    base, count = index(channel * height * width), len(taus)
+    pixels = np.empty(2 * STRIDE, u.dtype)
+    shares = np.empty(4 * STRIDE, u.dtype)
+    rate = np.empty(STRIDE, u.dtype)
+    if count == 1 and not continued and not to_be_continued:
+        frozen_rows(
+            u, base, width, out, base, width, shape, rows, columns, False, weights[0], taus[0],
+            alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
+        )  # fmt: skip
+        return
+
+    wide_rows, wide_columns = widened(rows, count, height), widened(columns, count, width)
+    stride = wide_columns[1] - wide_columns[0]
+    size = (wide_rows[1] - wide_rows[0]) * stride
+    source, target = np.empty(size, u.dtype), np.empty(size, u.dtype)
+    local = index(-(wide_rows[0] * stride + wide_columns[0]))
+    moved(source, local, stride, u, base, width, wide_rows, wide_columns)
+    if continued:
+        moved(target, local, stride, previous, base, width, wide_rows, wide_columns)
+    for k in range(count):
+        margin = count - 1 - k
+        frozen_rows(
+            source, local, stride, target, local, stride, shape,
+            widened(rows, margin, height), widened(columns, margin, width),
+            k > 0 or continued, weights[k], taus[k],
+            alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
+        )  # fmt: skip
+        source, target = target, source
+    moved(out, base, width, source, local, stride, rows, columns)
+    if to_be_continued:
+        moved(out_previous, base, width, target, local, stride, rows, columns)
 
 
 @entry
