@@ -1,0 +1,89 @@
+"""
+Three models side by side
+=========================
+
+All models move grey values from place to place by the same law, ∂u/∂t = div(D ∇u). They differ in
+the tensor D that they read off the image:
+
+- **Perona–Malik** diffusion is alike in all directions and stops at edges;
+- **edge-enhancing** diffusion stops across edges only and goes on along them;
+- **coherence-enhancing** diffusion happens along lines and hardly anywhere else.
+
+Two test images whose truth is known show what each is made for, and what it is not.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import aniso
+
+shapes = aniso.samples.shapes(noise=30.0)
+lines = aniso.samples.fingerprint(noise=40.0)
+
+# %%
+# Each model gets the parameters and the diffusion time that came closest to the truth in a coarse
+# search, for each image anew. FED takes large time steps; :ref:`sphx_glr_gallery_plot_fed.py` compares
+# it with plain explicit steps.
+
+settings = {
+    "shapes": [
+        ("Perona–Malik", aniso.PeronaMalik(contrast=2.0, sigma=0.75), 96.0),
+        ("edge-enhancing", aniso.EdgeEnhancing(contrast=4.0, sigma=1.75), 24.0),
+        ("coherence-enhancing", aniso.CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=3.0), 64.0),
+    ],
+    "lines": [
+        ("Perona–Malik", aniso.PeronaMalik(contrast=10.0, sigma=1.0), 6.0),
+        ("edge-enhancing", aniso.EdgeEnhancing(contrast=15.0, sigma=0.75), 8.0),
+        ("coherence-enhancing", aniso.CoherenceEnhancing(contrast=10.0, sigma=0.5, rho=2.0), 24.0),
+    ],
+}
+
+
+def panels(sample, choices):
+    pictures = {"truth": sample.truth, "input": sample.image}
+    for name, model, time in choices:
+        pictures[name] = aniso.diffuse(sample.image, model, time, scheme=aniso.FED(cycles=10))
+    return pictures
+
+
+results = {"shapes": panels(shapes, settings["shapes"]), "lines": panels(lines, settings["lines"])}
+
+# %%
+# The number under a picture is its distance from the truth, as root mean square in grey values. All
+# pictures have the same grey range, 0 (black) to 255 (white).
+
+
+def distance(image, truth):
+    return np.sqrt(np.mean((image - truth) ** 2))
+
+
+def show(panel, image, **labels):
+    panel.imshow(image, cmap="gray", vmin=0, vmax=255)
+    panel.set(xticks=[], yticks=[], **labels)
+    panel.title.set_fontsize(15)
+    panel.xaxis.label.set_fontsize(15)
+
+
+figure, axes = plt.subplots(2, 5, figsize=(15, 6.9), layout="constrained")
+for row, pictures in zip(axes, results.values(), strict=True):
+    for panel, (name, picture) in zip(row, pictures.items(), strict=True):
+        error = f"error {distance(picture, pictures['truth']):.1f}" if name != "truth" else ""
+        show(panel, picture, title=name, xlabel=error)
+plt.show()
+
+# %%
+# On the shapes the errors of Perona–Malik and edge-enhancing diffusion are close, and the difference
+# lies in the outlines. The scalar model cannot smooth near an edge without smoothing across it, so
+# contours stay ragged; the tensor smooths along them. The price is paid at corners, which get round.
+# Coherence-enhancing diffusion finds lines in the noise where there are none.
+#
+# On the lines it is the other way round: coherence-enhancing diffusion takes the direction of a line
+# from a neighbourhood of size ρ and follows it through noise and gaps. The other two look at one
+# gradient at a time; they keep the gaps, and the noise on fine lines.
+
+regions = {"shapes": np.s_[150:246, 36:132], "lines": np.s_[120:216, 156:252]}
+figure, axes = plt.subplots(2, 5, figsize=(15, 6.6), layout="constrained")
+for row, name in zip(axes, regions, strict=True):
+    for panel, (title, picture) in zip(row, results[name].items(), strict=True):
+        show(panel, picture[regions[name]], title=title)
+plt.show()

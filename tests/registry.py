@@ -1,0 +1,155 @@
+"""What the laws are tested over: one list each of engines, models, schemes and samples.
+
+A new engine, model or scheme is one line here, and every law holds for it or fails.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import aniso
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine and how far rounding may carry its results, relative to the largest grey value."""
+
+    name: Any
+    float32: float
+    float64: float
+
+    def diffuse(self, image, model, time, **options):
+        return aniso.diffuse(image, model, time, engine=self.name, **options)
+
+    def scale_space(self, image, model, times, **options) -> Iterator[tuple[float, Any]]:
+        return aniso.scale_space(image, model, times, engine=self.name, **options)
+
+    def tolerance(self, dtype) -> float:
+        return getattr(self, np.dtype(dtype).name)
+
+    def assert_equal(self, actual, expected) -> None:
+        """Equal up to rounding, in the less precise of both types."""
+        actual, expected = np.asarray(actual), np.asarray(expected)
+        assert actual.shape == expected.shape
+        slack = max(self.tolerance(actual.dtype), self.tolerance(expected.dtype))
+        wide = expected.astype(np.float64)
+        error, largest = abs(actual.astype(np.float64) - wide).max(), abs(wide).max()
+        assert error <= slack * largest, f"differs by {error:.3g}, the largest value is {largest:.3g}"
+
+
+ENGINES = (Engine("reference", float32=5e-7, float64=2e-13),)
+
+DTYPES = ("float32", "float64")
+
+
+def rational(r):
+    """A diffusivity as a user may write it."""
+    return 1 / (1 + 0.2 * r)
+
+
+def random_tensors(shape, seed=5, largest=1.0) -> aniso.FixedTensor:
+    """Tensors that turn and stretch from cell to cell, on the boundary too; some of rank one."""
+    rng = np.random.default_rng(seed)
+    cells = tuple(n + 1 for n in shape)
+    if len(shape) == 1:
+        return aniso.FixedTensor(rng.uniform(0, largest, (1, 1, *cells)))
+    angle = rng.uniform(0, np.pi, cells)
+    along, across = rng.uniform(0.2, largest, cells), rng.uniform(-0.2, 0.2, cells).clip(0)
+    cos, sin = np.cos(angle), np.sin(angle)
+    return aniso.FixedTensor.from_entries(
+        along * cos**2 + across * sin**2,
+        (along - across) * sin * cos,
+        along * sin**2 + across * cos**2,
+    )
+
+
+#: Name → the model for an image of a given shape, without channels. Contrasts suit `SAMPLES`.
+MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = {
+    "edge, weickert": lambda _: aniso.EdgeEnhancing(contrast=12.0),
+    "edge, charbonnier": lambda _: aniso.EdgeEnhancing(12.0, 0.5, "charbonnier"),
+    "edge, perona-malik": lambda _: aniso.EdgeEnhancing(12.0, 0.0, "perona-malik"),
+    "edge, exponential": lambda _: aniso.EdgeEnhancing(12.0, 2.0, "exponential"),
+    "edge, callable": lambda _: aniso.EdgeEnhancing(12.0, 1.0, rational),
+    "coherence": lambda _: aniso.CoherenceEnhancing(contrast=8.0, rho=2.0),
+    "coherence, local": lambda _: aniso.CoherenceEnhancing(8.0, 0.0, 0.0, 0.1),
+    "perona-malik": lambda _: aniso.PeronaMalik(contrast=12.0),
+    "perona-malik, weickert": lambda _: aniso.PeronaMalik(12.0, 1.0, "weickert"),
+    "homogeneous": lambda _: aniso.Homogeneous(),
+    "fixed tensor": random_tensors,
+}
+
+SCHEMES = (aniso.Explicit(), aniso.Explicit(step=0.1), aniso.FED(cycles=2), aniso.FSI(cycles=2))
+
+
+def _noise(shape, seed=1):
+    return np.random.default_rng(seed).normal(100, 20, shape)
+
+
+def _edges(shape):
+    """A bright slanted half plane with a bright corner pixel, under little noise."""
+    height, width = shape if len(shape) == 2 else (1, *shape)
+    y, x = np.indices((height, width))
+    image = np.where(2 * x + y > width, 180.0, 60.0)
+    image[0, 0] = 250.0
+    return (image + _noise((height, width), 2) / 20).reshape(shape)
+
+
+#: Name → a grey image of a given shape, float64, values of order 100.
+SAMPLES: dict[str, Callable[[tuple[int, ...]], Any]] = {"noise": _noise, "edges": _edges}
+
+
+def colours(grey_sample, shape, count=3):
+    """Channels (last axis) that share some structure and differ in some."""
+    image = grey_sample(shape)
+    return np.stack([(1 - 0.2 * k) * image + _noise(shape, 10 + k) / 2 for k in range(count)], -1)
+
+
+def scaled_contrast(model, factor):
+    """The model for an image whose grey values were multiplied by this factor."""
+    return replace(model, contrast=factor * model.contrast) if hasattr(model, "contrast") else model
+
+
+# The symmetries of the grid, for images and for tensors over cells alike.
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """A transposition (or not) after mirroring some axes."""
+
+    name: str
+    mirrored: tuple[int, ...]
+    transposed: bool
+
+    def _moved(self, array, axes):
+        array = np.flip(array, tuple(axes[k] for k in self.mirrored))
+        return np.swapaxes(array, *axes) if self.transposed else array
+
+    def image(self, image):
+        """For an image (H, W) or (H, W, channels)."""
+        return self._moved(image, (0, 1))
+
+    def spacing(self, spacing):
+        return spacing[::-1] if self.transposed else spacing
+
+    def model(self, model):
+        """Vectors turn with the image, and tensors with the vectors."""
+        if not isinstance(model, aniso.FixedTensor):
+            return model
+        tensor = self._moved(model.tensor, (2, 3)).copy()
+        for axis in self.mirrored:
+            tensor[axis] *= -1
+            tensor[:, axis] *= -1
+        return aniso.FixedTensor(tensor[::-1, ::-1] if self.transposed else tensor)
+
+
+SYMMETRIES = (
+    Symmetry("transposition", (), True),
+    Symmetry("left-right", (1,), False),
+    Symmetry("top-bottom", (0,), False),
+    Symmetry("half turn", (0, 1), False),
+    Symmetry("quarter turn", (1,), True),
+    Symmetry("quarter turn back", (0,), True),
+    Symmetry("other diagonal", (0, 1), True),
+)
