@@ -39,7 +39,10 @@ class Engine:
         assert error <= slack * largest, f"differs by {error:.3g}, the largest value is {largest:.3g}"
 
 
-ENGINES = (Engine("reference", float32=5e-7, float64=2e-13),)
+ENGINES = (
+    Engine("reference", float32=5e-7, float64=2e-13),
+    Engine("cpu", float32=2e-6, float64=1e-12),
+)
 
 DTYPES = ("float32", "float64")
 

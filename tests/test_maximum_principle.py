@@ -11,6 +11,7 @@ from aniso.stencil import matrix
 from tests.oracles.printed_stencil import constant_stencil, on_unit_grid
 from tests.problems import (
     Tensor,
+    alphas,
     delta_stencils,
     expected_delta,
     image_shapes,
@@ -55,6 +56,14 @@ def test_is_nonnegative_on_the_border_of_the_range():
     assert not stencil.is_nonnegative(1.0, 0.5 + 1e-9, 0.5)
     assert stencil.is_nonnegative(0.1 + 0.2, 0.3, 0.3)
     assert stencil.is_nonnegative(0.0, 0.0, 0.0)
+
+
+@given(alphas, st.floats(0.01, 100))
+def test_is_nonnegative_along_a_diagonal_whatever_the_rounding(alpha, a):
+    """With a = c = |b| and γ = 1 every α gives δ = a: the diagonal alone, nothing on the axes."""
+    stencil = aniso.DeltaStencil(alpha, 1.0)
+    assert stencil.is_nonnegative(a, a, a)
+    assert stencil.is_nonnegative(a, -a, a)
 
 
 @given(tensor_fields(image_shapes(2)), delta_stencils(), spacings, seeds)

@@ -383,7 +383,8 @@ class TestRounding:
         single = engine.diffuse(image, model, time, scheme=kind(1))
         double = aniso.diffuse(image.astype(np.float64), model, time, scheme=kind(1), engine="reference")
         assert single.dtype == np.float32
-        np.testing.assert_allclose(single, double, rtol=0, atol=2e-5 * 255)
+        # A tensor in single precision is known to 1e-7, which a time of 1683 makes visible at an edge.
+        np.testing.assert_allclose(single, double, rtol=0, atol=1e-4 * 255)
 
 
 class TestLargestStep:

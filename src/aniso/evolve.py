@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -103,7 +103,7 @@ def scale_space(
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
-) -> Iterator[tuple[float, Image]]:
+) -> Generator[tuple[float, Image], None, None]:
     """The image at several times, one after another, each computed from the one before.
 
     Nothing is computed before it is asked for. FED and FSI spend their cycles anew between each two times.
@@ -134,7 +134,7 @@ def scale_space(
     journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
     scheme.plan(stops[0], journey.limit)  # refuses now, not when the first image is asked for
 
-    def snapshots() -> Iterator[tuple[float, Image]]:
+    def snapshots() -> Generator[tuple[float, Image], None, None]:
         now = 0.0
         with contextlib.closing(journey.evolution), _reporter(progress, stops[-1]) as report:
             for stop in stops:

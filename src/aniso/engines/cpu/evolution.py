@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,12 @@ class Evolution:
         if isinstance(problem.stencil, FreeStencil):
             per_area = 1 / np.prod(problem.spacings)
             self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
-        self._kernels = _kernels(problem, image)
+        spaced = any(h != 1 for h in problem.spacings)
+        # Kernels that do not depend on the model are the same for all: those of the simplest one serve.
+        self._plain_kernels = kernel_module(Homogeneous().tensor_formula(1), image.dtype, spaced)
+        self._kernels = self._plain_kernels
+        if not isinstance(problem.model, FixedTensor):
+            self._kernels = kernel_module(problem.model.tensor_formula(len(image)), image.dtype, spaced)
         self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
         self._tensors: tuple[Array, ...] = ()
         self._before: tuple[Array, Array] | None = None
@@ -117,7 +121,7 @@ class Evolution:
             self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
         previous, out_previous = self._before or (self._u, self._spare)
         weight_row, tau_row = np.array(rates[start:stop], dtype).T.copy()
-        kernel, tiles = _plain_kernels(dtype).frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
+        kernel, tiles = self._plain_kernels.frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
         a, b, c = self._tensors
 
         def task(number: int) -> None:
@@ -135,7 +139,8 @@ class Evolution:
             self._before = self._before[::-1]
 
     def _freeze_tensors(self) -> None:
-        channels, height, width = self._shape
+        """Store the tensors of the image as it is now."""
+        _, height, width = self._shape
         model, dtype = self._problem.model, self._u.dtype
         if isinstance(model, FixedTensor):
             if not self._tensors:
@@ -145,15 +150,23 @@ class Evolution:
             return
         if not self._tensors:
             self._tensors = tuple(np.empty((height + 1) * (width + 1), dtype) for _ in range(3))
-        smoothing = self._smoothing
+        self._structure_pass()
+        cells, tensors = self._tensors[0].size, self._kernels.tensors_in_place
+        spans = _spans(cells, _TILE_HEIGHT * _TILE_WIDTH)
+        self._run(tensors, lambda number: tensors(*self._tensors, *spans[number], self._numbers), len(spans))
+
+    def _structure_pass(self) -> None:
+        """Structure over the cells, into the arrays of the tensors."""
+        channels, height, width = self._shape
+        smoothing, dtype = self._smoothing, self._u.dtype
         reach = len(smoothing.wide_y) - 1
         tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * reach))
-        kernel, share = self._kernels.tensor_pass, dtype.type(1 / channels)
+        kernel, share = self._plain_kernels.structure_pass, dtype.type(1 / channels)
 
         def task(number: int) -> None:
             rows, columns = tiles[number]
             kernel(
-                self._u, channels, (height, width), rows, columns, self._numbers, share, *self._tensors,
+                self._u, channels, (height, width), rows, columns, *self._numbers[:2], share, *self._tensors,
                 smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y,
                 smoothing.wide_x, smoothing.wide_fold_x, smoothing.sign_x,
                 smoothing.wide_y, smoothing.wide_fold_y, smoothing.sign_y,
@@ -162,22 +175,12 @@ class Evolution:
         self._run(kernel, task, len(tiles))
 
     def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
-        if not kernel.signatures:
+        if kernel.signatures:
+            self._crew.run(task, count)
+        else:
+            # The first task compiles; the others need not wait for it one by one.
             compile_first(kernel, lambda: task(0), self._problem.model)
-        self._crew.run(task, count)
-
-
-def _kernels(problem: Problem, image: Array) -> ModuleType:
-    """The kernels for the model's tensor formula."""
-    if isinstance(problem.model, FixedTensor):
-        return _plain_kernels(image.dtype)
-    formula = problem.model.tensor_formula(len(image))
-    return kernel_module(formula, image.dtype, spaced=any(h != 1 for h in problem.spacings))
-
-
-def _plain_kernels(dtype: np.dtype[Any]) -> ModuleType:
-    """Those that take stored tensors are the same for all models: one module serves them all."""
-    return kernel_module(Homogeneous().tensor_formula(1), dtype, spaced=False)
+            self._crew.run(lambda number: task(number + 1), count - 1)
 
 
 @dataclass(frozen=True)

@@ -276,14 +276,6 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
 
 
 @compiled
-def tensor_row(a, b, c, at, j_xx, j_xy, j_yy, per_x, per_y, p, q, n):
-    """Tensors from rows of structure."""
-    for k in range(n):
-        j = index(k)
-        a[at + j], b[at + j], c[at + j] = unit_tensor(j_xx[j], j_xy[j], j_yy[j], per_x, per_y, p, q)
-
-
-@compiled
 def folded_line(line, field, first, start, fold, sign, odd, n):
     """N values of a mirrored row of cells from `start` on; the field starts at cell `first`."""
     for j in range(n):
@@ -478,13 +470,22 @@ def frozen_steps(
 
 
 @entry
-def tensor_pass(
-    u, channels, shape, rows, columns, numbers, share, a, b, c,
+def tensors_in_place(a, b, c, start, stop, numbers):
+    """Cells start … stop−1: structure j_xx, j_xy, j_yy becomes the tensor a, b, c."""
+    per_x, per_y, _, _, _, p, q = numbers
+    first = index(start)
+    for k in range(stop - start):
+        j = first + index(k)
+        a[j], b[j], c[j] = unit_tensor(a[j], b[j], c[j], per_x, per_y, p, q)
+
+
+@entry
+def structure_pass(
+    u, channels, shape, rows, columns, per_x, per_y, share, j_xx, j_xy, j_yy,
     kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
 ):  # fmt: skip
-    """Tensors of a tile of cells: structure of all channels, averaged over the integration scale."""
+    """Structure of a tile of cells: mean over the channels, averaged over the integration scale."""
     (height, width), (start, stop), (left, right) = shape, rows, columns
-    per_x, per_y, _, _, _, p, q = numbers
     n = right - left
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     wide_reach_x, wide_reach_y = len(wide_x) - 1, len(wide_y) - 1
@@ -542,6 +543,10 @@ def tensor_pass(
             for j in range(n):
                 if i == 0 or i == height or left + j == 0 or left + j == width:
                     means[1, j] = 0
-            tensor_row(a, b, c, at, means[0], means[1], means[2], per_x, per_y, p, q, n)
+            copied(j_xx, at, means[0], index(0), n)
+            copied(j_xy, at, means[1], index(0), n)
+            copied(j_yy, at, means[2], index(0), n)
         else:
-            tensor_row(a, b, c, at, structures[0], structures[1], structures[2], per_x, per_y, p, q, n)
+            copied(j_xx, at, structures[0], index(0), n)
+            copied(j_xy, at, structures[1], index(0), n)
+            copied(j_yy, at, structures[2], index(0), n)

@@ -1,0 +1,294 @@
+"""What is particular to the cpu engine: threads, processes, compilation and its cache."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aniso
+from aniso.engines.cpu import generate
+from aniso.engines.cpu.crew import Crew, default_threads
+from tests.registry import SAMPLES, colours
+
+SOURCE = Path(aniso.__file__).parent
+EDGES = aniso.EdgeEnhancing(contrast=12.0)
+LINES = aniso.CoherenceEnhancing(contrast=8.0, rho=2.0)
+
+#: Wide and high enough for several tiles, and for several threads.
+LARGE = (300, 1100)
+
+#: Every way through the engine: fused, stored tensors, several channels, long and short cycles.
+WAYS = {
+    "fused": (EDGES, aniso.Explicit(), None),
+    "stored": (LINES, aniso.Explicit(), None),
+    "colour": (EDGES, aniso.Explicit(), -1),
+    "FED": (EDGES, aniso.FED(cycles=1), None),
+    "FSI": (EDGES, aniso.FSI(cycles=1), None),
+    "long FSI": (EDGES, aniso.FSI(cycles=1), -1),
+}
+
+
+def filtered(way, threads=None, shape=LARGE, dtype="float32", engine="cpu"):
+    model, scheme, channel_axis = WAYS[way]
+    image = colours(SAMPLES["edges"], shape) if channel_axis else SAMPLES["edges"](shape)
+    return aniso.diffuse(
+        image.astype(dtype),
+        model,
+        80.0 if way == "long FSI" else 2.0,
+        scheme=scheme,
+        channel_axis=channel_axis,
+        threads=threads,
+        engine=engine,
+    )
+
+
+class TestThreads:
+    @pytest.mark.parametrize("way", WAYS)
+    def test_any_number_of_them_gives_the_same_bits(self, way):
+        alone = filtered(way, threads=1)
+        for threads in (2, 3):
+            np.testing.assert_array_equal(filtered(way, threads=threads), alone)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_tiles_do_not_show(self, way):
+        expected = filtered(way, dtype="float64", engine="reference")
+        np.testing.assert_allclose(filtered(way, dtype="float64"), expected, rtol=0, atol=1e-9)
+
+    def test_eight_callers_at_once_do_not_disturb_each_other(self):
+        ways = [*WAYS, "fused", "FED"]
+        expected = [filtered(way) for way in ways]
+        with ThreadPoolExecutor(8) as callers:
+            for actual, wanted in zip(callers.map(filtered, ways), expected, strict=True):
+                np.testing.assert_array_equal(actual, wanted)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_none_is_left_behind(self, way):
+        filtered(way, threads=3)
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("aniso")]
+
+    def test_none_is_left_behind_by_a_scale_space_that_is_given_up(self):
+        snapshots = aniso.scale_space(SAMPLES["edges"](LARGE), EDGES, [1.0, 2.0], threads=3)
+        next(snapshots)
+        snapshots.close()
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("aniso")]
+
+    def test_the_environment_sets_their_number(self, monkeypatch):
+        monkeypatch.setenv("ANISO_NUM_THREADS", "5")
+        assert default_threads() == 5
+        monkeypatch.delenv("ANISO_NUM_THREADS")
+        assert 1 <= default_threads() <= (os.cpu_count() or 1)
+
+    @pytest.mark.parametrize("wanted", ["0", "-1", "two", "1.5", ""])
+    def test_a_number_that_is_none_is_refused(self, monkeypatch, wanted):
+        monkeypatch.setenv("ANISO_NUM_THREADS", wanted)
+        with pytest.raises(ValueError, match=f"ANISO_NUM_THREADS.*got {wanted!r}. Unset it"):
+            aniso.diffuse(SAMPLES["edges"](LARGE), EDGES, 1.0)
+
+
+class TestCrew:
+    def test_every_task_is_done_once(self):
+        crew = Crew(3)
+        done: list[int] = []
+        crew.run(done.append, 1000)
+        crew.close()
+        assert sorted(done) == list(range(1000))
+
+    def test_an_error_in_any_thread_reaches_the_caller(self):
+        crew = Crew(3)
+
+        def task(number):
+            if number == 57:
+                raise RuntimeError("57")
+
+        for _ in range(20):
+            with pytest.raises(RuntimeError, match="57"):
+                crew.run(task, 100)
+        crew.close()
+
+
+def run(script, *arguments, source=SOURCE, **environment):
+    """A script in a process of its own, with the package from this folder."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(source.parent), **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+SMALL_RUN = """
+    import numpy as np, aniso, sys
+    image = np.add.outer(np.arange(20.0) ** 2, np.arange(30.0)).astype("float32")
+    model = aniso.EdgeEnhancing(contrast=9)
+    print(repr(float(aniso.diffuse(image, model, 2.0, engine=sys.argv[1]).std())))
+"""
+
+
+class TestProcesses:
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+    def test_a_forked_child_can_go_on(self):
+        script = """
+            import os, warnings, numpy as np, aniso
+            warnings.simplefilter("ignore", DeprecationWarning)
+            image = np.add.outer(np.arange(300.0), np.arange(400.0) ** 1.5).astype("float32")
+            model = aniso.EdgeEnhancing(contrast=9)
+            first = aniso.diffuse(image, model, 2.0, threads=2)
+            child = os.fork()
+            if child == 0:
+                same = np.array_equal(aniso.diffuse(image, model, 2.0, threads=2), first)
+                os._exit(7 if same else 8)
+            print("child:", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+        assert run(script).stdout == "child: 7\n"
+
+    def test_ctrl_c_ends_a_long_run_and_its_threads(self):
+        script = """
+            import threading, numpy as np, aniso
+            image = np.add.outer(np.arange(1000.0), np.arange(1000.0) ** 1.5).astype("float32")
+            model = aniso.EdgeEnhancing(contrast=9)
+            say = lambda done, total: print("going", flush=True) if done < 1 else None
+            try:
+                aniso.diffuse(image, model, 1e6, threads=2, progress=say)
+            except KeyboardInterrupt:
+                print("interrupted,", threading.active_count(), "thread", flush=True)
+        """
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "going\n"
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        assert rest.endswith("interrupted, 1 thread\n")
+
+
+class TestCache:
+    def test_a_second_process_compiles_nothing(self, tmp_path):
+        cache = {"ANISO_CACHE_DIR": str(tmp_path)}
+        first = run(SMALL_RUN, "cpu", **cache)
+        stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")}
+        second = run(SMALL_RUN, "cpu", **cache)
+        assert stored
+        assert first.stdout == second.stdout != ""
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")} == stored
+
+    def test_a_changed_formula_is_never_met_by_a_stale_kernel(self, tmp_path):
+        cache = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
+        before = run(SMALL_RUN, "cpu", **cache).stdout
+        changed = tmp_path / "changed" / "aniso"
+        shutil.copytree(SOURCE, changed, ignore=shutil.ignore_patterns("__pycache__"))
+        formula = changed / "formulas" / "cell.py"
+        text = formula.read_text("utf-8")
+        assert "zeta * z" in text
+        formula.write_text(text.replace("zeta * z", "3 * zeta * z"), "utf-8")
+        after, reference = (
+            float(run(SMALL_RUN, engine, source=changed, **cache).stdout) for engine in ("cpu", "reference")
+        )
+        assert after == pytest.approx(reference, rel=1e-5)
+        assert after != pytest.approx(float(before), rel=1e-5)
+
+    def test_where_nothing_can_be_stored_it_works_and_warns_once(self, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        answer = run(SMALL_RUN + SMALL_RUN, "cpu", ANISO_CACHE_DIR=str(tmp_path / "file" / "cache"))
+        assert answer.returncode == 0
+        assert len(answer.stdout.splitlines()) == 2
+        assert answer.stderr.count("cannot keep compiled kernels") == 1
+        assert "ANISO_CACHE_DIR" in answer.stderr
+
+    def test_an_unwritable_home_is_no_hindrance(self, tmp_path):
+        (tmp_path / "home").write_text("no folder")
+        home = str(tmp_path / "home")
+        answer = run(SMALL_RUN, "cpu", HOME=home, XDG_CACHE_HOME="", LOCALAPPDATA=home, ANISO_CACHE_DIR="")
+        assert answer.returncode == 0
+        assert answer.stderr.count("cannot keep compiled kernels") == 1
+
+
+class TestCompilation:
+    def test_single_precision_stays_single(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
+        generate.kernel_module.cache_clear()
+        model = aniso.EdgeEnhancing(diffusivity="exponential")
+        image = SAMPLES["edges"]((20, 30)).astype(np.float32)
+        aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
+        kernels = generate.kernel_module(model.tensor_formula(1), image.dtype, spaced=True)
+        (llvm,) = kernels.fused_step.inspect_llvm().values()
+        generate.kernel_module.cache_clear()
+        assert "fmul" in llvm
+        assert "fpext" not in llvm
+
+    def test_formulas_are_not_restated(self):
+        """Every formula that the generated module calls comes from the formulas, word for word."""
+        text = generate._text(EDGES.tensor_formula(1), np.dtype("float32"), spaced=False, cache=True)
+        for name in ("modes", "fluxes", "corner_shares", "hourglass_weight", "explicit_step", "structure"):
+            assert len(re.findall(rf"^def {name}\(", text, re.M)) == 1
+            assert f"def {name}(" not in (SOURCE / "engines" / "cpu" / "kernels.py").read_text("utf-8")
+
+    def test_a_diffusivity_that_numba_cannot_compile_is_refused(self):
+        table = {"a": 1.0}
+
+        def diffusivity(r):
+            return np.vectorize(lambda x: table["a"] / (1 + x))(r)
+
+        model = aniso.EdgeEnhancing(contrast=9, diffusivity=diffusivity)
+        with pytest.raises(TypeError, match=r"cannot be compiled by Numba.*engine='reference'"):
+            aniso.diffuse(np.eye(9), model, 1.0, engine="cpu")
+        assert np.isfinite(aniso.diffuse(np.eye(9), model, 1.0, engine="reference")).all()
+
+    def test_a_diffusivity_that_is_compiled_already_serves(self):
+        import numba
+
+        compiled = numba.njit(lambda r: 1 / (1 + 0.2 * r))
+        own = aniso.EdgeEnhancing(contrast=9, diffusivity=lambda r: 1 / (1 + 0.2 * r))
+        image = SAMPLES["edges"]((20, 30))
+        np.testing.assert_allclose(
+            aniso.diffuse(image, aniso.EdgeEnhancing(contrast=9, diffusivity=compiled), 2.0),
+            aniso.diffuse(image, own, 2.0, engine="reference"),
+            rtol=1e-12,
+        )
+
+
+class TestAccuracyInSinglePrecision:
+    """After 50 steps: 2e-5 of the grey range at most on samples, RMS 1e-6 on noise."""
+
+    @pytest.mark.parametrize("model", [EDGES, LINES, aniso.PeronaMalik(contrast=12.0)], ids=repr)
+    @pytest.mark.parametrize("sample", ["rings", "fingerprint", "shapes"])
+    def test_on_samples(self, model, sample):
+        image = getattr(aniso.samples, sample)(128).image
+        single, double = self._both(image, model)
+        assert abs(single - double).max() <= 2e-5 * np.ptp(image)
+
+    @pytest.mark.parametrize("model", [EDGES, aniso.PeronaMalik(contrast=12.0)], ids=repr)
+    def test_on_noise(self, model):
+        image = SAMPLES["noise"]((128, 128))
+        single, double = self._both(image, model)
+        assert np.sqrt(((single - double) ** 2).mean()) <= 1e-6 * np.ptp(image)
+
+    def _both(self, image, model):
+        single = image.astype(np.float32)
+        scheme = aniso.Explicit(step=0.25)
+        return (
+            aniso.diffuse(single, model, 12.5, engine="cpu", scheme=scheme).astype(np.float64),
+            aniso.diffuse(single.astype(np.float64), model, 12.5, engine="reference", scheme=scheme),
+        )
+
+
+@pytest.mark.parametrize("rho", [3.0, 10.0])
+@pytest.mark.parametrize("shape", [(40, 60), (5, 9)])
+def test_a_long_integration_kernel_is_exact(rho, shape):
+    model, image = aniso.CoherenceEnhancing(contrast=8.0, sigma=1.0, rho=rho), SAMPLES["edges"](shape)
+    np.testing.assert_allclose(
+        aniso.diffuse(image, model, 2.0, engine="cpu"),
+        aniso.diffuse(image, model, 2.0, engine="reference"),
+        atol=1e-9,
+    )
