@@ -10,6 +10,7 @@ import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ LINES = aniso.CoherenceEnhancing(contrast=8.0, rho=2.0)
 LARGE = (300, 1100)
 
 #: Every way through the engine: fused, stored tensors, several channels, long and short cycles.
-WAYS = {
+WAYS: dict[str, tuple[Any, Any, int | None]] = {
     "fused": (EDGES, aniso.Explicit(), None),
     "stored": (LINES, aniso.Explicit(), None),
     "colour": (EDGES, aniso.Explicit(), -1),

@@ -27,8 +27,8 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
     """The value as a float, if it lies in [low, high] (or in (low, high])."""
     number = real(name, value, why)
     if not low <= number <= high or (open_low and number == low):
-        bracket = "(" if open_low else "["
-        raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}], got {value}: {why}")
+        left, right = "(" if open_low else "[", ")" if high == math.inf else "]"
+        raise ValueError(f"{name} must lie in {left}{low:g}, {high:g}{right}, got {value}: {why}")
     return number
 
 

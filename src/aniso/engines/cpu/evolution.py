@@ -242,6 +242,10 @@ def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
     if isinstance(stencil, DeltaStencil):
         alpha, gamma, beta = stencil.alpha, stencil.gamma, stencil.beta or 0.0
     parameters = () if isinstance(model, FixedTensor) else model.tensor_formula(len(image)).parameters
+    if len(parameters) > 2:
+        raise NotImplementedError(
+            f"the cpu engine hands two numbers to a tensor formula, not {len(parameters)}"
+        )
     p, q = (*parameters, 0.0, 0.0)[:2]
     return tuple(image.dtype.type(number) for number in (per_x, per_y, alpha, gamma, beta, p, q))
 
