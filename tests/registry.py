@@ -47,6 +47,7 @@ ENGINES = (
 DTYPES = ("float32", "float64")
 
 
+# Not among the models, since an engine may have to compile it anew: it has laws of its own.
 def rational(r):
     """A diffusivity as a user may write it."""
     return 1 / (1 + 0.2 * r)
@@ -74,7 +75,6 @@ MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = {
     "edge, charbonnier": lambda _: aniso.EdgeEnhancing(12.0, 0.5, "charbonnier"),
     "edge, perona-malik": lambda _: aniso.EdgeEnhancing(12.0, 0.0, "perona-malik"),
     "edge, exponential": lambda _: aniso.EdgeEnhancing(12.0, 2.0, "exponential"),
-    "edge, callable": lambda _: aniso.EdgeEnhancing(12.0, 1.0, rational),
     "coherence": lambda _: aniso.CoherenceEnhancing(contrast=8.0, rho=2.0),
     "coherence, local": lambda _: aniso.CoherenceEnhancing(8.0, 0.0, 0.0, 0.1),
     "perona-malik": lambda _: aniso.PeronaMalik(contrast=12.0),

@@ -196,6 +196,36 @@ class TestEveryModel:
 
 
 @every_engine
+@every_dtype
+class TestDiffusivitiesOfTheUsersOwn:
+    """One that is written like a built-in one does what that does; so all laws hold for it too."""
+
+    @staticmethod
+    def charbonnier(r):
+        return 1 / np.sqrt(1 + r)
+
+    @pytest.mark.parametrize("channels", [1, 3])
+    @pytest.mark.parametrize("kind", [aniso.EdgeEnhancing, aniso.PeronaMalik])
+    def test_it_equals_the_built_in_one(self, engine, dtype, kind, channels):
+        image = colours(SAMPLES["edges"], SHAPE, channels).astype(dtype)
+        own, built_in = (
+            engine.diffuse(image, kind(12.0, 1.0, g), TIME, spacing=SPACING, channel_axis=-1)
+            for g in (self.charbonnier, "charbonnier")
+        )
+        assert own.dtype == dtype
+        slack = max(engine.tolerance(dtype), 1e-8)  # ψ = (1 − g)/r is a difference quotient here
+        assert abs(own - built_in).max() <= slack * abs(built_in).max()
+
+    def test_tiny_and_huge_images(self, engine, dtype):
+        for factor in (1e-6, 1e6):
+            image = (factor * SAMPLES["edges"](SHAPE)).astype(dtype)
+            model = aniso.EdgeEnhancing(12.0 * factor, 1.0, self.charbonnier)
+            expected = engine.diffuse(image, aniso.EdgeEnhancing(12.0 * factor, 1.0, "charbonnier"), TIME)
+            result = engine.diffuse(image, model, TIME)
+            assert abs(result - expected).max() <= max(engine.tolerance(dtype), 1e-8) * abs(expected).max()
+
+
+@every_engine
 @every_model
 class TestStability:
     """The Euclidean norm never grows, however long the largest stable step is taken."""

@@ -331,8 +331,10 @@ def test_the_bound_of_an_image_pays_where_strong_diffusion_is_rare():
 def test_no_norm_grows_at_the_largest_stable_step(problem: Problem, seed):
     model = aniso.FixedTensor.from_entries(problem.a, problem.b, problem.c)
     tau = stable_step(model, problem.stencil, problem.spacing)
-    if tau == math.inf:
-        assert not problem.matrix.toarray().any()
+    if (
+        tau * problem.scale > 1e12
+    ):  # tensors without tangential part on the boundary: rounding is all there is
+        assert abs(problem.matrix).max() <= 1e-12 * problem.scale
         return
     u = np.random.default_rng(seed).normal(size=np.prod(problem.image_shape))
     for _ in range(5):

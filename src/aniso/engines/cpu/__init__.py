@@ -2,8 +2,10 @@
 
 ``evolution``
     what the engine does with a cycle: which kernel, which tiles, which threads
-``kernels``, ``arithmetic``
-    the loops and elementary functions, written in plain Python
+``kernels``, ``tensors``
+    the loops, written in plain Python: those of all models, and those of one
+``arithmetic``, ``indirect``
+    elementary functions that vectorise, and how the former loops call the latter
 ``generate``
     joins them with the formulas into modules that Numba can compile and cache
 ``crew``

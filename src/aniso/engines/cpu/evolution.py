@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from aniso.engines import Problem
 from aniso.engines.cpu.crew import Crew, default_threads
-from aniso.engines.cpu.generate import compile_first, kernel_module
+from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
 from aniso.engines.cpu.placeholders import STRIDE
 from aniso.formulas import weights
 from aniso.formulas.folding import centre_fold, edge_fold
 from aniso.formulas.gaussian import gaussian_kernel
-from aniso.models import FixedTensor, Homogeneous
+from aniso.models import FixedTensor
 from aniso.schemes import Cycle
 from aniso.stencil import DeltaStencil, FreeStencil
 
@@ -53,11 +53,10 @@ class Evolution:
             per_area = 1 / np.prod(problem.spacings)
             self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
         spaced = any(h != 1 for h in problem.spacings)
-        # Kernels that do not depend on the model are the same for all: those of the simplest one serve.
-        self._plain_kernels = kernel_module(Homogeneous().tensor_formula(1), image.dtype, spaced)
-        self._kernels = self._plain_kernels
+        self._loops = loops(image.dtype, spaced)
+        self._tensor_loops: Any = None
         if not isinstance(problem.model, FixedTensor):
-            self._kernels = kernel_module(problem.model.tensor_formula(len(image)), image.dtype, spaced)
+            self._tensor_loops = tensor_loops(problem.model.tensor_formula(len(image)), image.dtype, spaced)
         self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
         self._tensors: tuple[Array, ...] = ()
         self._before: tuple[Array, Array] | None = None
@@ -94,12 +93,13 @@ class Evolution:
     def _fused_step(self, tau: float) -> None:
         height, width = self._shape[1:]
         smoothing, tiles = self._smoothing, _tiles(height, width)
-        kernel, real = self._kernels.fused_step, self._u.dtype.type(tau)
+        kernel, real = self._loops.fused_step, self._u.dtype.type(tau)
+        tensor_row = self._tensor_loops.tensor_row.address
 
         def task(number: int) -> None:
             rows, columns = tiles[number]
             kernel(
-                self._u, self._spare, (height, width), rows, columns, real, self._numbers,
+                self._u, self._spare, (height, width), rows, columns, real, self._numbers, tensor_row,
                 smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y, self._fixed,
             )  # fmt: skip
 
@@ -121,7 +121,7 @@ class Evolution:
             self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
         previous, out_previous = self._before or (self._u, self._spare)
         weight_row, tau_row = np.array(rates[start:stop], dtype).T.copy()
-        kernel, tiles = self._plain_kernels.frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
+        kernel, tiles = self._loops.frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
         a, b, c = self._tensors
 
         def task(number: int) -> None:
@@ -151,7 +151,7 @@ class Evolution:
         if not self._tensors:
             self._tensors = tuple(np.empty((height + 1) * (width + 1), dtype) for _ in range(3))
         self._structure_pass()
-        cells, tensors = self._tensors[0].size, self._kernels.tensors_in_place
+        cells, tensors = self._tensors[0].size, self._tensor_loops.tensors_in_place
         spans = _spans(cells, _TILE_HEIGHT * _TILE_WIDTH)
         self._run(tensors, lambda number: tensors(*self._tensors, *spans[number], self._numbers), len(spans))
 
@@ -161,7 +161,7 @@ class Evolution:
         smoothing, dtype = self._smoothing, self._u.dtype
         reach = len(smoothing.wide_y) - 1
         tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * reach))
-        kernel, share = self._plain_kernels.structure_pass, dtype.type(1 / channels)
+        kernel, share = self._loops.structure_pass, dtype.type(1 / channels)
 
         def task(number: int) -> None:
             rows, columns = tiles[number]
@@ -175,11 +175,11 @@ class Evolution:
         self._run(kernel, task, len(tiles))
 
     def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
-        if kernel.signatures:
+        if kernel.overloads:
             self._crew.run(task, count)
         else:
             # The first task compiles; the others need not wait for it one by one.
-            compile_first(kernel, lambda: task(0), self._problem.model)
+            compile_first(kernel, lambda: task(0))
             self._crew.run(lambda number: task(number + 1), count - 1)
 
 

@@ -21,7 +21,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,7 +30,7 @@ import numba
 import numba.core.errors
 import numpy as np
 
-from aniso.engines.cpu import arithmetic, kernels
+from aniso.engines.cpu import arithmetic, indirect, kernels, tensors
 from aniso.engines.cpu.placeholders import STRIDE
 from aniso.formulas import cell, diffusivities, steps, structure, weights
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
@@ -40,39 +40,38 @@ _log = logging.getLogger("aniso")
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 
 
+@functools.cache
+def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
+    """The loops that are the same for all models, for this precision and for unit or other spacing."""
+    parts = [_header(dtype, spaced, cache=True), _body(arithmetic), _body(indirect)]
+    parts += [_formulas(module) for module in (structure, weights, cell, steps)]
+    return _imported("loops", "\n\n".join([*parts, _body(kernels)]) + "\n")
+
+
 @functools.lru_cache(maxsize=128)
-def kernel_module(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
-    """The compiled loops for this tensor formula and precision, and for unit or other spacing."""
+def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
+    """The loops of one tensor formula."""
     user = _user_diffusivity(formula)
-    text = _text(formula, dtype, spaced, cache=user is None)
-    name = f"aniso_kernels_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    parts = [_header(dtype, spaced, cache=user is None), _body(arithmetic)]
+    parts += [_formulas(module) for module in (structure, diffusivities, weights, cell)]
+    text = "\n\n".join([*parts, _binding(formula), _body(tensors)]) + "\n"
     if user is None:
-        return _imported(name, text)
-    module = ModuleType(name)
+        return _imported("tensors", text)
+    module = ModuleType("aniso_user_diffusivity")
     module.__dict__["given_diffusivity"] = (
         user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
     )
-    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    with _explained(user):
+        exec(compile(text, "<user diffusivity>", "exec"), module.__dict__)
     return module
 
 
-def compile_first(kernel: Any, first_call: Callable[[], object], model: object) -> None:
-    """Make the first call of a kernel, which compiles it or loads it from the cache."""
-    stored = list(cache_folder().glob(f"__pycache__/{kernel.py_func.__module__}.{kernel.__name__}-*.nbi"))
-    announce = contextlib.nullcontext()
-    if not stored and sys.stderr is not None and sys.stderr.isatty():
-        from rich.console import Console
-
-        announce = Console(stderr=True).status(
-            f"aniso compiles {kernel.__name__} for {type(model).__name__}, once for this machine …"
-        )
+@contextlib.contextmanager
+def _explained(diffusivity: object) -> Iterator[None]:
+    """Say what to do if the diffusivity that the user gave cannot be compiled."""
     try:
-        with announce:
-            first_call()
+        yield
     except numba.core.errors.NumbaError as error:
-        diffusivity = getattr(model, "diffusivity", None)
-        if not callable(diffusivity):
-            raise
         raise TypeError(
             f"the diffusivity {diffusivity!r} cannot be compiled by Numba, which the cpu engine needs. Use "
             "plain arithmetic and numpy functions in it, or engine='reference', which takes any function. "
@@ -80,11 +79,17 @@ def compile_first(kernel: Any, first_call: Callable[[], object], model: object) 
         ) from error
 
 
-def _text(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
-    parts = [_header(dtype, spaced, cache), _body(arithmetic)]
-    parts += [_formulas(module) for module in (structure, diffusivities, weights, cell, steps)]
-    parts += [_binding(formula), _body(kernels)]
-    return "\n\n".join(parts) + "\n"
+def compile_first(kernel: Any, first_call: Callable[[], object]) -> None:
+    """Make the first call of a kernel, which compiles it or loads it from the cache."""
+    module, name = kernel.py_func.__module__, kernel.__name__
+    announce: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    stored = any(cache_folder().glob(f"__pycache__/{module}.{name}-*.nbi"))
+    if not stored and sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+
+        announce = Console(stderr=True).status(f"aniso compiles {name}, once for this machine …")
+    with announce:
+        first_call()
 
 
 def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
@@ -106,6 +111,10 @@ def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
             f"entry = numba.njit({_OPTIONS}, cache={cache})",
+            "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
+            "_number = numba.from_dtype(np.dtype(real))",
+            "_row = types.void(_rows, _rows, types.uint64, types.uint64, *[_number] * 4, types.int64)",
+            f'address = numba.cfunc(_row, fastmath={{"contract"}}, error_model="numpy", cache={cache})',
             "@compiled\ndef exponential_series(f):",
             "    f2 = f * f",
             "    f4 = f2 * f2",
@@ -207,7 +216,8 @@ class _Plain(ast.NodeTransformer):
         return node
 
 
-def _imported(name: str, text: str) -> ModuleType:
+def _imported(kind: str, text: str) -> ModuleType:
+    name = f"aniso_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:

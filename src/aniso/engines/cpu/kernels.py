@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index, tensor
+from aniso.engines.cpu.indirect import call_tensor_row
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index
 from aniso.formulas.cell import corner_shares, fluxes, modes
 from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.structure import structure
-from aniso.formulas.weights import free_hourglass_weight, hourglass_weight, scaled
+from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -171,43 +172,6 @@ def next_smooth_row(
 
 
 @compiled
-def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q):
-    """The model's tensor, as a grid of unit spacing sees it."""
-    a, b, c = tensor(j_xx, j_xy, j_yy, p, q)
-    if SPACED:
-        a, b, c = scaled(a, b, c, per_x, per_y)
-    return a, b, c
-
-
-@compiled
-def unit_structure(u00, u01, u10, u11, per_x, per_y):
-    """Products of derivatives, per unit of length."""
-    x, y, _ = modes(u00, u01, u10, u11)
-    if SPACED:
-        x, y = x * per_x, y * per_y
-    return structure(x, y)
-
-
-@compiled
-def tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, n):
-    """One row of tensors a, b, c from two smoothed rows."""
-    for k in range(n):
-        j = index(k)
-        j_xx, j_xy, j_yy = unit_structure(
-            smooth[top + j],
-            smooth[top + j + index(1)],
-            smooth[bottom + j],
-            smooth[bottom + j + index(1)],
-            per_x,
-            per_y,
-        )
-        a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q)
-        cells[j] = a
-        cells[j + index(STRIDE)] = b
-        cells[j + index(2 * STRIDE)] = c
-
-
-@compiled
 def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
     """What cell j gives to its four corners."""
     x, y, z = modes(
@@ -255,6 +219,15 @@ def cleared(rows):
     for row in range(len(rows)):
         for j in range(rows.shape[1]):
             rows[row, j] = 0
+
+
+@compiled
+def unit_structure(u00, u01, u10, u11, per_x, per_y):
+    """Products of derivatives, per unit of length."""
+    x, y, _ = modes(u00, u01, u10, u11)
+    if SPACED:
+        x, y = x * per_x, y * per_y
+    return structure(x, y)
 
 
 @compiled
@@ -330,8 +303,14 @@ def full_vectors(n):
 
 
 @entry
-def fused_step(u, out, shape, rows, columns, tau, numbers, kernel_x, fold_x, kernel_y, fold_y, fixed):
-    """One explicit step of a tile: u is read once, out written once."""
+def fused_step(
+    u, out, shape, rows, columns, tau, numbers, tensor_row, kernel_x, fold_x, kernel_y, fold_y, fixed
+):
+    """One explicit step of a tile: u is read once, out written once.
+
+    `tensor_row` is the address of the model's function for a row of cells. It is called once per row, so that
+    these loops are compiled once for all models.
+    """
     (height, width), (start, stop), (left, right) = shape, rows, columns
     per_x, per_y, alpha, gamma, beta, p, q = numbers
     n = right - left
@@ -356,7 +335,7 @@ def fused_step(u, out, shape, rows, columns, tau, numbers, kernel_x, fold_x, ker
         )  # fmt: skip
         cut_row(pixels, bottom, u, index(y * width), width, left - 1, fold_x, n + 2)
         if i >= start:
-            tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, many)
+            call_tensor_row(tensor_row, cells, smooth, top, bottom, per_x, per_y, p, q, many)
             flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
             if i > start:
                 at = index((i - 1) * width + left)
@@ -467,16 +446,6 @@ def frozen_steps(
     moved(out, base, width, source, local, stride, rows, columns)
     if to_be_continued:
         moved(out_previous, base, width, target, local, stride, rows, columns)
-
-
-@entry
-def tensors_in_place(a, b, c, start, stop, numbers):
-    """Cells start … stop−1: structure j_xx, j_xy, j_yy becomes the tensor a, b, c."""
-    per_x, per_y, _, _, _, p, q = numbers
-    first = index(start)
-    for k in range(stop - start):
-        j = first + index(k)
-        a[j], b[j], c[j] = unit_tensor(a[j], b[j], c[j], per_x, per_y, p, q)
 
 
 @entry

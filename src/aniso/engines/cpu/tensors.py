@@ -1,0 +1,65 @@
+"""Loops over cells that depend on the model, for the compiler: structure in, tensors out.
+
+This text becomes part of the generated module of each model, after the formulas it calls.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, entry, index, tensor
+from aniso.formulas.cell import modes
+from aniso.formulas.structure import structure
+from aniso.formulas.weights import scaled
+
+
+@compiled
+def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q):
+    """The model's tensor, as a grid of unit spacing sees it."""
+    a, b, c = tensor(j_xx, j_xy, j_yy, p, q)
+    if SPACED:
+        a, b, c = scaled(a, b, c, per_x, per_y)
+    return a, b, c
+
+
+@compiled
+def tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, n):
+    """One row of tensors a, b, c from two smoothed rows."""
+    for k in range(n):
+        j = index(k)
+        x, y, _ = modes(
+            smooth[top + j], smooth[top + j + index(1)], smooth[bottom + j], smooth[bottom + j + index(1)]
+        )
+        if SPACED:
+            x, y = x * per_x, y * per_y
+        j_xx, j_xy, j_yy = structure(x, y)
+        a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q)
+        cells[j] = a
+        cells[j + index(STRIDE)] = b
+        cells[j + index(2 * STRIDE)] = c
+
+
+@address
+def tensor_row(cells, smooth, top, bottom, per_x, per_y, p, q, n):
+    """The same, to be called by its address."""
+    tensor_cells(
+        numba.carray(cells, (3 * STRIDE,)),
+        numba.carray(smooth, (2 * STRIDE,)),
+        top,
+        bottom,
+        per_x,
+        per_y,
+        p,
+        q,
+        n,
+    )
+
+
+@entry
+def tensors_in_place(a, b, c, start, stop, numbers):
+    """Cells start … stop−1: structure j_xx, j_xy, j_yy becomes the tensor a, b, c."""
+    per_x, per_y, _, _, _, p, q = numbers
+    first = index(start)
+    for k in range(stop - start):
+        j = first + index(k)
+        a[j], b[j], c[j] = unit_tensor(a[j], b[j], c[j], per_x, per_y, p, q)
