@@ -190,8 +190,8 @@ class TestCache:
         shutil.copytree(SOURCE, changed, ignore=shutil.ignore_patterns("__pycache__"))
         formula = changed / "formulas" / "cell.py"
         text = formula.read_text("utf-8")
-        assert "zeta * z" in text
-        formula.write_text(text.replace("zeta * z", "3 * zeta * z"), "utf-8")
+        assert "return a * x + b * y" in text
+        formula.write_text(text.replace("return a * x + b * y", "return 0.5 * a * x + b * y"), "utf-8")
         after, reference = (
             float(run(SMALL_RUN, engine, source=changed, **cache).stdout) for engine in ("cpu", "reference")
         )

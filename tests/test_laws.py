@@ -197,6 +197,17 @@ class TestEveryModel:
 
 @every_engine
 @every_dtype
+@pytest.mark.parametrize("name", ["homogeneous", "fixed tensor"])
+def test_linear_diffusion_knows_no_scale(engine, dtype, name):
+    """Not even one whose squares overflow."""
+    image, model = noisy(dtype), MODELS[name](SHAPE)
+    scale = np.dtype(dtype).type({"float32": 1e30, "float64": 1e200}[dtype])
+    expected = engine.diffuse(image, model, TIME) * scale
+    assert abs(engine.diffuse(scale * image, model, TIME) - expected).max() <= 1e-5 * expected.max()
+
+
+@every_engine
+@every_dtype
 class TestDiffusivitiesOfTheUsersOwn:
     """One that is written like a built-in one does what that does; so all laws hold for it too."""
 

@@ -180,6 +180,11 @@ class _Journey:
                 f"stencil must be a DeltaStencil or FreeStencil, got {stencil!r}. Try aniso.DeltaStencil()."
             )
         evolution = engines.chosen(engine)
+        if isinstance(image, np.ma.MaskedArray):
+            raise TypeError(
+                "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
+                "image.filled(0), or keep pixels by fixed=."
+            )
         array = _checked_image(np.asarray(image), channel_axis)
         channels_first = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
         shape = channels_first.shape[1:]
@@ -198,11 +203,12 @@ class _Journey:
         return cls(evolution(start, problem), scheme, limit, shape, dtype, channel_axis)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
-        done, cycles = start, list(self.scheme.plan(stop - start, self.limit))
-        for number, cycle in enumerate(cycles, 1):
+        done = start
+        for cycle in self.scheme.plan(stop - start, self.limit):
             self.evolution.advance(cycle)
             done += cycle.time
-            report(done if number < len(cycles) else stop)
+            # The last cycle ends at the stop itself, not at a sum of rounded times.
+            report(done if stop - done > 0.5 * cycle.time else stop)
 
     def image(self) -> Image:
         image = self.evolution.image.astype(self.dtype, copy=False).reshape(-1, *self.shape)

@@ -198,6 +198,8 @@ class ImageDriven:
             )
             if number == np.inf:
                 raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
+            if parameter.name == "contrast" and number < 1e-150:
+                raise ValueError(f"contrast={value} is too small to compute with. Scale the image up first.")
             object.__setattr__(self, parameter.name, number)
 
     @property

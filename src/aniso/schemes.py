@@ -10,6 +10,7 @@ for each (w, τ) of the cycle, where u⁻ is the image before u. Engines run cyc
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class Explicit:
             return iter(())
         longest = 0.9 * limit if self.step is None else self.step
         count = max(1, math.ceil(time / longest - 1e-9))
-        return iter([Cycle(time / count, ((1.0, time / count),))] * count)
+        return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class FED:
         """Equal cycles of explicit steps of unequal length."""
         length, step = _cycle_length(time, limit, self.cycles)
         steps = tuple((1.0, step * factor) for factor in _fed_factors(length))
-        return iter([Cycle(time / self.cycles, steps)] * (self.cycles if time > 0 else 0))
+        return itertools.repeat(Cycle(time / self.cycles, steps), self.cycles if time > 0 else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class FSI:
         """Equal cycles of equal steps of growing extrapolation."""
         length, step = _cycle_length(time, limit, self.cycles)
         steps = tuple(((4 * k + 2) / (2 * k + 3), step) for k in range(length))
-        return iter([Cycle(time / self.cycles, steps)] * (self.cycles if time > 0 else 0))
+        return itertools.repeat(Cycle(time / self.cycles, steps), self.cycles if time > 0 else 0)
 
 
 def _cycle_count(cycles: int) -> int:

@@ -69,7 +69,11 @@ def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, Array, Array]:
     model = problem.model
     if isinstance(model, FixedTensor):
         return model.entries
-    return model.tensor_formula(len(u))(*structure_tensor(u, model, problem.spacings))
+    j_xx, j_xy, j_yy = structure_tensor(u, model, problem.spacings)
+    a, b, c = model.tensor_formula(len(u))(j_xx, j_xy, j_yy)
+    # An entry may be a constant.
+    a, b, c = (np.broadcast_to(np.asarray(entry, np.float64), j_xx.shape) for entry in (a, b, c))
+    return a, b, c
 
 
 def structure_tensor(u: Array, model: ImageDriven, spacings: tuple[float, ...]) -> tuple[Array, Array, Array]:
@@ -79,7 +83,8 @@ def structure_tensor(u: Array, model: ImageDriven, spacings: tuple[float, ...]) 
         u, (0, model.presmoothing / h_y, model.presmoothing / h_x), mode="reflect", truncate=4.0
     )
     x, y, _ = cell.modes(*views.corners(_mirrored(smooth)))
-    j_xx, j_xy, j_yy = (j.mean(axis=0) for j in structure(x / h_x, y / h_y))
+    with np.errstate(over="ignore"):  # homogeneous diffusion takes any image and does not look at this
+        j_xx, j_xy, j_yy = (j.mean(axis=0) for j in structure(x / h_x, y / h_y))
     widths = model.integration / h_y, model.integration / h_x
     j_xx, j_yy = (_averaged(j, widths, odd=False) for j in (j_xx, j_yy))
     return j_xx, _averaged(j_xy, widths, odd=True), j_yy

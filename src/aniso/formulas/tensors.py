@@ -14,7 +14,7 @@ from aniso.formulas.structure import spread
 
 def homogeneous(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
     """D = I, whatever the structure."""
-    return 1 + 0 * j_xx, 0 * j_xy, 1 + 0 * j_yy
+    return 1, 0, 1
 
 
 def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any) -> tuple[Any, Any, Any]:
@@ -41,7 +41,7 @@ def perona_malik(
 ) -> tuple[Any, Any, Any]:
     """D = g(r) I with r the trace of J over λ²: the same in all directions."""
     g = diffusivity((j_xx + j_yy) * per_contrast2)
-    return g, 0 * j_xy, g
+    return g, 0, g
 
 
 def coherence_enhancing(

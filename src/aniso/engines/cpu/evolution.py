@@ -247,7 +247,13 @@ def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
             f"the cpu engine hands two numbers to a tensor formula, not {len(parameters)}"
         )
     p, q = (*parameters, 0.0, 0.0)[:2]
-    return tuple(image.dtype.type(number) for number in (per_x, per_y, alpha, gamma, beta, p, q))
+    numbers = (per_x, per_y, alpha, gamma, beta, p, q)
+    if max(numbers) > np.finfo(image.dtype).max:
+        raise ValueError(
+            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the image "
+            "up first, or convert it to float64."
+        )
+    return tuple(image.dtype.type(number) for number in numbers)
 
 
 def _tiles(
