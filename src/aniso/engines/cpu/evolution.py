@@ -250,8 +250,8 @@ def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
     numbers = (per_x, per_y, alpha, gamma, beta, p, q)
     if max(numbers) > np.finfo(image.dtype).max:
         raise ValueError(
-            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the image "
-            "up first, or convert it to float64."
+            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the "
+            "image up first, or convert it to float64."
         )
     return tuple(image.dtype.type(number) for number in numbers)
 
