@@ -330,6 +330,24 @@ class TestWhatSteersIt:
             scheme=aniso.Explicit(0.6),
         )
 
+    def test_the_step_that_the_message_advises_is_taken(self):
+        with pytest.raises(ValueError, match="exceeds") as caught:
+            aniso.diffuse(IMAGE, aniso.Homogeneous(), 1.0, spacing=0.57735, scheme=aniso.Explicit(0.166667))
+        advised = float(str(caught.value).split("Use step=")[1].split()[0])
+        aniso.diffuse(IMAGE, aniso.Homogeneous(), 1.0, spacing=0.57735, scheme=aniso.Explicit(advised))
+
+    def test_a_stencil_of_ones_own(self):
+        class Own:
+            def hourglass_weight(self, a, b, c, per_area=1.0):
+                return 0.1 * (a + c)
+
+        refused(TypeError, "stencil must be a DeltaStencil or FreeStencil", stencil=Own())
+
+    def test_a_result_beyond_the_range_of_its_type(self):
+        huge = np.array([0, 2**64 - 1] * 8, np.uint64).reshape(4, 4)
+        with pytest.raises(ArithmeticError, match=r"left the range of float32.*float64"):
+            aniso.diffuse(huge, aniso.EdgeEnhancing(sigma=0.0), 1.0, engine="cpu")
+
     def test_options_must_be_named(self):
         with pytest.raises(TypeError, match="positional"):
             aniso.diffuse(IMAGE, MODEL, 1.0, aniso.DeltaStencil())  # type: ignore[call-arg]

@@ -221,11 +221,11 @@ def test_given_tensors_that_are_not_semidefinite():
 def test_given_tensors_with_nan():
     tensor = np.zeros((2, 2, 4, 5))
     tensor[0, 0, 3, 1] = math.nan
-    with refused(ValueError, "c holds 1 values", "index (3, 1) (nan)", "nan_to_num"):
+    with refused(ValueError, "tensor holds 1 values", "index (0, 0, 3, 1) (nan)", "nan_to_num"):
         aniso.FixedTensor(tensor)
     tensor = np.zeros((2, 2, 4, 5))
     tensor[[0, 1], [1, 0], 0, 2] = math.nan
-    with refused(ValueError, "b holds 1 values", "index (0, 2) (nan)", "nan_to_num"):
+    with refused(ValueError, "tensor holds 2 values", "index (0, 1, 0, 2) (nan)", "nan_to_num"):
         aniso.FixedTensor(tensor)
 
 
@@ -330,3 +330,26 @@ def test_the_papers_theorem_does_not_cover_unequal_spacing():
 def test_a_stable_step_for_other_than_signals_and_images(ndim):
     with refused(ValueError, "ndim must be 1 (a signal) or 2 (an image)", f"got {ndim!r}"):
         stable_step(aniso.Homogeneous(), ndim=ndim)
+
+
+def test_tensors_symmetric_up_to_rounding_are_taken():
+    for angle in np.linspace(0, 3, 50):
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        tensor = aniso.FixedTensor.from_matrix(turn @ np.diag([1.0, 0.7]) @ turn.T, (4, 4)).tensor
+        np.testing.assert_array_equal(tensor[0, 1], tensor[1, 0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: aniso.stability.stable_step("eed"),  # type: ignore[arg-type]
+        lambda: aniso.stability.stable_step(aniso.EdgeEnhancing),  # type: ignore[arg-type]
+        lambda: aniso.stability.stable_step(aniso.Homogeneous(), "standard"),  # type: ignore[arg-type]
+        lambda: aniso.stability.spectral_bound("x", 1, 0),  # type: ignore[arg-type]
+        lambda: aniso.stencil.matrix(np.eye(3), 0 * np.eye(3), np.eye(3), "standard"),  # type: ignore[arg-type]
+        lambda: aniso.FreeStencil([["a"] * 3] * 3),
+    ],
+)
+def test_what_is_no_model_or_stencil_is_called_so(call):
+    with pytest.raises(TypeError, match=r"must (be|hold) .*got"):
+        call()

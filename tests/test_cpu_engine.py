@@ -217,7 +217,7 @@ class TestCache:
 class TestCompilation:
     def test_single_precision_stays_single(self, monkeypatch, tmp_path):
         monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
-        caches = generate.loops, generate.tensor_loops
+        caches = generate.loops, generate._tensor_loops
         for cache in caches:
             cache.cache_clear()
         model = aniso.EdgeEnhancing(diffusivity="exponential")

@@ -20,6 +20,7 @@ from tests.registry import (
     SYMMETRIES,
     Engine,
     colours,
+    rational,
     scaled_contrast,
 )
 
@@ -234,6 +235,29 @@ class TestDiffusivitiesOfTheUsersOwn:
             expected = engine.diffuse(image, aniso.EdgeEnhancing(12.0 * factor, 1.0, "charbonnier"), TIME)
             result = engine.diffuse(image, model, TIME)
             assert abs(result - expected).max() <= max(engine.tolerance(dtype), 1e-8) * abs(expected).max()
+
+
+@every_engine
+class TestStrongContrasts:
+    """Where gradients are thousands of times the contrast, rounding must not pose as structure."""
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("diffusivity", ["weickert", "charbonnier", "perona-malik", "exponential"])
+    @pytest.mark.parametrize("contrast", [1e-1, 10.0])
+    def test_three_equal_channels_equal_grey(self, engine, dtype, diffusivity, contrast):
+        y, x = np.mgrid[:48, :48]
+        noise = np.random.default_rng(0).normal(0, 100, x.shape)
+        grey = (np.where(3 * x + 4 * y > 160, 60000, 500) + noise).astype(dtype)
+        model = aniso.EdgeEnhancing(contrast, 1.0, diffusivity)
+        colour = engine.diffuse(np.stack([grey] * 3, -1), model, 5.0, channel_axis=-1)
+        error = abs(colour[..., 1] - engine.diffuse(grey, model, 5.0)).max()
+        assert error <= 50 * engine.tolerance(dtype) * 60000
+
+    def test_a_callable_on_channels_without_a_common_direction(self, engine):
+        y, x = np.mgrid[:32, :32]
+        crossed = np.stack([100.0 * x, 100.0 * y], -1).astype(np.float32)
+        model = aniso.EdgeEnhancing(1.0, 1.0, rational)
+        assert np.isfinite(engine.diffuse(crossed, model, 1.0, channel_axis=-1)).all()
 
 
 @every_engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,18 @@ Spacing = float | Sequence[float]
 Field = npt.NDArray[np.float64]
 
 
+def instance(name: str, value: Any, kinds: tuple[type, ...], what: str, example: str) -> None:
+    """Refuse what is not of one of these kinds: a class in place of an instance, a string, …."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {what}, got {value!r}. Try {example}.")
+
+
 def real(name: str, value: Any, remedy: str) -> float:
     """The value as a float, if it is a real number and not NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise ValueError(f"{name} must be a number that fits double precision, got {value!r}. {remedy}")
     if math.isnan(value):
         raise ValueError(f"{name} must be a number, got nan. {remedy}")
     return float(value)

@@ -37,6 +37,11 @@ def demo(
     if not output.parent.is_dir():
         typer.echo(f"aniso: the folder {output.parent} does not exist. Make it first.", err=True)
         raise typer.Exit(1)
+    if output.suffix.lower() != ".png":
+        typer.echo(
+            f"aniso: the picture is written as PNG, got {output}. Give a name that ends in .png.", err=True
+        )
+        raise typer.Exit(2)
     path = show.free_path(output)
     show.picture(show.rows()).save(path)
     typer.echo(f"Wrote {path}: what diffusion along, and not across, structures does.")

@@ -16,7 +16,7 @@ from aniso import checks, engines, stability
 from aniso.checks import Spacing
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
-from aniso.stencil import DeltaStencil, FreeStencil, Stencil
+from aniso.stencil import DeltaStencil, FreeStencil, Stencil, check_stencil
 
 __all__ = ["diffuse", "scale_space"]
 
@@ -169,16 +169,11 @@ class _Journey:
         engine: EngineName | None,
         threads: int | None,
     ) -> _Journey:
-        if not isinstance(model, ImageDriven | FixedTensor):
-            raise TypeError(
-                f"model must be a diffusion model, got {model!r}. Try aniso.EdgeEnhancing(contrast=3.5)."
-            )
+        kinds = (ImageDriven, FixedTensor)
+        checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):
             raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
-        if isinstance(stencil, type) or not hasattr(stencil, "hourglass_weight"):
-            raise TypeError(
-                f"stencil must be a DeltaStencil or FreeStencil, got {stencil!r}. Try aniso.DeltaStencil()."
-            )
+        check_stencil(stencil)
         evolution = engines.chosen(engine)
         if isinstance(image, np.ma.MaskedArray):
             raise TypeError(
@@ -212,6 +207,11 @@ class _Journey:
 
     def image(self) -> Image:
         image = self.evolution.image.astype(self.dtype, copy=False).reshape(-1, *self.shape)
+        if not (math.isfinite(image.max()) and math.isfinite(image.min())):
+            raise ArithmeticError(
+                f"the result left the range of {self.dtype}: grey values, contrast or spacing are too large "
+                "or too small for it. Scale the image to ordinary numbers, or convert it to float64."
+            )
         if self.channel_axis is None:
             return image[0]
         return np.ascontiguousarray(np.moveaxis(image, 0, self.channel_axis))
@@ -244,8 +244,8 @@ def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
 def _checked_image(array: Image, channel_axis: int | None) -> Image:
     if array.dtype.kind not in "iuf":
         raise TypeError(
-            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Convert "
-            "it first, e.g. with image.astype(numpy.float32)."
+            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give an "
+            "array of numbers, e.g. image.astype(numpy.float32)."
         )
     if channel_axis is not None:
         if isinstance(channel_axis, bool) or not isinstance(channel_axis, int | np.integer):
@@ -323,9 +323,11 @@ def _reporter(progress: Progress, total: float) -> Iterator[Callable[[float], ob
     if progress is None or progress is False:
         yield lambda done: None
     elif progress is True:
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-        with Progress("diffusing", BarColumn(), TaskProgressColumn(), TimeRemainingColumn()) as bar:
+        columns = ("diffusing", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("", total=total)
             yield lambda done: bar.update(task, completed=done)
     else:

@@ -54,7 +54,7 @@ def rings(size: int = 256, *, period: float = 12.0, noise: float = 40.0, seed: i
     ((64, 64), True)
     """
     x, y = _centred(size)
-    return _interrupted_lines(2 * np.pi * np.hypot(x, y) / period, period, noise, seed)
+    return _interrupted_lines(np.hypot(x, y), period, noise, seed)
 
 
 def fingerprint(size: int = 256, *, period: float = 9.0, noise: float = 40.0, seed: int = 0) -> Sample:
@@ -70,7 +70,7 @@ def fingerprint(size: int = 256, *, period: float = 9.0, noise: float = 40.0, se
     x, y = x / size, y / size + 0.12
     swirl = 0.11 * np.sin(5.1 * y + 1.3) + 0.05 * np.cos(7.3 * x - 2.1 * y)
     distance = np.sqrt((1.25 * (x + swirl)) ** 2 + (0.85 * y) ** 2 + 1e-3) + 0.12 * y
-    return _interrupted_lines(2 * np.pi * distance * size / period, period, noise, seed)
+    return _interrupted_lines(distance * size, period, noise, seed)
 
 
 def shapes(size: int = 256, *, noise: float = 30.0, seed: int = 0) -> Sample:
@@ -162,13 +162,18 @@ def photograph(name: str) -> npt.NDArray[Any]:
 
 
 def _centred(size: int) -> tuple[Field, Field]:
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}: it is the number of pixels along each side.")
     axis = np.arange(size) - 0.5 * (size - 1)
     y, x = np.meshgrid(axis, axis, indexing="ij")
     return x, y
 
 
-def _interrupted_lines(phase: Field, period: float, noise: float, seed: int) -> Sample:
-    """Dark lines where the phase is an odd multiple of π, cut by small discs of mid-grey."""
+def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) -> Sample:
+    """Dark lines at odd multiples of half a period, cut by small discs of mid-grey."""
+    if not period > 0:
+        raise ValueError(f"period must be positive, got {period}: it is the distance between lines.")
+    phase = 2 * np.pi * distance / period
     rng = np.random.default_rng(seed)
     truth = 127.5 + 127.5 * np.cos(phase)
     on_line = truth < 127.5

@@ -73,8 +73,9 @@ class Explicit:
         """One cycle per step."""
         if self.step is not None and self.step > limit * (1 + 1e-12):
             raise ValueError(
-                f"step={self.step:g} exceeds {limit:.6g}, the largest stable step for this model, stencil "
-                f"and spacing: beyond it the image may blow up. Use step={limit:.6g} or less, or None."
+                f"step={self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
+                "stencil and spacing: beyond it the image may blow up. "
+                f"Use step={float(limit)!r} or less, or None."
             )
         if time == 0:
             return iter(())

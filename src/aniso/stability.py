@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.checks import Field, Spacing
 from aniso.formulas import views, weights
-from aniso.stencil import DeltaStencil, Stencil, collapse_ghost_cells, entries
+from aniso.stencil import DeltaStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
 if TYPE_CHECKING:
     from aniso.models import Model
@@ -57,6 +57,7 @@ def spectral_bound(stencil: Stencil, lambda1: float, lambda2: float, spacing: Sp
     >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
     6.0
     """
+    check_stencil(stencil)
     lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
     spacings = checks.axis_spacing(spacing, 2)
     return grid_bound(stencil, lambda1, lambda2, spacings)
@@ -156,6 +157,7 @@ def cell_bound(
     Parameters as for :func:`image_bound`.
     """
     stencil = stencil or DeltaStencil()
+    check_stencil(stencil)
     h_y, h_x = checks.axis_spacing(spacing, 2)
     a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), 1 / h_x, 1 / h_y)
     zeta = stencil.hourglass_weight(a, b, c, 1 / (h_x * h_y))
@@ -217,6 +219,12 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     """
     if ndim not in (1, 2):
         raise ValueError(f"ndim must be 1 (a signal) or 2 (an image), got {ndim!r}.")
+    if isinstance(model, type) or not hasattr(model, "spectral_bound"):
+        raise TypeError(
+            f"model must be a diffusion model, got {model!r}. Try aniso.EdgeEnhancing(contrast=3.5)."
+        )
+    if stencil is not None:
+        check_stencil(stencil)
     spacings = checks.axis_spacing(spacing, ndim)
     if ndim == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.

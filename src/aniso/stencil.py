@@ -135,7 +135,7 @@ class DeltaStencil:
         >>> aniso.DeltaStencil.named("cell-centred")
         DeltaStencil(alpha=0.5, gamma=0.0, beta=None)
         """
-        if name not in cls._named:
+        if name not in cls.names():
             raise ValueError(f"there is no stencil named {name!r}. The names are: {', '.join(cls._named)}.")
         return cls(**cls._named[name])
 
@@ -217,6 +217,10 @@ class FreeStencil:
     values: Field
 
     def __init__(self, delta: npt.ArrayLike) -> None:
+        if np.asarray(delta).dtype.kind not in "iuf":
+            raise TypeError(
+                f"delta must hold real numbers, got dtype {np.asarray(delta).dtype}. Give one per cell."
+            )
         values = np.array(delta, dtype=np.float64)
         if values.ndim != 2 or min(values.shape) < 2:
             raise ValueError(
@@ -253,6 +257,12 @@ class FreeStencil:
         """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
         p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
         return float(max(0.0, lambda1 * p1 + lambda2 * p2 - 2 * self.values.min() * np.sqrt(p1 * p2)))
+
+
+def check_stencil(stencil: object) -> None:
+    """Refuse what is no stencil."""
+    kinds = (DeltaStencil, FreeStencil)
+    checks.instance("stencil", stencil, kinds, "a DeltaStencil or FreeStencil", "aniso.DeltaStencil()")
 
 
 def collapse_ghost_cells(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> tuple[Field, Field, Field]:
@@ -411,6 +421,7 @@ def _scaled_tensor(
     a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: Stencil, spacing: Spacing
 ) -> tuple[Field, Field, Field, Field]:
     """Checked and collapsed tensors as a grid of unit spacing sees them, with their δ."""
+    check_stencil(stencil)
     per_x, per_y = _per_unit(spacing)
     a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), per_x, per_y)
     delta = stencil.delta(a, b, c, per_x * per_y)

@@ -102,6 +102,6 @@ def secant_decline(r: Any, diffusivity: Any) -> Any:
 
 
 def secant_slope(s: Any, r: Any, diffusivity: Any) -> Any:
-    """(g(r) − g(s))/(s − r) for a diffusivity g given by the user, s at least r + 1e-4."""
-    s = maximum(s, r + 1e-4)
+    """(g(r) − g(s))/(s − r) for a diffusivity g given by the user, s a little above r at least."""
+    s = maximum(s, r + 1e-4 * (1 + r))
     return (diffusivity(r) - diffusivity(s)) / (s - r)

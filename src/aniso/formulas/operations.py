@@ -21,6 +21,15 @@ def maximum(x: Any, floor: Any) -> Any:
     return np.maximum(x, floor) if _is_numpy(x) else x.clamp(min=floor)
 
 
+def precision(x: Any) -> Any:
+    """The relative rounding error of numbers like x."""
+    if _is_numpy(x):
+        return np.finfo(np.result_type(x, np.float32)).eps
+    import torch
+
+    return torch.finfo(x.dtype).eps
+
+
 def sqrt(x: Any) -> Any:
     """√x."""
     return np.sqrt(x) if _is_numpy(x) else x.sqrt()

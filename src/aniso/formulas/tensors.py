@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.operations import exp, maximum
+from aniso.formulas.operations import exp, maximum, precision
 from aniso.formulas.structure import spread
 
 
@@ -27,11 +27,16 @@ def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2:
 def edge_enhancing_joint(
     j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, slope: Any, per_contrast2: Any
 ) -> tuple[Any, Any, Any]:
-    """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor."""
+    """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
+
+    What of the smaller eigenvalue is rounding of the larger one does not count: else channels that agree
+    would seem to have structure along their edge, and strong edges would stop the diffusion along them.
+    """
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
     mean, _, half_gap = spread(q_xx, q_xy, q_yy)
-    smaller = maximum(mean - half_gap, 0)
-    psi = slope(mean + half_gap, smaller)
+    larger = mean + half_gap
+    smaller = maximum(mean - half_gap - 8 * precision(larger) * larger, 0)
+    psi = slope(larger, smaller)
     offset = diffusivity(smaller) + psi * smaller
     return offset - psi * q_xx, -(psi * q_xy), offset - psi * q_yy
 

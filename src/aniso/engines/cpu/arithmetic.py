@@ -11,7 +11,15 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import LN2_HIGH, LN2_LOW, LOWEST, compiled, exponential_series, real
+from aniso.engines.cpu.placeholders import (
+    EPSILON,
+    LN2_HIGH,
+    LN2_LOW,
+    LOWEST,
+    compiled,
+    exponential_series,
+    real,
+)
 
 
 @intrinsic
@@ -44,6 +52,12 @@ def two_to_the(typing_context, n):
 def maximum(x, floor):
     """The larger of x and floor; NaN stays NaN."""
     return floor if x < floor else x
+
+
+@compiled
+def precision(x):
+    """The relative rounding error of numbers like x."""
+    return EPSILON
 
 
 @compiled

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -52,6 +53,11 @@ class Evolution:
         if isinstance(problem.stencil, FreeStencil):
             per_area = 1 / np.prod(problem.spacings)
             self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "the cpu engine needs Numba's compiler, which NUMBA_DISABLE_JIT turns off. Unset it, or use "
+                "engine='reference'."
+            )
         spaced = any(h != 1 for h in problem.spacings)
         self._loops = loops(image.dtype, spaced)
         self._tensor_loops: Any = None
@@ -248,7 +254,7 @@ def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
         )
     p, q = (*parameters, 0.0, 0.0)[:2]
     numbers = (per_x, per_y, alpha, gamma, beta, p, q)
-    if max(numbers) > np.finfo(image.dtype).max:
+    if max(numbers) > float(np.finfo(image.dtype).max):
         raise ValueError(
             f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the "
             "image up first, or convert it to float64."

@@ -48,34 +48,49 @@ def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
     return _imported("loops", "\n\n".join([*parts, _body(kernels)]) + "\n")
 
 
-@functools.lru_cache(maxsize=128)
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
-    """The loops of one tensor formula."""
-    user = _user_diffusivity(formula)
+    """The loops of one tensor formula, whatever its numbers."""
+    with _explained(formula):
+        return _tensor_loops(formula.function, formula.functions, len(formula.parameters), dtype, spaced)
+
+
+@functools.lru_cache(maxsize=128)
+def _tensor_loops(
+    function: Callable[..., Any],
+    functions: tuple[Callable[..., Any], ...],
+    count: int,
+    dtype: np.dtype[Any],
+    spaced: bool,
+) -> ModuleType:
+    user = _user_diffusivity(functions)
     parts = [_header(dtype, spaced, cache=user is None), _body(arithmetic)]
     parts += [_formulas(module) for module in (structure, diffusivities, weights, cell)]
-    text = "\n\n".join([*parts, _binding(formula), _body(tensors)]) + "\n"
+    text = "\n\n".join([*parts, _binding(function, functions, count), _body(tensors)]) + "\n"
     if user is None:
         return _imported("tensors", text)
     module = ModuleType("aniso_user_diffusivity")
     module.__dict__["given_diffusivity"] = (
         user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
     )
-    with _explained(user):
-        exec(compile(text, "<user diffusivity>", "exec"), module.__dict__)
+    exec(compile(text, "<user diffusivity>", "exec"), module.__dict__)
     return module
 
 
 @contextlib.contextmanager
-def _explained(diffusivity: object) -> Iterator[None]:
+def _explained(formula: TensorFormula) -> Iterator[None]:
     """Say what to do if the diffusivity that the user gave cannot be compiled."""
     try:
         yield
-    except numba.core.errors.NumbaError as error:
+    except (numba.core.errors.NumbaError, TypeError) as error:
+        user = _user_diffusivity(formula.functions)
+        if user is None:
+            raise
+        told = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in told if not line.startswith("Failed in nopython")), "no reason")
         raise TypeError(
-            f"the diffusivity {diffusivity!r} cannot be compiled by Numba, which the cpu engine needs. Use "
-            "plain arithmetic and numpy functions in it, or engine='reference', which takes any function. "
-            f"Numba says: {str(error).strip().splitlines()[0]}"
+            f"the diffusivity {user!r} cannot be compiled by Numba, which the cpu engine needs. Give a plain "
+            "function of arithmetic and simple numpy functions, or use engine='reference', which takes any "
+            f"function. Numba says: {reason}"
         ) from error
 
 
@@ -109,6 +124,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
             "from numba.extending import intrinsic",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {STRIDE}, {spaced}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
+            f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
             f"entry = numba.njit({_OPTIONS}, cache={cache})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
@@ -140,27 +156,27 @@ def _in_pairs(terms: list[str]) -> list[list[str]]:
     return [terms[i : i + 2] for i in range(0, len(terms), 2)]
 
 
-def _binding(formula: TensorFormula) -> str:
+def _binding(function: Callable[..., Any], functions: tuple[Callable[..., Any], ...], count: int) -> str:
     """The model's formula as a function of structure and two numbers.
 
     The functions that it takes as arguments become globals: Numba does not cache what is handed over.
     """
     lines = []
-    if _user_diffusivity(formula) is not None:
+    if _user_diffusivity(functions) is not None:
         lines += [
             "@compiled\ndef diffusivity(r):\n    return real(given_diffusivity(r))",
             _formula(diffusivities.secant_decline),
             _formula(diffusivities.secant_slope),
         ]
-    names = list(inspect.signature(formula.function).parameters)[3 : 3 + len(formula.functions)]
-    for name, function in zip(names, formula.functions, strict=True):
-        if isinstance(function, SecantDecline | SecantSlope):
+    names = list(inspect.signature(function).parameters)[3 : 3 + len(functions)]
+    for name, given in zip(names, functions, strict=True):
+        if isinstance(given, SecantDecline | SecantSlope):
             lines.append(f"{name} = secant_{name}")
-        elif function.__module__ == diffusivities.__name__:
-            lines.append(f"{name} = {function.__name__}")
-    lines.append(_formula(formula.function))
-    numbers = ", ".join(["j_xx", "j_xy", "j_yy", *"pq"[: len(formula.parameters)]])
-    call = f"{formula.function.__name__}({numbers})"
+        elif getattr(given, "__module__", None) == diffusivities.__name__:
+            lines.append(f"{name} = {given.__name__}")
+    lines.append(_formula(function))
+    numbers = ", ".join(["j_xx", "j_xy", "j_yy", *"pq"[:count]])
+    call = f"{function.__name__}({numbers})"
     lines.append(f"@compiled\ndef tensor(j_xx, j_xy, j_yy, p, q):\n    return {call}")
     return "\n\n".join(lines)
 
@@ -176,8 +192,8 @@ def _formula(function: Callable[..., Any]) -> str:
     return "@compiled\n" + ast.unparse(_Plain().visit(node))
 
 
-def _user_diffusivity(formula: TensorFormula) -> Any:
-    for function in formula.functions:
+def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
+    for function in functions:
         if isinstance(function, SecantDecline | SecantSlope):
             return function.diffusivity
         if getattr(function, "__module__", None) != diffusivities.__name__:
@@ -219,9 +235,10 @@ class _Plain(ast.NodeTransformer):
 def _imported(kind: str, text: str) -> ModuleType:
     name = f"aniso_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
     path = cache_folder() / f"{name}.py"
-    if not path.exists():
+    if not path.exists() or path.read_text("utf-8") != text:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write(text)
+        os.chmod(file.name, 0o644)
         os.replace(file.name, path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -235,8 +252,8 @@ def _imported(kind: str, text: str) -> ModuleType:
 @functools.cache
 def cache_folder() -> Path:
     """Where kernel modules are kept between processes; a temporary folder if nothing else can be written."""
-    home = os.environ.get("ANISO_CACHE_DIR")
-    folder = Path(home) if home else _user_cache() / "aniso"
+    wanted = os.environ.get("ANISO_CACHE_DIR")
+    folder = Path(wanted).absolute() if wanted else _user_cache() / "aniso"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -258,6 +275,10 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _user_cache() -> Path:
+    try:
+        Path.home()
+    except RuntimeError:  # a user without a home
+        return Path(tempfile.gettempdir()) / f"aniso-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     if sys.platform == "darwin":

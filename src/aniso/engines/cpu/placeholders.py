@@ -21,6 +21,9 @@ STRIDE = 1072
 #: Below it an exponential is as good as 0 in that type.
 LOWEST: Any = real(-120.0)
 
+#: The relative rounding error of that type.
+EPSILON: Any = real(np.finfo(np.float64).eps)
+
 #: ln 2 in two parts, the first with so few digits that its multiples are exact.
 LN2_HIGH: Any = real(0.693145751953125)
 LN2_LOW: Any = real(1.42860682030941723212e-6)
