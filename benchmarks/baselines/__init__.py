@@ -1,0 +1,1 @@
+"""Ordinary implementations of edge-enhancing diffusion, so that speed ratios mean something."""
