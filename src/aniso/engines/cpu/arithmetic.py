@@ -16,8 +16,8 @@ from aniso.engines.cpu.placeholders import (
     LN2_HIGH,
     LN2_LOW,
     LOWEST,
-    compiled,
     exponential_series,
+    inlined,
     real,
 )
 
@@ -48,34 +48,34 @@ def two_to_the(typing_context, n):
     return n(n), build
 
 
-@compiled
+@inlined
 def maximum(x, floor):
     """The larger of x and floor; NaN stays NaN."""
     return floor if x < floor else x
 
 
-@compiled
+@inlined
 def precision(x):
     """The relative rounding error of numbers like x."""
     return EPSILON
 
 
-@compiled
+@inlined
 def sqrt(x):
     """√x."""
     return math.sqrt(x)
 
 
-@compiled
+@inlined
 def _reduced(x):
-    """N and e^f − 1 with x = n·ln 2 + f, |f| ≤ ½ ln 2."""
+    """The whole number n and e^f − 1 with x = n·ln 2 + f, |f| ≤ ½ ln 2."""
     x = maximum(x, LOWEST)
     n = nearest(x * (real(1.0) / (LN2_HIGH + LN2_LOW)))
     f = (x - n * LN2_HIGH) - n * LN2_LOW
     return n, exponential_series(f)
 
 
-@compiled
+@inlined
 def exp(x):
     """eˣ for x ≤ 0."""
     n, loss = _reduced(x)
@@ -83,7 +83,7 @@ def exp(x):
     return scale * loss + scale
 
 
-@compiled
+@inlined
 def expm1(x):
     """eˣ − 1 for x ≤ 0."""
     n, loss = _reduced(x)

@@ -126,12 +126,14 @@ def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
+            # A call that is not inlined keeps a loop from being vectorised.
+            f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, forceinline=True)",
             f"entry = numba.njit({_OPTIONS}, cache={cache})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
             "_number = numba.from_dtype(np.dtype(real))",
             "_row = types.void(_rows, _rows, types.uint64, types.uint64, *[_number] * 4, types.int64)",
             f'address = numba.cfunc(_row, fastmath={{"contract"}}, error_model="numpy", cache={cache})',
-            "@compiled\ndef exponential_series(f):",
+            "@inlined\ndef exponential_series(f):",
             "    f2 = f * f",
             "    f4 = f2 * f2",
             "    f8 = f4 * f4",
@@ -164,7 +166,7 @@ def _binding(function: Callable[..., Any], functions: tuple[Callable[..., Any], 
     lines = []
     if _user_diffusivity(functions) is not None:
         lines += [
-            "@compiled\ndef diffusivity(r):\n    return real(given_diffusivity(r))",
+            "@inlined\ndef diffusivity(r):\n    return real(given_diffusivity(r))",
             _formula(diffusivities.secant_decline),
             _formula(diffusivities.secant_slope),
         ]
@@ -177,7 +179,7 @@ def _binding(function: Callable[..., Any], functions: tuple[Callable[..., Any], 
     lines.append(_formula(function))
     numbers = ", ".join(["j_xx", "j_xy", "j_yy", *"pq"[:count]])
     call = f"{function.__name__}({numbers})"
-    lines.append(f"@compiled\ndef tensor(j_xx, j_xy, j_yy, p, q):\n    return {call}")
+    lines.append(f"@inlined\ndef tensor(j_xx, j_xy, j_yy, p, q):\n    return {call}")
     return "\n\n".join(lines)
 
 
@@ -189,7 +191,7 @@ def _formula(function: Callable[..., Any]) -> str:
     (node,) = ast.parse(inspect.getsource(function)).body
     assert isinstance(node, ast.FunctionDef)
     node.args.args = [argument for argument in node.args.args if argument.arg not in _FUNCTION_ARGUMENTS]
-    return "@compiled\n" + ast.unparse(_Plain().visit(node))
+    return "@inlined\n" + ast.unparse(_Plain().visit(node))
 
 
 def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
@@ -205,7 +207,7 @@ def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
 def _formulas(module: ModuleType) -> str:
     tree = ast.parse(inspect.getsource(module))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return "\n\n".join("@compiled\n" + ast.unparse(_Plain().visit(node)) for node in functions)
+    return "\n\n".join("@inlined\n" + ast.unparse(_Plain().visit(node)) for node in functions)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.indirect import call_tensor_row
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index, inlined
 from aniso.formulas.cell import corner_shares, fluxes, modes
 from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.structure import structure
@@ -171,7 +171,7 @@ def next_smooth_row(
 # Rows of cells ---------------------------------------------------------------------------------------
 
 
-@compiled
+@inlined
 def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
     """What cell j gives to its four corners."""
     x, y, z = modes(
@@ -214,14 +214,13 @@ def free_flux_cells(shares, pixels, top, bottom, a, b, c, delta, at, n):
 
 
 @compiled
-def cleared(rows):
+def cleared(row, n):
     """Zeros."""
-    for row in range(len(rows)):
-        for j in range(rows.shape[1]):
-            rows[row, j] = 0
+    for k in range(n):
+        row[index(k)] = 0
 
 
-@compiled
+@inlined
 def unit_structure(u00, u01, u10, u11, per_x, per_y):
     """Products of derivatives, per unit of length."""
     x, y, _ = modes(u00, u01, u10, u11)
@@ -232,7 +231,8 @@ def unit_structure(u00, u01, u10, u11, per_x, per_y):
 
 @compiled
 def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
-    """Adds the products of one channel's derivatives, times its share in the mean."""
+    """Adds the products of one channel's derivatives, times its share in the mean: three rows of n."""
+    second, third = index(n), index(2 * n)
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(
@@ -243,17 +243,29 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
             per_x,
             per_y,
         )
-        structures[index(0), j] += share * j_xx
-        structures[index(1), j] += share * j_xy
-        structures[index(2), j] += share * j_yy
+        structures[j] += share * j_xx
+        structures[second + j] += share * j_xy
+        structures[third + j] += share * j_yy
 
 
 @compiled
-def folded_line(line, field, first, start, fold, sign, odd, n):
-    """N values of a mirrored row of cells from `start` on; the field starts at cell `first`."""
+def folded_line(line, field, f, first, start, fold, sign, odd, n):
+    """N values of a mirrored row of cells from position `start` of `fold` on.
+
+    The field holds cells from `first` on, at offset f. Where they follow each other, they are copied.
+    """
+    begin, end = 0, n
+    while begin < n and (fold[start + begin] < first or sign[start + begin] < 0):
+        begin += 1
+    while end > begin and (
+        sign[start + end - 1] < 0 or fold[start + end - 1] - fold[start + begin] != end - 1 - begin
+    ):
+        end -= 1
+    copied(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
     for j in range(n):
-        value = field[fold[start + j] - first]
-        line[j] = value * sign[start + j] if odd else value
+        if j < begin or j >= end:
+            value = field[f + index(fold[start + j] - first)]
+            line[j] = value * sign[start + j] if odd else value
 
 
 # Rows of pixels --------------------------------------------------------------------------------------
@@ -468,7 +480,7 @@ def structure_pass(
     line = np.empty(m + 1 + 2 * reach_x, u.dtype)
     smooth = np.empty((channels, 2 * (m + 1)), u.dtype)
     even = np.ones(len(fold_y), u.dtype)
-    structures = np.empty((3, m), u.dtype)
+    structures = np.empty(3 * m, u.dtype)
     size = 2 * wide_reach_y + 1
     wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
     wide_rings = np.empty((3, size * n), u.dtype)
@@ -484,7 +496,7 @@ def structure_pass(
             row += 1
             y = min(max(row, 0), height - 1)
             top, bottom = index(row % 2 * (m + 1)), index((row + 1) % 2 * (m + 1))
-            cleared(structures)
+            cleared(structures, 3 * m)
             for channel in range(channels):
                 now = next_smooth_row(
                     smooth[channel], bottom, u, index(channel * height * width), height, width, y, done,
@@ -496,7 +508,7 @@ def structure_pass(
             if row >= begin and wide_reach_x > 0:
                 for field in range(3):
                     folded_line(
-                        wide_line, structures[field], first, left, wide_fold_x, sign_x, field == 1,
+                        wide_line, structures, index(field * m), first, left, wide_fold_x, sign_x, field == 1,
                         n + 2 * wide_reach_x,
                     )  # fmt: skip
                     along_row(wide_rings[field], index(row % size * n), wide_line, wide_x, n)
@@ -516,6 +528,6 @@ def structure_pass(
             copied(j_xy, at, means[1], index(0), n)
             copied(j_yy, at, means[2], index(0), n)
         else:
-            copied(j_xx, at, structures[0], index(0), n)
-            copied(j_xy, at, structures[1], index(0), n)
-            copied(j_yy, at, structures[2], index(0), n)
+            copied(j_xx, at, structures, index(0), n)
+            copied(j_xy, at, structures, index(m), n)
+            copied(j_yy, at, structures, index(2 * m), n)

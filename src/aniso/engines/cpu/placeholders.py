@@ -34,6 +34,11 @@ def compiled(function: Any) -> Any:
     return function
 
 
+def inlined(function: Any) -> Any:
+    """Compile for Numba, into the loops that call it; here, leave as it is."""
+    return function
+
+
 def entry(function: Any) -> Any:
     """Compile for Numba, to be called from Python and kept on disk; here, leave as it is."""
     return function

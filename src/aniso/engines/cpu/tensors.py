@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numba
 
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, entry, index, tensor
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, entry, index, inlined, tensor
 from aniso.formulas.cell import modes
 from aniso.formulas.structure import structure
 from aniso.formulas.weights import scaled
 
 
-@compiled
+@inlined
 def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q):
     """The model's tensor, as a grid of unit spacing sees it."""
     a, b, c = tensor(j_xx, j_xy, j_yy, p, q)
