@@ -174,5 +174,5 @@ def figure_of(rows: int, columns: int, size: tuple[float, float], **options: Any
 def save_picture(picture: Any, path: Path) -> None:
     """As PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.savefig(path, dpi=130)
+    picture.savefig(path, dpi=130, metadata={"Software": None})
     CONSOLE.print(f"wrote {path}", highlight=False)
