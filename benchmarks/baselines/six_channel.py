@@ -11,8 +11,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-
-Tensor = torch.Tensor
+from torch import Tensor
 
 
 def _differences() -> Tensor:
