@@ -30,7 +30,8 @@ SIZES = (64, 256, 1024, 2048, 4096, 8192)
 RHOS = tuple(range(1, 11))
 EED = aniso.EdgeEnhancing(contrast=CONTRAST, sigma=SIGMA)
 STENCIL = aniso.DeltaStencil(alpha=ALPHA, gamma=GAMMA)
-FEW, MANY = 4, 24
+# More than one block of steps in either case, so that what a long cycle allocates once drops out.
+FEW, MANY = 10, 34
 
 
 class Scaling:
