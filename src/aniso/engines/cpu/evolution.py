@@ -75,7 +75,7 @@ class Evolution:
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
         if self._can_fuse and len(cycle.steps) == 1:
-            (weight, tau) = cycle.steps[0]
+            weight, tau = cycle.steps[0]
             self._fused_step(weight * tau)
             return
         self._freeze_tensors()
@@ -89,8 +89,7 @@ class Evolution:
     @property
     def _can_fuse(self) -> bool:
         return (
-            len(self._shape) == 3
-            and self._shape[0] == 1
+            self._shape[0] == 1
             and not isinstance(self._problem.model, FixedTensor)
             and self._problem.model.integration == 0
             and isinstance(self._problem.stencil, DeltaStencil)
