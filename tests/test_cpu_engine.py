@@ -234,7 +234,8 @@ class TestCompilation:
     def test_formulas_are_not_restated(self):
         """What the loops call comes from the formulas; the loops define none of it themselves."""
         own = "".join(
-            (SOURCE / "engines" / "cpu" / f"{name}.py").read_text("utf-8") for name in ("kernels", "tensors")
+            (SOURCE / "engines" / "cpu" / f"{name}.py").read_text("utf-8")
+            for name in ("kernels", "spacing", "tensors")
         )
         for name in ("modes", "fluxes", "corner_shares", "hourglass_weight", "explicit_step", "structure"):
             assert f"{name}(" in own

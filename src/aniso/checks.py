@@ -21,6 +21,13 @@ def instance(name: str, value: Any, kinds: tuple[type, ...], what: str, example:
         raise TypeError(f"{name} must be {what}, got {value!r}. Try {example}.")
 
 
+def whole(name: str, value: Any, remedy: str, what: str = "a whole number") -> int:
+    """The value as an int, if it is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be {what}, got {value!r}. {remedy}".rstrip())
+    return int(value)
+
+
 def real(name: str, value: Any, remedy: str) -> float:
     """The value as a float, if it is a real number and not NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

@@ -248,8 +248,7 @@ def _checked_image(array: Image, channel_axis: int | None) -> Image:
             "array of numbers, e.g. image.astype(numpy.float32)."
         )
     if channel_axis is not None:
-        if isinstance(channel_axis, bool) or not isinstance(channel_axis, int | np.integer):
-            raise TypeError(f"channel_axis must be a whole number or None, got {channel_axis!r}.")
+        checks.whole("channel_axis", channel_axis, "", "a whole number or None")
         if not -array.ndim <= channel_axis < array.ndim:
             raise ValueError(
                 f"channel_axis={channel_axis} does not exist in an image of shape {array.shape}. Give the "
@@ -303,11 +302,10 @@ def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.ND
 def _checked_threads(threads: int | None) -> int | None:
     if threads is None:
         return None
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
-        raise TypeError(f"threads must be a whole number or None, got {threads!r}.")
+    threads = checks.whole("threads", threads, "", "a whole number or None")
     if threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}. Use None for all cores.")
-    return int(threads)
+    return threads
 
 
 def _check_progress(progress: Progress) -> None:

@@ -7,6 +7,7 @@ that tensor can get, from which the stable step follows. Engines do the rest, fo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
@@ -447,14 +448,18 @@ class FixedTensor:
         """Shape of the images that these tensors fit, without channels."""
         return tuple(n - 1 for n in self.tensor.shape[2:])
 
-    @property
+    @functools.cached_property
     def entries(self) -> tuple[Field, Field, Field]:
         """a, b, c over the cells, fit for the mirror boundary; a signal is an image of one row."""
         if len(self.tensor) == 1:
-            along = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
-            return along, 0 * along, 0 * along
-        (c, b), (_, a) = self.tensor
-        return collapse_ghost_cells(a, b, c)
+            a = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
+            b, c = 0 * a, 0 * a
+        else:
+            (c, b), (_, a) = self.tensor
+            a, b, c = collapse_ghost_cells(a, b, c)
+        for entry in (a, b, c):
+            entry.flags.writeable = False
+        return a, b, c
 
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
         """An upper bound of ρ(A) for these tensors."""

@@ -148,11 +148,10 @@ class FSI:
 
 
 def _cycle_count(cycles: int) -> int:
-    if isinstance(cycles, bool) or not isinstance(cycles, int | np.integer):
-        raise TypeError(f"cycles must be a whole number, got {cycles!r}. A good choice is cycles=5.")
+    cycles = checks.whole("cycles", cycles, "A good choice is cycles=5.")
     if cycles < 1:
         raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
-    return int(cycles)
+    return cycles
 
 
 def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:

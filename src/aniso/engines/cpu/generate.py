@@ -30,7 +30,7 @@ import numba
 import numba.core.errors
 import numpy as np
 
-from aniso.engines.cpu import arithmetic, indirect, kernels, tensors
+from aniso.engines.cpu import arithmetic, indirect, kernels, spacing, tensors
 from aniso.engines.cpu.placeholders import STRIDE
 from aniso.formulas import cell, diffusivities, steps, structure, weights
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
@@ -45,7 +45,7 @@ def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
     """The loops that are the same for all models, for this precision and for unit or other spacing."""
     parts = [_header(dtype, spaced, cache=True), _body(arithmetic), _body(indirect)]
     parts += [_formulas(module) for module in (structure, weights, cell, steps)]
-    return _imported("loops", "\n\n".join([*parts, _body(kernels)]) + "\n")
+    return _imported("loops", "\n\n".join([*parts, _body(spacing), _body(kernels)]) + "\n")
 
 
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
@@ -65,7 +65,7 @@ def _tensor_loops(
     user = _user_diffusivity(functions)
     parts = [_header(dtype, spaced, cache=user is None), _body(arithmetic)]
     parts += [_formulas(module) for module in (structure, diffusivities, weights, cell)]
-    text = "\n\n".join([*parts, _binding(function, functions, count), _body(tensors)]) + "\n"
+    text = "\n\n".join([*parts, _body(spacing), _binding(function, functions, count), _body(tensors)]) + "\n"
     if user is None:
         return _imported("tensors", text)
     module = ModuleType("aniso_user_diffusivity")

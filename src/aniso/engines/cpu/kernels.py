@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.indirect import call_tensor_row
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, entry, index, inlined
+from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined
+from aniso.engines.cpu.spacing import unit_structure
 from aniso.formulas.cell import corner_shares, fluxes, modes
 from aniso.formulas.steps import explicit_step, extrapolated_step
-from aniso.formulas.structure import structure
 from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 
 # Smoothing -------------------------------------------------------------------------------------------
@@ -220,15 +220,6 @@ def cleared(row, n):
         row[index(k)] = 0
 
 
-@inlined
-def unit_structure(u00, u01, u10, u11, per_x, per_y):
-    """Products of derivatives, per unit of length."""
-    x, y, _ = modes(u00, u01, u10, u11)
-    if SPACED:
-        x, y = x * per_x, y * per_y
-    return structure(x, y)
-
-
 @compiled
 def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
     """Adds the products of one channel's derivatives, times its share in the mean: three rows of n."""
@@ -250,12 +241,12 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
 
 @compiled
 def folded_line(line, field, f, first, start, fold, sign, odd, n):
-    """N values of a mirrored row of cells from position `start` of `fold` on.
+    """Values of a mirrored row of cells, n of them from position `start` of `fold` on.
 
     The field holds cells from `first` on, at offset f. Where they follow each other, they are copied.
     """
     begin, end = 0, n
-    while begin < n and (fold[start + begin] < first or sign[start + begin] < 0):
+    while begin < n and sign[start + begin] < 0:
         begin += 1
     while end > begin and (
         sign[start + end - 1] < 0 or fold[start + end - 1] - fold[start + begin] != end - 1 - begin

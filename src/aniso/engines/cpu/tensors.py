@@ -8,8 +8,7 @@ from __future__ import annotations
 import numba
 
 from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, entry, index, inlined, tensor
-from aniso.formulas.cell import modes
-from aniso.formulas.structure import structure
+from aniso.engines.cpu.spacing import unit_structure
 from aniso.formulas.weights import scaled
 
 
@@ -27,12 +26,14 @@ def tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, n):
     """One row of tensors a, b, c from two smoothed rows."""
     for k in range(n):
         j = index(k)
-        x, y, _ = modes(
-            smooth[top + j], smooth[top + j + index(1)], smooth[bottom + j], smooth[bottom + j + index(1)]
+        j_xx, j_xy, j_yy = unit_structure(
+            smooth[top + j],
+            smooth[top + j + index(1)],
+            smooth[bottom + j],
+            smooth[bottom + j + index(1)],
+            per_x,
+            per_y,
         )
-        if SPACED:
-            x, y = x * per_x, y * per_y
-        j_xx, j_xy, j_yy = structure(x, y)
         a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, p, q)
         cells[j] = a
         cells[j + index(STRIDE)] = b
