@@ -7,6 +7,7 @@ from hypothesis import settings
 
 IN_CI = bool(os.environ.get("CI"))
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side; PyTorch reads this
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
 settings.register_profile("local", deadline=None)

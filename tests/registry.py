@@ -42,6 +42,7 @@ class Engine:
 ENGINES = (
     Engine("reference", float32=5e-7, float64=2e-13),
     Engine("cpu", float32=2e-6, float64=1e-12),
+    Engine("torch", float32=2e-6, float64=1e-12),
 )
 
 DTYPES = ("float32", "float64")

@@ -12,21 +12,22 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, engines, stability
+from aniso import checks, engines, layouts, stability
 from aniso.checks import Spacing
+from aniso.layouts import Layout
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
 from aniso.stencil import DeltaStencil, FreeStencil, Stencil, check_stencil
 
 __all__ = ["diffuse", "scale_space"]
 
-Image = npt.NDArray[Any]
+Image = Any  # a NumPy array or a PyTorch tensor
 Progress = Callable[[float, float], object] | bool | None
-EngineName = Literal["cpu", "reference"]
+EngineName = Literal["cpu", "reference", "torch"]
 
 
 def diffuse(
-    image: npt.ArrayLike,
+    image: Any,
     model: ImageDriven | FixedTensor,
     time: float,
     *,
@@ -43,8 +44,9 @@ def diffuse(
 
     Parameters
     ----------
-    image : array
+    image : array or tensor
         A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
+        A PyTorch tensor may also be a batch (N, C, H, W); gradients flow through.
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
         What steers the diffusion.
     time : float
@@ -60,8 +62,9 @@ def diffuse(
         The axis of the channels. All channels diffuse with one tensor, which their mean structure decides.
     fixed : array of bool, optional
         True where a pixel keeps its value; of the shape of the image without channels.
-    engine : {"cpu", "reference"}, optional
-        By default the one that suits the array: "cpu" for NumPy. "reference" is slow and obvious.
+    engine : {"cpu", "torch", "reference"}, optional
+        By default the one that suits the array: "cpu" for NumPy, "torch" for PyTorch, on the tensor's
+        device. "reference" is slow and obvious.
     threads : int, optional
         How many threads the cpu engine uses; by default the environment variable ANISO_NUM_THREADS or all
         cores. The result does not depend on it.
@@ -70,9 +73,9 @@ def diffuse(
 
     Returns
     -------
-    array
-        Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
-        grey scale they have.
+    array or tensor
+        As the image was, of its shape. float32 and float64 are kept; integers and float16 give float32,
+        in the grey scale they have.
 
     Examples
     --------
@@ -91,7 +94,7 @@ def diffuse(
 
 
 def scale_space(
-    image: npt.ArrayLike,
+    image: Any,
     model: ImageDriven | FixedTensor,
     times: Sequence[float] | npt.NDArray[Any],
     *,
@@ -140,7 +143,7 @@ def scale_space(
             for stop in stops:
                 journey.advance(now, stop, report)
                 now = stop
-                yield stop, journey.image().copy()
+                yield stop, journey.image()
 
     return snapshots()
 
@@ -152,14 +155,12 @@ class _Journey:
     evolution: engines.Evolution
     scheme: Scheme
     limit: float
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    channel_axis: int | None
+    layout: Layout
 
     @classmethod
     def of(
         cls,
-        image: npt.ArrayLike,
+        image: Any,
         model: ImageDriven | FixedTensor,
         stencil: Stencil,
         scheme: Scheme,
@@ -174,28 +175,20 @@ class _Journey:
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):
             raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
         check_stencil(stencil)
-        evolution = engines.chosen(engine)
-        if isinstance(image, np.ma.MaskedArray):
-            raise TypeError(
-                "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
-                "image.filled(0), or keep pixels by fixed=."
-            )
-        array = _checked_image(np.asarray(image), channel_axis)
-        channels_first = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
-        shape = channels_first.shape[1:]
+        engines.check_name(engine)
+        layout, name = layouts.layout(image, channel_axis, engine)
+        shape, start = layout.shape, layout.start
         spacings = checks.axis_spacing(spacing, len(shape))
         _check_fit(model, stencil, shape)
         limit = stability.stable_step(model, stencil, spacings, len(shape))
         mask = _checked_mask(fixed, shape)
         if len(shape) == 1:
             # An image of one row, whose other axis reaches so far that nothing varies along it.
-            channels_first = channels_first[:, np.newaxis]
+            start = start[..., None, :]
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
         problem = engines.Problem(model, stencil, spacings, mask, _checked_threads(threads))
-        dtype = np.dtype(np.float64 if array.dtype.kind == "f" and array.dtype.itemsize >= 8 else np.float32)
-        start = channels_first.astype(dtype)
-        return cls(evolution(start, problem), scheme, limit, shape, dtype, channel_axis)
+        return cls(engines.chosen(name)(start, problem), scheme, limit, layout)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
         done = start
@@ -206,15 +199,14 @@ class _Journey:
             report(done if stop - done > 0.5 * cycle.time else stop)
 
     def image(self) -> Image:
-        image = self.evolution.image.astype(self.dtype, copy=False).reshape(-1, *self.shape)
-        if not (math.isfinite(image.max()) and math.isfinite(image.min())):
+        """The image as it is now: a new array."""
+        image = self.layout.restored(self.evolution.image)
+        if not self.layout.is_finite(image):
             raise ArithmeticError(
-                f"the result left the range of {self.dtype}: grey values, contrast or spacing are too large "
-                "or too small for it. Scale the image to ordinary numbers, or convert it to float64."
+                f"the result left the range of {self.layout.dtype}: grey values, contrast or spacing are too "
+                "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
             )
-        if self.channel_axis is None:
-            return image[0]
-        return np.ascontiguousarray(np.moveaxis(image, 0, self.channel_axis))
+        return image
 
 
 def _time(time: float) -> float:
@@ -241,33 +233,6 @@ def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
     return stops
 
 
-def _checked_image(array: Image, channel_axis: int | None) -> Image:
-    if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give an "
-            "array of numbers, e.g. image.astype(numpy.float32)."
-        )
-    if channel_axis is not None:
-        checks.whole("channel_axis", channel_axis, "", "a whole number or None")
-        if not -array.ndim <= channel_axis < array.ndim:
-            raise ValueError(
-                f"channel_axis={channel_axis} does not exist in an image of shape {array.shape}. Give the "
-                "axis of the channels, e.g. -1, or None."
-            )
-    spatial = array.ndim - (channel_axis is not None)
-    if spatial not in (1, 2):
-        remedy = "Give channel_axis=-1 if the last axis holds colours." if spatial == 3 else ""
-        raise ValueError(
-            f"image must be a signal (N,) or an image (H, W), with channels only along channel_axis, got "
-            f"shape {array.shape} with channel_axis={channel_axis}. {remedy}".strip()
-        )
-    if array.size == 0:
-        raise ValueError(f"image is empty, got shape {array.shape}: there is nothing to diffuse.")
-    if array.dtype.kind == "f":
-        checks.finite("image", array, "a single one would spread over the whole image")
-    return array
-
-
 def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
     if isinstance(model, FixedTensor) and model.image_shape != shape:
         raise ValueError(
@@ -286,7 +251,7 @@ def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
 def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
     if fixed is None:
         return None
-    mask = np.asarray(fixed)
+    mask = np.asarray(fixed.cpu() if layouts.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
     if mask.dtype != np.bool_:
         raise TypeError(
             f"fixed must hold True and False, got dtype {mask.dtype}: True where a pixel keeps its value. "

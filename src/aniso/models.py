@@ -155,7 +155,9 @@ class SecantSlope:
 def _forms(diffusivity: str | Callable[[Any], Any]) -> _Diffusivity:
     if isinstance(diffusivity, str):
         return _DIFFUSIVITIES[diffusivity]
-    return _Diffusivity(diffusivity, SecantDecline(diffusivity), SecantSlope(diffusivity))
+    # One that can say ψ itself does not need the secant, which loses digits near 0.
+    decline = getattr(diffusivity, "decline", None) or SecantDecline(diffusivity)
+    return _Diffusivity(diffusivity, decline, SecantSlope(diffusivity))
 
 
 def _check_diffusivity(diffusivity: Any) -> None:
@@ -219,8 +221,11 @@ class ImageDriven:
         """λ1 ≥ λ2, which no tensor of this model exceeds."""
         return 1.0, 1.0
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
-        """How structure becomes a tensor, for an image with this many channels."""
+    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+        """How structure becomes a tensor, for an image with this many channels.
+
+        `values` may stand in for the model's own parameters, under the same names: numbers that are learned.
+        """
         raise NotImplementedError
 
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
@@ -255,9 +260,10 @@ class EdgeEnhancing(ImageDriven):
     sigma: float = _sigma(1.0)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("weickert")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
         """D = I − ψ(r) q qᵀ for one channel, D = g(J/λ²) for several."""
-        forms, scale = _forms(self.diffusivity), (self.contrast**-2,)
+        values = values or self
+        forms, scale = _forms(values.diffusivity), (values.contrast**-2,)
         if channels == 1:
             return TensorFormula(tensors.edge_enhancing, (forms.decline,), scale)
         return TensorFormula(tensors.edge_enhancing_joint, (forms.diffusivity, forms.slope), scale)
@@ -313,9 +319,10 @@ class CoherenceEnhancing(ImageDriven):
         """1 along structures, ε across."""
         return 1.0, self.min_diffusivity
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
         """D = f(μ1·I − J/λ²)."""
-        return TensorFormula(tensors.coherence_enhancing, (), (self.contrast**-2, self.min_diffusivity))
+        values = values or self
+        return TensorFormula(tensors.coherence_enhancing, (), (values.contrast**-2, values.min_diffusivity))
 
 
 @dataclass(frozen=True)
@@ -344,10 +351,11 @@ class PeronaMalik(ImageDriven):
     sigma: float = _sigma(0.5)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("perona-malik")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
         """D = g(r) I."""
-        forms = _forms(self.diffusivity)
-        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (self.contrast**-2,))
+        values = values or self
+        forms = _forms(values.diffusivity)
+        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (values.contrast**-2,))
 
 
 @dataclass(frozen=True)
@@ -361,7 +369,7 @@ class Homogeneous(ImageDriven):
     2.0
     """
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
         """D = I."""
         return TensorFormula(tensors.homogeneous, (), ())
 

@@ -38,6 +38,10 @@ class Scheme(Protocol):
         """The cycles that reach exactly this time; `limit` is the largest stable explicit step."""
         ...
 
+    def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
+        """The steps (w, τ over the largest stable step) of a cycle of this many steps."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Explicit:
@@ -83,6 +87,10 @@ class Explicit:
         count = max(1, math.ceil(time / longest - 1e-9))
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
 
+    def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
+        """Steps at the limit."""
+        return ((1.0, 1.0),) * length
+
 
 @dataclass(frozen=True, slots=True)
 class FED:
@@ -110,9 +118,11 @@ class FED:
 
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """Equal cycles of explicit steps of unequal length."""
-        length, step = _cycle_length(time, limit, self.cycles)
-        steps = tuple((1.0, step * factor) for factor in _fed_factors(length))
-        return itertools.repeat(Cycle(time / self.cycles, steps), self.cycles if time > 0 else 0)
+        return _equal_cycles(self, time, limit)
+
+    def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
+        """Steps of unequal length, most of them beyond the limit, in Leja order."""
+        return tuple((1.0, factor) for factor in _fed_factors(length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +152,11 @@ class FSI:
 
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """Equal cycles of equal steps of growing extrapolation."""
-        length, step = _cycle_length(time, limit, self.cycles)
-        steps = tuple(((4 * k + 2) / (2 * k + 3), step) for k in range(length))
-        return itertools.repeat(Cycle(time / self.cycles, steps), self.cycles if time > 0 else 0)
+        return _equal_cycles(self, time, limit)
+
+    def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
+        """Steps at the limit, with growing extrapolation."""
+        return tuple(((4 * k + 2) / (2 * k + 3), 1.0) for k in range(length))
 
 
 def _cycle_count(cycles: int) -> int:
@@ -152,6 +164,12 @@ def _cycle_count(cycles: int) -> int:
     if cycles < 1:
         raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
     return cycles
+
+
+def _equal_cycles(scheme: FED | FSI, time: float, limit: float) -> Iterator[Cycle]:
+    length, step = _cycle_length(time, limit, scheme.cycles)
+    steps = tuple((weight, step * factor) for weight, factor in scheme.pattern(length))
+    return itertools.repeat(Cycle(time / scheme.cycles, steps), scheme.cycles if time > 0 else 0)
 
 
 def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.formulas import views, weights
+from aniso.formulas import bounds, views, weights
 from aniso.stencil import DeltaStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
 if TYPE_CHECKING:
@@ -64,9 +64,8 @@ def spectral_bound(stencil: Stencil, lambda1: float, lambda2: float, spacing: Sp
 
 
 def grid_bound(stencil: Stencil, lambda1: float, lambda2: float, spacings: tuple[float, ...]) -> float:
-    gradient = lambda1 / min(spacings) ** 2
     hourglass = stencil.largest_hourglass_weight(lambda1, lambda2, spacings)
-    return 4 * max(gradient, hourglass)
+    return float(bounds.spectral_bound(lambda1, 1 / min(spacings) ** 2, hourglass))
 
 
 def paper_bound(stencil: DeltaStencil, lambda1: float, lambda2: float, spacing: float = 1.0) -> float:

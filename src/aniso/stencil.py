@@ -18,7 +18,7 @@ import scipy.sparse
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.formulas import cell, views, weights
+from aniso.formulas import bounds, cell, views, weights
 from aniso.formulas.weights import directional_weights
 
 __all__ = [
@@ -155,11 +155,8 @@ class DeltaStencil:
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
         """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
         p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
-        slack = 1 - 2 * self.alpha
-        oblique = abs(self.beta) if self.beta is not None else max(0.0, -self.gamma) * slack
-        mean, half_gap = (lambda1 + lambda2) / 2, (lambda1 - lambda2) / 2
-        reach = np.sqrt((slack * (p1 - p2)) ** 2 + 4 * oblique**2 * p1 * p2)
-        return float(slack * mean * (p1 + p2) + half_gap * reach)
+        oblique = abs(self.beta) if self.beta is not None else (1 - 2 * self.alpha) * max(0.0, -self.gamma)
+        return float(bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, self.alpha, oblique))
 
     def is_nonnegative(self, a: Any, b: Any, c: Any, spacing: Spacing = 1.0) -> Any:
         """Where the stencil has no negative neighbour: there the maximum principle holds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,7 +15,11 @@ from aniso.schemes import Cycle
 from aniso.stencil import Stencil
 
 # Name → module with a class Evolution.
-_ENGINES = {"cpu": "aniso.engines.cpu.evolution", "reference": "aniso.engines.reference"}
+_ENGINES = {
+    "cpu": "aniso.engines.cpu.evolution",
+    "reference": "aniso.engines.reference",
+    "torch": "aniso.engines.torch.evolution",
+}
 
 
 @dataclass(frozen=True)
@@ -29,16 +34,16 @@ class Problem:
 
 
 class Evolution(Protocol):
-    """An image on its way: shape (channels, H, W)."""
+    """An image on its way: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W)."""
 
-    def __init__(self, image: npt.NDArray[Any], problem: Problem) -> None: ...
+    def __init__(self, image: Any, problem: Problem) -> None: ...
 
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
         ...
 
     @property
-    def image(self) -> npt.NDArray[Any]:
+    def image(self) -> Any:
         """The image as it is now; the next cycle may overwrite it."""
         ...
 
@@ -47,12 +52,17 @@ class Evolution(Protocol):
         ...
 
 
-def chosen(engine: str | None) -> type[Evolution]:
-    """The engine of this name, by default the one that suits NumPy arrays."""
-    name = "cpu" if engine is None else engine
-    if name not in _ENGINES:
+def check_name(engine: str | None) -> None:
+    """Refuse an engine that does not exist or is not installed."""
+    if engine is not None and engine not in tuple(_ENGINES):
         raise ValueError(
             f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."
         )
-    evolution: type[Evolution] = importlib.import_module(_ENGINES[name]).Evolution
+    if engine == "torch" and importlib.util.find_spec("torch") is None:
+        raise ImportError("the torch engine needs PyTorch. Install it with: pip install 'aniso[torch]'")
+
+
+def chosen(engine: str) -> type[Evolution]:
+    """The engine of this name."""
+    evolution: type[Evolution] = importlib.import_module(_ENGINES[engine]).Evolution
     return evolution

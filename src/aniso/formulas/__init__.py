@@ -14,6 +14,10 @@ In the order in which an image flows through them:
     structure in, diffusion tensor out
 ``weights``
     diffusion tensor in, weights of the stencil out
+``bounds``
+    how large the spectrum of A can get
+``predicted``
+    numbers of any size in, diffusion tensor out
 ``cell``
     corner values in, modes, fluxes and corner contributions out
 ``views``

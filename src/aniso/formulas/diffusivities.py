@@ -95,6 +95,16 @@ def exponential_slope(s: Any, r: Any) -> Any:
     return exp(-0.5 * r) * exponential_decline(s - r)
 
 
+def gated_diffusivity(r: Any, gate: Any) -> Any:
+    """g(r) = 1 − s(r)·(1 − e^(−r)) with a gate s(r) in [0, 1]: any course between e^(−r) and 1."""
+    return 1 + gate(r) * expm1(-r)
+
+
+def gated_decline(r: Any, gate: Any) -> Any:
+    """ψ(r) = s(r)·(1 − e^(−r))/r."""
+    return gate(r) * relative_loss(r)
+
+
 def secant_decline(r: Any, diffusivity: Any) -> Any:
     """ψ(r) = (1 − g(r))/r for a diffusivity g given by the user, r at least 1e-4."""
     r = maximum(r, 1e-4)

@@ -1,25 +1,43 @@
-"""Where a mirrored image finds its values: integer arithmetic, exact for any reach."""
+"""Where a mirrored image finds its values: integer arithmetic, exact for any reach.
+
+Positions are whole numbers of any size and sign, as an array or a tensor.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from aniso.formulas.operations import minimum
+
 Index = npt.NDArray[np.intp]
 
 
-def edge_fold(length: int, reach: int) -> Index:
-    """Indices −reach … length−1+reach of pixels mirrored at their edges: … 1 0 | 0 1 …."""
-    position = np.arange(-reach, length + reach) % (2 * length)
-    return np.minimum(position, 2 * length - 1 - position)
+def edge_folded(position: Any, length: int) -> Any:
+    """Where pixels mirrored at their edges come from: … 1 0 | 0 1 …."""
+    position = position % (2 * length)
+    return minimum(position, 2 * length - 1 - position)
 
 
-def centre_fold(length: int, reach: int) -> tuple[Index, npt.NDArray[np.float64]]:
-    """Indices of cells mirrored at the centre of the first and last one: … 2 1 0 1 2 ….
+def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
+    """Where cells mirrored at the centre of the first and last one come from: … 2 1 0 1 2 ….
 
     The second result is the sign of an odd quantity there.
     """
     period = 2 * (length - 1)
-    position = np.arange(-reach, length + reach) % period
-    mirrored = position > length - 1
-    return np.where(mirrored, period - position, position), np.where(mirrored, -1.0, 1.0)
+    position = position % period
+    return minimum(position, period - position), 1 - 2 * (position > length - 1)
+
+
+def edge_fold(length: int, reach: int) -> Index:
+    """Indices −reach … length−1+reach of pixels mirrored at their edges."""
+    index: Index = edge_folded(np.arange(-reach, length + reach), length)
+    return index
+
+
+def centre_fold(length: int, reach: int) -> tuple[Index, npt.NDArray[np.float64]]:
+    """Indices −reach … length−1+reach of cells mirrored at their centres, and the sign there."""
+    index, sign = centre_folded(np.arange(-reach, length + reach), length)
+    return index, sign.astype(np.float64)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+from aniso.formulas.operations import exp
 
 
 def gaussian_radius(sigma: float) -> int:
@@ -11,11 +15,17 @@ def gaussian_radius(sigma: float) -> int:
     return int(4 * sigma + 0.5)
 
 
+def gaussian_weights(offsets: Any, sigma: Any) -> Any:
+    """Weights at these offsets, which sum to 1; σ > 0 in pixels."""
+    distance = offsets / sigma
+    weights = exp(-0.5 * (distance * distance))
+    return weights / weights.sum()
+
+
 def gaussian_kernel(sigma: float) -> npt.NDArray[np.float64]:
     """Weights at −radius … radius, which sum to 1; σ in pixels."""
     radius = gaussian_radius(sigma)
     if radius == 0:
         return np.ones(1)
-    offsets = np.arange(-radius, radius + 1)
-    weights = np.exp(-0.5 * (offsets / sigma) ** 2)
-    return weights / weights.sum()
+    kernel: npt.NDArray[np.float64] = gaussian_weights(np.arange(-radius, radius + 1), sigma)
+    return kernel

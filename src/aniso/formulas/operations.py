@@ -18,7 +18,14 @@ def _is_numpy(x: Any) -> bool:
 
 def maximum(x: Any, floor: Any) -> Any:
     """The larger of x and floor; NaN stays NaN."""
+    if isinstance(x, int | float) and isinstance(floor, int | float):
+        return max(x, floor)
     return np.maximum(x, floor) if _is_numpy(x) else x.clamp(min=floor)
+
+
+def minimum(x: Any, ceiling: Any) -> Any:
+    """The smaller of x and ceiling, two arrays or two tensors."""
+    return np.minimum(x, ceiling) if _is_numpy(x) else x.minimum(ceiling)
 
 
 def precision(x: Any) -> Any:
@@ -33,6 +40,11 @@ def precision(x: Any) -> Any:
 def sqrt(x: Any) -> Any:
     """√x."""
     return np.sqrt(x) if _is_numpy(x) else x.sqrt()
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return np.tanh(x) if _is_numpy(x) else x.tanh()
 
 
 def exp(x: Any) -> Any:

@@ -90,7 +90,7 @@ def _explained(formula: TensorFormula) -> Iterator[None]:
         raise TypeError(
             f"the diffusivity {user!r} cannot be compiled by Numba, which the cpu engine needs. Give a plain "
             "function of arithmetic and simple numpy functions, or use engine='reference', which takes any "
-            f"function. Numba says: {reason}"
+            f"function, or engine='torch', which takes one that works on tensors. Numba says: {reason}"
         ) from error
 
 

@@ -1,0 +1,88 @@
+"""From an image to its diffusion tensor, and from the tensor to A as a linear map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
+from aniso.formulas import cell, views
+from aniso.formulas.steps import explicit_step, extrapolated_step
+from aniso.formulas.structure import structure
+from aniso.models import TensorFormula
+
+#: a, b, c over the cells, (images, 1, H+1, W+1); an entry may be a plain number.
+Entries = tuple[Any, Any, Any]
+
+
+def structure_tensor(
+    u: Tensor, noise: Kernels, integration: Kernels, per_unit: tuple[Any, Any]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """j_xx, j_xy, j_yy over the cells, averaged over the channels.
+
+    `per_unit` are the factors of the derivatives along y and x, 1/(h·contrast), so that the tensor is in
+    units of the contrast. Derivatives whose fourth power would leave the range of the type stop growing.
+    """
+    per_y, per_x = per_unit
+    x, y, _ = cell.modes(*views.corners(mirrored(smoothed(u, noise))))
+    most = torch.finfo(u.dtype).max ** 0.24
+    x, y = (x * per_x).clamp(-most, most), (y * per_y).clamp(-most, most)
+    j_xx, j_xy, j_yy = (j.mean(dim=1, keepdim=True) for j in structure(x, y))
+    return (
+        averaged(j_xx, integration),
+        averaged(j_xy, integration, odd=True),
+        averaged(j_yy, integration),
+    )
+
+
+def image_tensor(
+    u: Tensor,
+    formula: TensorFormula,
+    contrast: Any,
+    spacings: tuple[float, ...],
+    noise: Kernels,
+    integration: Kernels,
+) -> Entries:
+    """a, b, c of the image. The formula is the one for contrast 1."""
+    per_y, per_x = (1 / (h * contrast) for h in spacings)
+    return formula(*structure_tensor(u, noise, integration, (per_y, per_x)))
+
+
+def rate(v: Tensor, a: Any, b: Any, c: Any, zeta: Any) -> Tensor:
+    """A v, for a tensor that is scaled to unit spacing."""
+    fluxes = cell.fluxes(*cell.modes(*views.corners(mirrored(v))), a, b, c, zeta)
+    sums: Tensor = views.pixel_sums(*cell.corner_shares(*fluxes))
+    return sums
+
+
+def cycle(
+    u: Tensor,
+    rate_of: Callable[[Tensor], Tensor],
+    steps: tuple[tuple[float, Any], ...],
+    fixed: Tensor | None = None,
+) -> Tensor:
+    """The image after the steps (w, τ) with one tensor; pixels where `fixed` is True keep their values."""
+    start, previous = u, u
+    for weight, tau in steps:
+        if weight == 1:
+            u, previous = explicit_step(u, rate_of(u), tau), u
+        else:
+            u, previous = extrapolated_step(u, previous, rate_of(u), weight, tau), u
+        if fixed is not None:
+            u = torch.where(fixed, start, u)
+    return u
+
+
+def mirrored(u: Tensor) -> Tensor:
+    """The image with one mirrored pixel around it."""
+    return F.pad(u, (1, 1, 1, 1), mode="replicate")
+
+
+def pixels(width: float, spacing: float) -> float:
+    """A width in pixels; along an axis that reaches infinitely far, nothing is smoothed."""
+    return 0.0 if math.isinf(spacing) else width / spacing

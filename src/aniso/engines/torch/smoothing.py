@@ -1,0 +1,76 @@
+"""Gaussians over mirrored images and cells.
+
+Sums of shifted views and not convolutions: these round the same on every device (no reduced precision
+under autocast or on tensor cores), and a pair of opposite values cancels exactly, which keeps the mixed
+entry of the tensor at 0 on the boundary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aniso.formulas.folding import centre_folded, edge_folded
+from aniso.formulas.gaussian import gaussian_radius, gaussian_weights
+
+#: Weight at the centre and at 1 … reach pixels from it, or None for no smoothing.
+HalfKernel = Tensor | None
+#: One along y and one along x.
+Kernels = tuple[HalfKernel, ...]
+
+
+def half_kernel(sigma: Any, like: Tensor, largest: float | None = None) -> HalfKernel:
+    """The kernel of width σ in pixels; its reach follows `largest`, the largest value that σ may take."""
+    reach = gaussian_radius(float(sigma) if largest is None else largest)
+    if reach == 0:
+        return None
+    offsets = torch.arange(-reach, reach + 1, device=like.device, dtype=like.dtype)
+    kernel: Tensor = gaussian_weights(offsets, sigma)
+    return kernel[reach:]
+
+
+def smoothed(u: Tensor, kernels: Kernels) -> Tensor:
+    """Pixels through a Gaussian along y and x, the image being mirrored at the edges of its pixels."""
+    for axis, kernel in zip((-2, -1), kernels, strict=True):
+        if kernel is not None:
+            before, after = _outside(u.shape[axis], kernel, u)
+            index = (edge_folded(position, u.shape[axis]) for position in (before, after))
+            first, last = (u.index_select(axis, i) for i in index)
+            u = _weighted_sum(torch.cat([first, u, last], axis), kernel, axis)
+    return u
+
+
+def averaged(field: Tensor, kernels: Kernels, *, odd: bool = False) -> Tensor:
+    """Cells through a Gaussian along y and x. The boundary passes through the centres of the outer ones.
+
+    Mirroring turns the sign of an odd quantity, which vanishes there and stays so.
+    """
+    for axis, kernel in zip((-2, -1), kernels, strict=True):
+        if kernel is not None:
+            parts = []
+            for position in _outside(field.shape[axis], kernel, field):
+                index, sign = centre_folded(position, field.shape[axis])
+                part = field.index_select(axis, index)
+                parts.append(part * (sign[:, None] if axis == -2 else sign) if odd else part)
+            field = _weighted_sum(torch.cat([parts[0], field, parts[1]], axis), kernel, axis)
+    return field
+
+
+def _outside(length: int, kernel: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The positions that the kernel reaches before the first and after the last one."""
+    steps = torch.arange(len(kernel) - 1, device=like.device)
+    return steps - (len(kernel) - 1), steps + length
+
+
+def _weighted_sum(extended: Tensor, kernel: Tensor, axis: int) -> Tensor:
+    reach = len(kernel) - 1
+    length = extended.shape[axis] - 2 * reach
+    total = extended.narrow(axis, reach, length) * kernel[0]
+    for distance in range(1, reach + 1):
+        pair = extended.narrow(axis, reach - distance, length) + extended.narrow(
+            axis, reach + distance, length
+        )
+        total = torch.addcmul(total, pair, kernel[distance])
+    return total

@@ -1,0 +1,28 @@
+"""How large the spectrum of A can get: a cell has the eigenvalues 0, λ1, λ2 and ζ.
+
+p1 ≥ p2 are the two largest of the 1/h².
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aniso.formulas.operations import maximum, sqrt
+
+
+def largest_hourglass_weight(
+    lambda1: Any, lambda2: Any, p1: float, p2: float, alpha: Any, oblique: Any
+) -> Any:
+    """The largest ζ of any tensor with eigenvalues up to λ1 ≥ λ2.
+
+    `oblique` is how much of |b| can add to ζ/2: |β|, or (1 − 2α)·max(0, −γ). The floor under the root keeps
+    derivatives finite at 0.
+    """
+    slack, ratio = 1 - 2 * alpha, p2 / p1
+    reach = p1 * sqrt(maximum((slack * (1 - ratio)) ** 2 + 4 * oblique * oblique * ratio, 1e-36))
+    return slack * (0.5 * (lambda1 + lambda2)) * (p1 + p2) + 0.5 * (lambda1 - lambda2) * reach
+
+
+def spectral_bound(lambda1: Any, p1: float, largest_zeta: Any) -> Any:
+    """ρ(A) ≤ 4·max(λ1·p1, ζ): each pixel lies in four cells."""
+    return 4 * maximum(largest_zeta, lambda1 * p1)

@@ -1,0 +1,184 @@
+"""The caller's arrays and the engines' ones: which axis is which, which type, and the way back.
+
+Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import checks
+
+if TYPE_CHECKING:
+    import torch
+
+TENSOR_ENGINE = "torch"
+
+
+class Layout(Protocol):
+    """An image as an engine takes it, and the way back to the caller's."""
+
+    shape: tuple[int, ...]  # without images and channels
+    start: Any  # never the caller's own memory
+    dtype: str
+
+    def restored(self, evolved: Any) -> Any:
+        """A result of the engine, as the caller knows the image; a new array."""
+        ...
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Whether every value of a result is a number."""
+        ...
+
+
+def is_tensor(image: Any) -> bool:
+    """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(image, torch.Tensor)
+
+
+def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
+    """The layout of an image, and the name of the engine that is to work on it."""
+    if is_tensor(image):
+        name = TENSOR_ENGINE if engine is None else engine
+        return TensorLayout(image, channel_axis, name), name
+    name = "cpu" if engine is None else engine
+    return ArrayLayout(image, channel_axis, name), name
+
+
+class ArrayLayout:
+    """A NumPy array: a signal (N,) or an image (H, W), with channels along any axis."""
+
+    def __init__(self, image: npt.ArrayLike, channel_axis: int | None, engine: str) -> None:
+        if isinstance(image, np.ma.MaskedArray):
+            raise TypeError(
+                "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
+                "image.filled(0), or keep pixels by fixed=."
+            )
+        array = np.asarray(image)
+        if array.dtype.kind not in "iuf":
+            raise TypeError(
+                f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give "
+                "an array of numbers, e.g. image.astype(numpy.float32)."
+            )
+        _check_axes(array.shape, channel_axis)
+        if array.dtype.kind == "f":
+            checks.finite("image", array, "a single one would spread over the whole image")
+        wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
+        self.dtype = "float64" if wide else "float32"
+        self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
+        start = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+        self.shape = start.shape[1:]
+        self.start: Any = start.astype(self.dtype)
+        if self._tensors:
+            import torch
+
+            self.start = torch.from_numpy(np.ascontiguousarray(self.start))[None]
+
+    def restored(self, evolved: Any) -> npt.NDArray[Any]:
+        """In the caller's order of axes."""
+        image = evolved[0].numpy() if self._tensors else evolved
+        image = image.astype(self.dtype).reshape(-1, *self.shape)
+        if self._channel_axis is None:
+            return image[0]
+        return np.ascontiguousarray(np.moveaxis(image, 0, self._channel_axis))
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Whether every value of a result is a number."""
+        return bool(np.isfinite(evolved.max()) and np.isfinite(evolved.min()))
+
+
+class TensorLayout:
+    """A PyTorch tensor: like an array, or a batch (images, channels, H, W). The device stays."""
+
+    def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
+        import torch
+
+        if image.is_complex() or image.dtype == torch.bool or image.layout != torch.strided:
+            raise TypeError(
+                f"image must be a dense tensor of real numbers, got {image.dtype} ({image.layout}): "
+                "diffusion is for grey values. Give e.g. image.float()."
+            )
+        if image.ndim == 4 and channel_axis not in (None, 1, -3):
+            raise ValueError(
+                f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, H, W), whose channels "
+                f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
+            )
+        self._batch, self._channel_axis, self._engine = image.ndim == 4, channel_axis, engine
+        shape = tuple(image.shape)
+        if self._batch:
+            if image.numel() == 0:
+                raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
+        else:
+            _check_axes(shape, channel_axis)
+        if image.is_floating_point():
+            _check_finite(image)
+        wide = torch.float64 if image.dtype == torch.float64 else torch.float32
+        self.dtype = str(wide).removeprefix("torch.")
+        start = image.to(wide)
+        if not self._batch:
+            start = start[None] if channel_axis is None else start.movedim(channel_axis, 0)
+            start = start[None]
+        self.shape = tuple(start.shape[2:])
+        self.start: Any = start.clone(memory_format=torch.contiguous_format)
+        if engine != TENSOR_ENGINE:
+            self.start = self._as_array(self.start)
+
+    def _as_array(self, start: torch.Tensor) -> npt.NDArray[Any]:
+        """For the engines that know NumPy arrays only."""
+        if start.device.type != "cpu" or start.requires_grad or len(start) > 1:
+            raise ValueError(
+                f"the engine {self._engine!r} takes one image on the CPU without gradients, got a tensor of "
+                f"{len(start)} images on {start.device}, requires_grad={start.requires_grad}. Leave engine "
+                "out, or give e.g. image[0].detach().cpu()."
+            )
+        return start[0].numpy()
+
+    def restored(self, evolved: Any) -> torch.Tensor:
+        """In the caller's order of axes, on the device it came from."""
+        import torch
+
+        image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
+        image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
+        if image.ndim == len(self.shape) + 2 and self._batch:
+            return image
+        image = image.reshape(-1, *self.shape)
+        return image[0] if self._channel_axis is None else image.movedim(0, self._channel_axis).contiguous()
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Whether every value of a result is a number."""
+        return bool(abs(evolved).max() < float("inf"))
+
+
+def _check_axes(shape: tuple[int, ...], channel_axis: int | None) -> None:
+    if channel_axis is not None:
+        checks.whole("channel_axis", channel_axis, "", "a whole number or None")
+        if not -len(shape) <= channel_axis < len(shape):
+            raise ValueError(
+                f"channel_axis={channel_axis} does not exist in an image of shape {shape}. Give the "
+                "axis of the channels, e.g. -1, or None."
+            )
+    spatial = len(shape) - (channel_axis is not None)
+    if spatial not in (1, 2):
+        remedy = "Give channel_axis=-1 if the last axis holds colours." if spatial == 3 else ""
+        raise ValueError(
+            f"image must be a signal (N,) or an image (H, W), with channels only along channel_axis, got "
+            f"shape {shape} with channel_axis={channel_axis}. {remedy}".strip()
+        )
+    if 0 in shape:
+        raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
+
+
+def _check_finite(image: torch.Tensor) -> None:
+    bad = ~image.isfinite()
+    if bad.any():
+        first = tuple(bad.nonzero()[0].tolist())
+        raise ValueError(
+            f"image holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
+            f"({image[first].item()}): a single one would spread over the whole image. Replace them first, "
+            "e.g. with torch.nan_to_num."
+        )
