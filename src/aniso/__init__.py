@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aniso import models as models
+    from aniso import nn as nn
     from aniso import samples as samples
     from aniso import schemes as schemes
     from aniso import stability as stability
@@ -41,7 +42,7 @@ _HOMES = {
     "diffuse": "evolve",
     "scale_space": "evolve",
 }
-_MODULES = ("models", "samples", "schemes", "stability", "stencil")
+_MODULES = ("models", "nn", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
@@ -56,6 +57,7 @@ __all__ = [
     "PeronaMalik",
     "diffuse",
     "models",
+    "nn",
     "samples",
     "scale_space",
     "schemes",

@@ -8,7 +8,7 @@ that tensor can get, from which the stable step follows. Engines do the rest, fo
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -160,6 +160,11 @@ def _forms(diffusivity: str | Callable[[Any], Any]) -> _Diffusivity:
     return _Diffusivity(diffusivity, decline, SecantSlope(diffusivity))
 
 
+def diffusivity_function(diffusivity: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """g(r) of a diffusivity that is given by name or as a function."""
+    return _forms(diffusivity).diffusivity
+
+
 def _check_diffusivity(diffusivity: Any) -> None:
     if isinstance(diffusivity, str) and diffusivity in _DIFFUSIVITIES:
         return
@@ -221,7 +226,7 @@ class ImageDriven:
         """λ1 ≥ λ2, which no tensor of this model exceeds."""
         return 1.0, 1.0
 
-    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """How structure becomes a tensor, for an image with this many channels.
 
         `values` may stand in for the model's own parameters, under the same names: numbers that are learned.
@@ -260,10 +265,10 @@ class EdgeEnhancing(ImageDriven):
     sigma: float = _sigma(1.0)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("weickert")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """D = I − ψ(r) q qᵀ for one channel, D = g(J/λ²) for several."""
-        values = values or self
-        forms, scale = _forms(values.diffusivity), (values.contrast**-2,)
+        values = values or vars(self)
+        forms, scale = _forms(values["diffusivity"]), (values["contrast"] ** -2,)
         if channels == 1:
             return TensorFormula(tensors.edge_enhancing, (forms.decline,), scale)
         return TensorFormula(tensors.edge_enhancing_joint, (forms.diffusivity, forms.slope), scale)
@@ -319,10 +324,12 @@ class CoherenceEnhancing(ImageDriven):
         """1 along structures, ε across."""
         return 1.0, self.min_diffusivity
 
-    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """D = f(μ1·I − J/λ²)."""
-        values = values or self
-        return TensorFormula(tensors.coherence_enhancing, (), (values.contrast**-2, values.min_diffusivity))
+        values = values or vars(self)
+        return TensorFormula(
+            tensors.coherence_enhancing, (), (values["contrast"] ** -2, values["min_diffusivity"])
+        )
 
 
 @dataclass(frozen=True)
@@ -351,11 +358,11 @@ class PeronaMalik(ImageDriven):
     sigma: float = _sigma(0.5)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("perona-malik")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """D = g(r) I."""
-        values = values or self
-        forms = _forms(values.diffusivity)
-        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (values.contrast**-2,))
+        values = values or vars(self)
+        forms = _forms(values["diffusivity"])
+        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (values["contrast"] ** -2,))
 
 
 @dataclass(frozen=True)
@@ -369,7 +376,7 @@ class Homogeneous(ImageDriven):
     2.0
     """
 
-    def tensor_formula(self, channels: int, values: Any = None) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """D = I."""
         return TensorFormula(tensors.homogeneous, (), ())
 

@@ -155,8 +155,8 @@ class DeltaStencil:
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
         """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
         p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
-        oblique = abs(self.beta) if self.beta is not None else (1 - 2 * self.alpha) * max(0.0, -self.gamma)
-        return float(bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, self.alpha, oblique))
+        parameters = self.alpha, self.gamma, self.beta
+        return float(bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, *parameters))
 
     def is_nonnegative(self, a: Any, b: Any, c: Any, spacing: Spacing = 1.0) -> Any:
         """Where the stencil has no negative neighbour: there the maximum principle holds.

@@ -11,14 +11,14 @@ from aniso.formulas.operations import maximum, sqrt
 
 
 def largest_hourglass_weight(
-    lambda1: Any, lambda2: Any, p1: float, p2: float, alpha: Any, oblique: Any
+    lambda1: Any, lambda2: Any, p1: float, p2: float, alpha: Any, gamma: Any, beta: float | None
 ) -> Any:
-    """The largest ζ of any tensor with eigenvalues up to λ1 ≥ λ2.
+    """The largest ζ of any tensor with eigenvalues up to λ1 ≥ λ2, for a (α, γ) or (α, β) stencil.
 
-    `oblique` is how much of |b| can add to ζ/2: |β|, or (1 − 2α)·max(0, −γ). The floor under the root keeps
-    derivatives finite at 0.
+    The floor under the root keeps derivatives finite at 0.
     """
     slack, ratio = 1 - 2 * alpha, p2 / p1
+    oblique = slack * maximum(-gamma, 0.0) if beta is None else abs(beta)  # the part of |b| that adds to ζ/2
     reach = p1 * sqrt(maximum((slack * (1 - ratio)) ** 2 + 4 * oblique * oblique * ratio, 1e-36))
     return slack * (0.5 * (lambda1 + lambda2)) * (p1 + p2) + 0.5 * (lambda1 - lambda2) * reach
 

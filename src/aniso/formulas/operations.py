@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 
+# Tuples, since torch.compile does not follow unions of types.
+_NUMBERS = (int, float)
+_NUMPY = (np.ndarray, np.generic, numbers.Number)
+
 
 def _is_numpy(x: Any) -> bool:
-    return isinstance(x, np.ndarray | np.generic | numbers.Number)
+    return isinstance(x, _NUMPY)
 
 
 def maximum(x: Any, floor: Any) -> Any:
     """The larger of x and floor; NaN stays NaN."""
-    if isinstance(x, int | float) and isinstance(floor, int | float):
+    if isinstance(x, _NUMBERS) and isinstance(floor, _NUMBERS):
         return max(x, floor)
     return np.maximum(x, floor) if _is_numpy(x) else x.clamp(min=floor)
 

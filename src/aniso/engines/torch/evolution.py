@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from aniso.engines import Problem
-from aniso.engines.torch.operator import Entries, cycle, image_tensor, pixels, rate
+from aniso.engines.torch.operator import Entries, check_diffusivity, cycle, image_tensor, pixels, rate
 from aniso.engines.torch.smoothing import half_kernel
 from aniso.formulas import weights
 from aniso.models import FixedTensor
@@ -29,14 +27,14 @@ class Evolution:
             a, b, c = (self._on_device(entry, image.dtype) for entry in model.entries)
             self._entries: Entries = a, b, c
         else:
-            _check_diffusivity(getattr(model, "diffusivity", None), image)
+            check_diffusivity(getattr(model, "diffusivity", None), image)
             scales = (model.presmoothing, model.integration)
             self._noise, self._integration = (
                 tuple(half_kernel(pixels(width, h), image) for h in problem.spacings) for width in scales
             )
-            values = SimpleNamespace(**{about.name: getattr(model, about.name) for about in fields(model)})
-            self._contrast, values.contrast = getattr(model, "contrast", 1.0), 1.0
-            self._formula = model.tensor_formula(image.shape[1], values)
+            self._contrast = getattr(model, "contrast", 1.0)
+            # The derivatives are in units of the contrast already.
+            self._formula = model.tensor_formula(image.shape[1], {**vars(model), "contrast": 1.0})
         if isinstance(problem.stencil, FreeStencil):
             self._delta = self._on_device(problem.stencil.values, image.dtype)
 
@@ -68,21 +66,3 @@ class Evolution:
 
     def _on_device(self, array: Any, dtype: torch.dtype | None = None) -> Tensor:
         return torch.tensor(array, dtype=dtype, device=self._u.device)
-
-
-def _check_diffusivity(diffusivity: Any, like: Tensor) -> None:
-    """Refuse a function of the user's that does not know tensors, before it fails in the middle."""
-    if not callable(diffusivity):
-        return
-    r = torch.tensor([0.0, 1e-3, 1.0, 1e3], dtype=like.dtype, device=like.device, requires_grad=True)
-    try:
-        knows_tensors = isinstance(diffusivity(r), Tensor)
-        reason = "it returned no tensor"
-    except Exception as error:
-        knows_tensors, reason = False, f"{type(error).__name__}: {error}"
-    if not knows_tensors:
-        raise TypeError(
-            f"the diffusivity {diffusivity!r} does not work on tensors ({reason}). The torch engine hands "
-            "them to it: use arithmetic such as 1 / (1 + r) ** 0.5, or the functions of "
-            "aniso.formulas.operations, which know arrays and tensors."
-        )

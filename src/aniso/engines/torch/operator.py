@@ -16,8 +16,8 @@ from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.structure import structure
 from aniso.models import TensorFormula
 
-#: a, b, c over the cells, (images, 1, H+1, W+1); an entry may be a plain number.
-Entries = tuple[Any, Any, Any]
+#: a, b, c over the cells, (images, 1, H+1, W+1).
+Entries = tuple[Tensor, Tensor, Tensor]
 
 
 def structure_tensor(
@@ -50,10 +50,16 @@ def image_tensor(
 ) -> Entries:
     """a, b, c of the image. The formula is the one for contrast 1."""
     per_y, per_x = (1 / (h * contrast) for h in spacings)
-    return formula(*structure_tensor(u, noise, integration, (per_y, per_x)))
+    j_xx, j_xy, j_yy = structure_tensor(u, noise, integration, (per_y, per_x))
+    # An entry may be a constant.
+    a, b, c = (
+        entry if isinstance(entry, Tensor) else j_xx.new_full((), entry).expand_as(j_xx)
+        for entry in formula(j_xx, j_xy, j_yy)
+    )
+    return a, b, c
 
 
-def rate(v: Tensor, a: Any, b: Any, c: Any, zeta: Any) -> Tensor:
+def rate(v: Tensor, a: Tensor, b: Tensor, c: Tensor, zeta: Tensor) -> Tensor:
     """A v, for a tensor that is scaled to unit spacing."""
     fluxes = cell.fluxes(*cell.modes(*views.corners(mirrored(v))), a, b, c, zeta)
     sums: Tensor = views.pixel_sums(*cell.corner_shares(*fluxes))
@@ -86,3 +92,21 @@ def mirrored(u: Tensor) -> Tensor:
 def pixels(width: float, spacing: float) -> float:
     """A width in pixels; along an axis that reaches infinitely far, nothing is smoothed."""
     return 0.0 if math.isinf(spacing) else width / spacing
+
+
+def check_diffusivity(diffusivity: Any, like: Tensor) -> None:
+    """Refuse a function of the user's that does not know tensors, before it fails in the middle."""
+    if not callable(diffusivity):
+        return
+    r = torch.tensor([0.0, 1e-3, 1.0, 1e3], dtype=like.dtype, device=like.device, requires_grad=True)
+    try:
+        knows_tensors = isinstance(diffusivity(r), Tensor)
+        reason = "it returned no tensor"
+    except Exception as error:
+        knows_tensors, reason = False, f"{type(error).__name__}: {error}"
+    if not knows_tensors:
+        raise TypeError(
+            f"the diffusivity {diffusivity!r} does not work on tensors ({reason}). PyTorch's "
+            "are handed to it: use arithmetic such as 1 / (1 + r) ** 0.5, or the functions of "
+            "aniso.formulas.operations, which know arrays and tensors."
+        )

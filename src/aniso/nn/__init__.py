@@ -1,0 +1,28 @@
+"""Diffusion as PyTorch modules: residual blocks that can be trained and cannot become unstable."""
+
+from __future__ import annotations
+
+import importlib.util
+
+if importlib.util.find_spec("torch") is None:
+    raise ImportError("aniso.nn needs PyTorch. Install it with: pip install 'aniso[torch]'")
+
+from aniso.nn.block import DiffusionBlock
+from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
+from aniso.nn.net import DiffusionNet
+from aniso.nn.predicted import TensorDiffusion
+from aniso.nn.translation import CellBlock, Diffusion1d, DirectionalBlock, SixChannelBlock, StencilBlock
+
+__all__ = [
+    "CellBlock",
+    "Diffusion1d",
+    "DiffusionBlock",
+    "DiffusionNet",
+    "DirectionalBlock",
+    "Interval",
+    "LearnedDiffusivity",
+    "Positive",
+    "SixChannelBlock",
+    "StencilBlock",
+    "TensorDiffusion",
+]

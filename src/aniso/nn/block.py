@@ -1,0 +1,196 @@
+"""One explicit step of diffusion as a residual block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aniso import checks, stability
+from aniso.checks import Spacing
+from aniso.engines.torch import operator
+from aniso.engines.torch.operator import Entries
+from aniso.engines.torch.smoothing import Kernels, half_kernel
+from aniso.formulas import bounds, weights
+from aniso.models import ImageDriven, diffusivity_function
+from aniso.nn.inputs import check_image, working_precision
+from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive
+from aniso.stencil import DeltaStencil
+
+Values = dict[str, Any]
+#: Steps (w, share of the step) that share one tensor.
+Pattern = tuple[tuple[float, float], ...]
+
+ONE_STEP: Pattern = ((1.0, 1.0),)
+#: The smallest Gaussian that can be learned, in pixels: narrower ones do not differ from none.
+_NARROWEST = 0.1
+
+
+class DiffusionBlock(Learning):
+    """One explicit step, (N, C, H, W) → same: u − τ·Kᵀ Φ(K u) with three channels per cell.
+
+    K takes the mean gradient and the hourglass mode of every 2×2 cell, the activation Φ multiplies them by
+    the diffusion tensor, and the mirrored kernel −Kᵀ brings them back. The Euclidean norm never grows,
+    whatever values the learned parameters take.
+
+    Parameters
+    ----------
+    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+        What steers the diffusion.
+    stencil : DeltaStencil
+        How it is discretised.
+    learn : sequence of str
+        What is learned, of: the model's parameters (``"contrast"``, ``"sigma"``, ``"diffusivity"``, …),
+        ``"alpha"``, ``"gamma"`` and ``"step"``. Everything else is constant.
+    step : float, optional
+        τ, at most the largest stable step. By default 0.9 of it.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+    max_sigma, max_rho : float, optional
+        The largest values that a learned ``sigma`` and ``rho`` can take; they fix the radius of the kernels.
+        By default twice the value at the start, but at least two pixels.
+    device, dtype
+        Of the learned parameters.
+
+    Examples
+    --------
+    >>> import torch, aniso
+    >>> block = aniso.nn.DiffusionBlock(aniso.EdgeEnhancing(contrast=10), learn=["contrast", "step"])
+    >>> smooth = block(torch.rand(2, 3, 32, 32))
+    >>> smooth.shape, sorted(name for name, _ in block.named_parameters())
+    (torch.Size([2, 3, 32, 32]), ['learned.contrast.raw', 'learned.step.raw'])
+    """
+
+    def __init__(
+        self,
+        model: ImageDriven,
+        stencil: DeltaStencil = DeltaStencil(),  # noqa: B008 (frozen)
+        *,
+        learn: Sequence[str] = (),
+        step: float | None = None,
+        spacing: Spacing = 1.0,
+        max_sigma: float | None = None,
+        max_rho: float | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        checks.instance("model", model, (ImageDriven,), "a model that follows the image", _EXAMPLE)
+        checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
+        operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
+        spacings = checks.axis_spacing(spacing, 2)
+        factory = {"device": device, "dtype": dtype}
+        limit = stability.stable_step(model, stencil, spacings)
+        share = share_of_limit(step, limit)
+        constants = {about.name: getattr(model, about.name) for about in fields(model)}
+        largest = {
+            name: _largest(name, given, constants[name], min(spacings))
+            for name, given in (("sigma", max_sigma), ("rho", max_rho))
+            if name in constants
+        }
+        learnable: dict[str, Callable[[], Any]] = {}
+        for about in fields(model):
+            value = constants[about.name]
+            if about.name == "diffusivity":
+                learnable["diffusivity"] = partial(LearnedDiffusivity, diffusivity_function(value), **factory)
+            elif about.name in largest:
+                narrowest = _NARROWEST * min(spacings)
+                learnable[about.name] = partial(Interval, value, narrowest, largest[about.name], **factory)
+            elif about.metadata["high"] < float("inf"):
+                low, high = about.metadata["low"], about.metadata["high"]
+                learnable[about.name] = partial(Interval, value, low, high, **factory)
+            else:
+                learnable[about.name] = partial(Positive, value, **factory)
+        learnable |= stencil_and_step(stencil, share, factory)
+        constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
+        super().__init__(constants, learnable, learn)
+        self.model, self.stencil, self.spacings, self._largest = model, stencil, spacings, largest
+
+    def forward(self, image: Tensor) -> Tensor:
+        """The images (N, C, H, W) after one step."""
+        check_image(image, "N, C, H, W", self)
+        # Half precision would swallow the steps: they are carried out in single precision.
+        with torch.autocast(image.device.type, enabled=False):
+            return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
+
+    def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:
+        """The images after some steps that share the tensor of the images as they are now."""
+        values = self.values()
+        a, b, c = self.tensor(u, values)
+        tau = values["step"] * self.largest_step(values)
+        steps = tuple((weight, tau * factor) for weight, factor in pattern)
+        return operator.cycle(u, self.divergence(a, b, c, values), steps)
+
+    def tensor(self, u: Tensor, values: Values) -> Entries:
+        """The diffusion tensor a, b, c of the images over the cells, scaled to unit spacing."""
+        contrast = values.get("contrast", 1.0)
+        # The derivatives are in units of the contrast already.
+        formula = self.model.tensor_formula(u.shape[1], {**values, "contrast": 1.0})
+        noise, integration = self._kernels("sigma", values, u), self._kernels("rho", values, u)
+        entries = operator.image_tensor(u, formula, contrast, self.spacings, noise, integration)
+        h_y, h_x = self.spacings
+        return weights.scaled(*entries, 1 / h_x, 1 / h_y)
+
+    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
+        """The linear map u → A u = div(D ∇u)."""
+        beta = self.stencil.beta or 0.0
+        zeta = weights.hourglass_weight(a, b, c, values["alpha"], values["gamma"], beta)
+        return lambda u: operator.rate(u, a, b, c, zeta)
+
+    def largest_step(self, values: Values) -> Any:
+        """The largest stable step for the parameters as they are now."""
+        lambda1, lambda2 = self.model.eigenvalue_bounds
+        if "min_diffusivity" in self.learned:
+            lambda2 = lambda1
+        return largest_step(lambda1, lambda2, self.spacings, values, self.stencil.beta)
+
+    def _kernels(self, name: str, values: Values, u: Tensor) -> Kernels:
+        width = values.get(name, 0.0)
+        largest = self._largest[name] if name in self.learned else None
+        return tuple(
+            half_kernel(width / h, u, None if largest is None else largest / h) for h in self.spacings
+        )
+
+
+_EXAMPLE = "aniso.EdgeEnhancing(contrast=3.5); for tensors of your own use aniso.diffuse or TensorDiffusion"
+
+
+def stencil_and_step(
+    stencil: DeltaStencil, share: float, factory: dict[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """How α, γ and the step can be learned; the step is learned as a share of the largest stable one."""
+    learnable: dict[str, Callable[[], Any]] = {"step": partial(Interval, share, 0.0, 1.0, **factory)}
+    if stencil.beta is None:
+        learnable["alpha"] = partial(Interval, stencil.alpha, 0.0, 0.5, **factory)
+        learnable["gamma"] = partial(Interval, stencil.gamma, -1.0, 1.0, **factory)
+    return learnable
+
+
+def largest_step(
+    lambda1: float, lambda2: float, spacings: tuple[float, ...], values: Values, beta: float | None
+) -> Any:
+    """2/ρ(A), as a function of α and γ that gradients pass."""
+    p2, p1 = sorted(1 / h**2 for h in spacings)
+    parameters = values["alpha"], values["gamma"], beta
+    zeta = bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, *parameters)
+    return 2 / bounds.spectral_bound(lambda1, p1, zeta)
+
+
+def share_of_limit(step: float | None, limit: float) -> float:
+    """The step over the largest stable one; 0.9 if none is given."""
+    if step is None:
+        return 0.9
+    number = checks.within(
+        "step", step, 0.0, limit, "beyond it images may blow up. Leave it out for 0.9 of it."
+    )
+    return number / limit
+
+
+def _largest(name: str, given: float | None, value: float, spacing: float) -> float:
+    if given is None:
+        return max(2 * value, 2 * spacing)
+    why = f"it is the largest value that a learned {name} can take."
+    return checks.within(f"max_{name}", given, value, float("inf"), why)

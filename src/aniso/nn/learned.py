@@ -1,0 +1,180 @@
+"""Numbers and functions that can be learned but cannot leave the range in which diffusion is stable.
+
+Each holds a free parameter, which an optimiser may move anywhere, and gives back a value in its range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from aniso.formulas.diffusivities import gated_decline, gated_diffusivity
+
+#: A value at the end of its range starts this share of the range inside it, where a gradient can move it.
+_MARGIN = 0.01
+
+
+class Interval(nn.Module):
+    """A learned number between two bounds.
+
+    Parameters
+    ----------
+    value, low, high : float
+        Where it starts, and its bounds. At a bound it starts 1 % of the range inside.
+
+    Examples
+    --------
+    >>> from aniso.nn import Interval
+    >>> round(Interval(0.4, 0.0, 0.5)().item(), 6)
+    0.4
+    """
+
+    def __init__(self, value: float, low: float, high: float, **factory: Any) -> None:
+        super().__init__()
+        share = min(max((value - low) / (high - low), _MARGIN), 1 - _MARGIN)
+        self.low, self.high = low, high
+        self.raw = nn.Parameter(torch.tensor(math.log(share / (1 - share)), **factory))
+
+    def forward(self) -> Tensor:
+        """The number as it is now."""
+        return self.low + (self.high - self.low) * self.raw.sigmoid()
+
+    def extra_repr(self) -> str:
+        """Value and range."""
+        return f"{self().item():.4g} in [{self.low:g}, {self.high:g}]"
+
+
+class Positive(nn.Module):
+    """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than at the start.
+
+    Examples
+    --------
+    >>> from aniso.nn import Positive
+    >>> Positive(12.0)().item()
+    12.0
+    """
+
+    _REACH = 8.0
+
+    def __init__(self, value: float, **factory: Any) -> None:
+        super().__init__()
+        self.start = value
+        self.raw = nn.Parameter(torch.tensor(0.0, **factory))
+
+    def forward(self) -> Tensor:
+        """The number as it is now."""
+        return self.start * (self._REACH * (self.raw / self._REACH).tanh()).exp()
+
+    def extra_repr(self) -> str:
+        """Value and start."""
+        return f"{self().item():.4g}, started at {self.start:g}"
+
+
+class LearnedDiffusivity(nn.Module):
+    """A diffusivity g(r) = 1 − s(r)·(1 − e^(−r)) whose gate s between 0 and 1 is learned.
+
+    Whatever the coefficients, g(0) = 1 and 0 < g ≤ 1, which is all that stability asks for; it need not
+    fall monotonically. The gate is the logistic function of a polynomial in r/(1 + r), in Chebyshev's form.
+
+    Parameters
+    ----------
+    start : callable
+        The diffusivity g(r) that it starts close to.
+    degree : int
+        Of the polynomial.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from aniso.nn import LearnedDiffusivity
+    >>> g = LearnedDiffusivity(lambda r: 1 / (1 + r))
+    >>> [round(value, 2) for value in g(torch.tensor([0.0, 1.0, 3.0])).tolist()]
+    [1.0, 0.5, 0.25]
+    """
+
+    _LARGEST = 30.0
+
+    def __init__(self, start: Callable[[Any], Any], degree: int = 8, **factory: Any) -> None:
+        super().__init__()
+        z = np.linspace(0.01, 0.98, 200)
+        r = z / (1 - z)
+        gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
+        coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
+        free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)
+        self.coefficients = nn.Parameter(torch.tensor(free, **{"dtype": torch.get_default_dtype()} | factory))
+
+    def gate(self, r: Tensor) -> Tensor:
+        """The gate s(r), by Clenshaw's recurrence."""
+        x = 2 * (r / (1 + r)) - 1
+        # Bounded, so that the largest numbers that an optimiser could reach give no inf − inf.
+        first, *others = (self._LARGEST * (self.coefficients / self._LARGEST).tanh()).unbind()
+        ahead, behind = torch.zeros_like(x), torch.zeros_like(x)
+        for coefficient in reversed(others):
+            ahead, behind = coefficient + 2 * x * ahead - behind, ahead
+        return (first + x * ahead - behind).sigmoid()
+
+    def forward(self, r: Tensor) -> Tensor:
+        """The diffusivity g(r)."""
+        g: Tensor = gated_diffusivity(r, self.gate)
+        return g
+
+    def decline(self, r: Tensor) -> Tensor:
+        """ψ(r) = (1 − g(r))/r, without 0/0."""
+        psi: Tensor = gated_decline(r, self.gate)
+        return psi
+
+    def extra_repr(self) -> str:
+        """Its degree."""
+        return f"degree={len(self.coefficients) - 1}"
+
+
+class Learning(nn.Module):
+    """A module with numbers that may be constant or learned, under the same names.
+
+    Parameters
+    ----------
+    constants : dict
+        The numbers, by name.
+    learnable : dict
+        For each name that may be learned, a function that makes the module to learn it with.
+    learn : sequence of str
+        The names that are learned.
+    """
+
+    def __init__(
+        self,
+        constants: dict[str, Any],
+        learnable: dict[str, Callable[[], nn.Module]],
+        learn: Sequence[str],
+    ) -> None:
+        super().__init__()
+        names = (learn,) if isinstance(learn, str) else tuple(learn)
+        for name in names:
+            if name not in learnable:
+                raise ValueError(
+                    f"learn holds {name!r}, which this block has not. It can learn: {', '.join(learnable)}."
+                )
+        self.constants = constants
+        self.learned = nn.ModuleDict({name: learnable[name]() for name in names})
+
+    def values(self) -> dict[str, Any]:
+        """All numbers as they are now; the learned ones as tensors that gradients reach."""
+        learned = {
+            name: module if isinstance(module, LearnedDiffusivity) else module()
+            for name, module in self.learned.items()
+        }
+        return self.constants | learned
+
+    def extra_repr(self) -> str:
+        """What is constant."""
+        constant = (name for name in self.constants if name not in self.learned)
+        return ", ".join(f"{name}={_short(self.constants[name])}" for name in constant)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
