@@ -17,7 +17,7 @@ from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, weights
 from aniso.models import ImageDriven, diffusivity_function
-from aniso.nn.inputs import check_image, working_precision
+from aniso.nn.inputs import check_image, without_autocast, working_precision
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive
 from aniso.stencil import DeltaStencil
 
@@ -112,8 +112,7 @@ class DiffusionBlock(Learning):
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after one step."""
         check_image(image, "N, C, H, W", self)
-        # Half precision would swallow the steps: they are carried out in single precision.
-        with torch.autocast(image.device.type, enabled=False):
+        with without_autocast(image):
             return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
 
     def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.amp.autocast_mode import is_autocast_available
 
 
 def check_image(image: object, axes: str, module: nn.Module) -> None:
@@ -58,6 +62,12 @@ def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> No
             f"the prediction is on {prediction.device}, the image on {image.device}: they must be on "
             "one device."
         )
+
+
+def without_autocast(image: Tensor) -> AbstractContextManager[Any]:
+    """Where the steps are carried out: autocast would round them to half precision."""
+    device = image.device.type
+    return torch.autocast(device, enabled=False) if is_autocast_available(device) else nullcontext()
 
 
 def working_precision(image: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from aniso.engines.torch.operator import mirrored
 from aniso.formulas import cell, views, weights
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.nn.block import DiffusionBlock, Values
-from aniso.nn.inputs import check_image, working_precision
+from aniso.nn.inputs import check_image, without_autocast, working_precision
 from aniso.stencil import DeltaStencil
 
 # The differences in a 2×2 cell (rows from top to bottom), as kernels (channels, 1, 2, 2).
@@ -181,7 +181,7 @@ class Diffusion1d(DiffusionBlock):
     def forward(self, signal: Tensor) -> Tensor:
         """The signals (N, C, L) after one step."""
         check_image(signal, "N, C, L", self)
-        with torch.autocast(signal.device.type, enabled=False):
+        with without_autocast(signal):
             u, values = working_precision(signal), self.values()
             w, _, _ = self.tensor(u[..., None, :], values)
             tau = values["step"] * self.largest_step(values)

@@ -32,7 +32,9 @@ def structure_tensor(
     x, y, _ = cell.modes(*views.corners(mirrored(smoothed(u, noise))))
     most = torch.finfo(u.dtype).max ** 0.24
     x, y = (x * per_x).clamp(-most, most), (y * per_y).clamp(-most, most)
-    j_xx, j_xy, j_yy = (j.mean(dim=1, keepdim=True) for j in structure(x, y))
+    j_xx, j_xy, j_yy = structure(x, y)
+    if u.shape[1] > 1:
+        j_xx, j_xy, j_yy = (j.mean(dim=1, keepdim=True) for j in (j_xx, j_xy, j_yy))
     return (
         averaged(j_xx, integration),
         averaged(j_xy, integration, odd=True),
