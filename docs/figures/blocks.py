@@ -1,5 +1,7 @@
 """What the drawings of residual blocks are made of: boxes, arrows, kernels as grids of signs."""
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
@@ -42,7 +44,7 @@ def box(axes, x, y, width, height, text="", kind="activation", size=13):
 
 def arrow(axes, *points):
     """A line through the points, with a head at the last one."""
-    for start, end in zip(points[:-2], points[1:-1], strict=True):
+    for start, end in pairwise(points[:-1]):
         axes.plot(*zip(start, end, strict=True), color=LINE, linewidth=1.4, solid_capstyle="round")
     axes.annotate(
         "",
