@@ -47,7 +47,7 @@ with torch.no_grad():
 curves = {
     "root mean squared error": (errors, "#1f6fb4"),
     "contrast λ, grey values per pixel": (contrasts, "#d9661f"),
-    "step, share of the largest": (shares, "#2a9d5c"),
+    "step over the largest stable one": (shares, "#2a9d5c"),
 }
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for panel, (title, (values, colour)) in zip(axes, curves.items(), strict=True):
