@@ -103,6 +103,10 @@ class Report:
                 entry.note,
             )
         console.print(table)
+        self.show_targets(console)
+
+    def show_targets(self, console: Console = CONSOLE) -> None:
+        """Targets and surroundings."""
         if self.targets:
             table = Table(title="targets", title_justify="left")
             for column in ("what", "measured", "wanted", ""):

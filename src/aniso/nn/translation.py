@@ -45,7 +45,7 @@ class MirroredConvolutions(nn.Module):
         kernel = self.kernel.to(u.dtype)
         v = F.conv2d(mirrored(u).flatten(0, 1)[:, None], kernel)
         flux = activation(v.reshape(images, channels, *v.shape[1:]))
-        return -F.conv_transpose2d(flux.flatten(0, 1), kernel, padding=1).reshape(u.shape)
+        return F.conv_transpose2d(flux.flatten(0, 1), -kernel, padding=1).reshape(u.shape)
 
 
 class DirectionalBlock(DiffusionBlock):
@@ -65,9 +65,8 @@ class DirectionalBlock(DiffusionBlock):
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """Σ Bᵢ with the diffusivities wᵢ of the four directions."""
-        w0, w1, w2, w3 = directional_weights(self.stencil, a, b, c, values)
-        # ½ is the mean over two cells along the axes, and the squared length √2 of the diagonals.
-        activations = [lambda v, w=w: 0.5 * w[:, :, None] * v for w in (w0, w1, w2, w3)]
+        halves = half_weights(self.stencil, a, b, c, values)
+        activations = [lambda v, w=w: w[:, :, None] * v for w in halves]
         return lambda u: sum_of(
             block(u, activation) for block, activation in zip(self.directions, activations, strict=True)
         )
@@ -89,9 +88,9 @@ class SixChannelBlock(DiffusionBlock):
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """−Kᵀ(w · K u) with six differences per cell."""
-        w0, w1, w2, w3 = directional_weights(self.stencil, a, b, c, values)
+        w0, w1, w2, w3 = half_weights(self.stencil, a, b, c, values)
         six = torch.stack([w0, w0, w2, w2, w1, w3], dim=2)
-        return lambda u: self.differences(u, lambda v: 0.5 * six * v)
+        return lambda u: self.differences(u, lambda v: six * v)
 
 
 class CellBlock(DiffusionBlock):
@@ -198,6 +197,11 @@ def directional_weights(
     """w0 … w3 of the four directions x, ↘, y, ↙."""
     delta = weights.delta(a, b, c, values["alpha"], values["gamma"], stencil.beta or 0.0)
     return weights.directional_weights(a, b, c, delta)
+
+
+def half_weights(stencil: DeltaStencil, a: Tensor, b: Tensor, c: Tensor, values: Values) -> list[Tensor]:
+    """½w0 … ½w3: the mean over two cells along the axes, and the squared length √2 of the diagonals."""
+    return [0.5 * w for w in directional_weights(stencil, a, b, c, values)]
 
 
 def sum_of(terms: Any) -> Tensor:
