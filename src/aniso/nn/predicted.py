@@ -15,7 +15,7 @@ from aniso.formulas import views, weights
 from aniso.formulas.predicted import squashed
 from aniso.models import Homogeneous
 from aniso.nn.block import Values, largest_step, share_of_limit, stencil_and_step
-from aniso.nn.inputs import check_image, check_prediction, working_precision
+from aniso.nn.inputs import check_image, check_prediction, full_precision, working_precision
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of
 from aniso.schemes import FED, FSI, Explicit
@@ -88,7 +88,7 @@ class TensorDiffusion(Learning):
         """The images (N, C, H, W) after all steps; prediction (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1)."""
         check_image(image, "N, C, H, W", self)
         check_prediction(prediction, image, self)
-        with torch.autocast(image.device.type, enabled=False):
+        with full_precision(image):
             u, values = working_precision(image), self.values()
             a, b, c, zeta = self._weights(over_cells(prediction.to(u.dtype), image), values)
             beta = self.stencil.beta
