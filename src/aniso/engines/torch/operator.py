@@ -52,11 +52,11 @@ def image_tensor(
     per_y, per_x = (1 / (h * contrast) for h in spacings)
     j_xx, j_xy, j_yy = structure_tensor(u, noise, integration, (per_y, per_x))
     entries = formula(j_xx, j_xy, j_yy)
-    # Gradients are as large as grey values. Times a structure that is huge too they would be inf, and then
-    # inf · 0: there the tensor, which has come to its limit, counts as constant.
+    # Gradients are as large as grey values. Times grey values or structure that are huge too they would be
+    # inf, and then inf · 0: there the tensor counts as constant. Ordinary numbers never come near.
     if torch.is_grad_enabled():
         largest = u.detach().abs().amax(dim=(1, 2, 3), keepdim=True)
-        moderate = (j_xx + j_yy) * largest < torch.finfo(u.dtype).max ** 0.75
+        moderate = (1 + j_xx + j_yy) * largest * largest < torch.finfo(u.dtype).max ** 0.75
     else:
         moderate = None
     a, b, c = (_over_cells(entry, j_xx, moderate) for entry in entries)
