@@ -109,7 +109,8 @@ class LearnedDiffusivity(nn.Module):
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
         free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)
-        self.coefficients = nn.Parameter(torch.tensor(free, **{"dtype": torch.get_default_dtype()} | factory))
+        factory["dtype"] = factory.get("dtype") or torch.get_default_dtype()  # not NumPy's
+        self.coefficients = nn.Parameter(torch.tensor(free, **factory))
 
     def gate(self, r: Tensor) -> Tensor:
         """The gate s(r), by Clenshaw's recurrence."""
