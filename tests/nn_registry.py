@@ -77,15 +77,15 @@ SHORT = {"max_sigma": 0.6}
 
 
 def _block(kind, model, **fixed):
-    return lambda **options: kind(model, learn=learnable(model), **fixed, **options)
+    return lambda **options: kind(model, **{"learn": learnable(model)} | fixed | options)
 
 
 def _net(model, steps, **fixed):
-    return lambda **options: DiffusionNet(model, steps, learn=learnable(model), **fixed, **options)
+    return lambda **options: DiffusionNet(model, steps, **{"learn": learnable(model)} | fixed | options)
 
 
 def _tensors(steps, **fixed):
-    return lambda **options: TensorDiffusion(steps, learn=STENCIL_AND_STEP, **fixed, **options)
+    return lambda **options: TensorDiffusion(steps, **{"learn": STENCIL_AND_STEP} | fixed | options)
 
 
 SPECIMENS: tuple[Specimen, ...] = (
@@ -93,13 +93,13 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("coherence", _block(DiffusionBlock, COHERENCE, max_sigma=0.5, max_rho=0.8)),
     Specimen("scalar, spacing", _block(SixChannelBlock, SCALAR, spacing=(0.8, 1.3), **SHORT)),
     Specimen("homogeneous", _block(CellBlock, aniso.Homogeneous())),
-    Specimen("net, shared", _net(EDGE, 3, **SHORT)),
+    Specimen("net, shared", _net(EDGE, 2, **SHORT)),
     Specimen("net, separate", _net(SCALAR, 2, shared=False, **SHORT)),
-    Specimen("net, FED", _net(EDGE, 6, scheme=aniso.FED(2), **SHORT)),
-    Specimen("net, FSI, separate", _net(EDGE, 6, scheme=aniso.FSI(2), shared=False, **SHORT)),
+    Specimen("net, FED", _net(EDGE, 4, scheme=aniso.FED(2), **SHORT)),
+    Specimen("net, FSI, separate", _net(EDGE, 4, scheme=aniso.FSI(2), shared=False, **SHORT)),
     Specimen(
         "signals",
-        lambda **options: Diffusion1d(EDGE, learn=("contrast", "sigma", "diffusivity", "step"), **options),
+        _block(Diffusion1d, EDGE, learn=("contrast", "sigma", "diffusivity", "step"), **SHORT),
         _signals,
     ),
     Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
