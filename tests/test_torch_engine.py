@@ -192,6 +192,17 @@ class TestTheCallersTensor:
             aniso.diffuse(image, EDGE, time, engine="torch")[:] = 0
             np.testing.assert_array_equal(image, before)
 
+    @pytest.mark.parametrize("engine", ["torch", "cpu", "reference"])
+    def test_nor_are_snapshots_the_engines(self, engine):
+        """What the caller does to one leaves the next ones alone."""
+        image, times = batch()[0, 0], [0, 1, 2]
+        expected = [u.clone() for _, u in aniso.scale_space(image, EDGE, times, engine=engine)]
+        for (_, snapshot), untouched in zip(
+            aniso.scale_space(image, EDGE, times, engine=engine), expected, strict=True
+        ):
+            assert torch.equal(snapshot, untouched)
+            snapshot.zero_()
+
     def test_may_have_any_strides(self):
         images = batch((4, 2, 18, 7))
         for view in (images[::2, :, ::2], images.mT, images.flip(3), images[:1].expand(3, 2, 18, 7)):
