@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,8 +157,9 @@ class TestSteps:
     def test_no_numbers(self):
         with refused(ValueError, "step must be a number, got nan"):
             DiffusionBlock(EDGE, step=math.nan)
+        wrong: Any = "long"
         with refused(TypeError, "step must be a number", "'long'"):
-            DiffusionBlock(EDGE, step="long")
+            DiffusionBlock(EDGE, step=wrong)
 
     def test_the_limit_follows_stencil_and_spacing(self):
         with refused(ValueError, "step must lie in (0, 0.25]", "0.3"):

@@ -1,5 +1,7 @@
 """The blocks compute what the reference engine does, in all their forms, shapes and types."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -27,7 +29,7 @@ every_block = pytest.mark.parametrize("kind", BLOCKS, ids=lambda kind: kind.__na
 every_specimen = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 every_channel_count = pytest.mark.parametrize("channels", [1, 3])
 
-MODELS = {
+MODELS: dict[str, Any] = {
     **{f"edge, {g}": aniso.EdgeEnhancing(0.5, 0.5, g) for g in DIFFUSIVITIES},
     **{f"scalar, {g}": aniso.PeronaMalik(0.5, 0.0, g) for g in DIFFUSIVITIES},
     "edge, callable": aniso.EdgeEnhancing(0.5, 1.0, rational),
@@ -130,8 +132,8 @@ class TestEveryBlockIsAStepOfTheReference:
         units = torch.eye(30, dtype=torch.float64).reshape(30, 1, 5, 6)
         columns = torch.cat([divergence(unit[None]) for unit in units]).reshape(30, 30)
         # The block's tensors are scaled to unit spacing already.
-        entries = (entry[0, 0].numpy() for entry in (a, b, c))
-        expected = aniso.stencil.matrix(*entries, stencil).toarray()
+        a, b, c = (entry[0, 0].numpy() for entry in (a, b, c))
+        expected = aniso.stencil.matrix(a, b, c, stencil).toarray()
         np.testing.assert_allclose(columns.T, expected, rtol=0, atol=1e-13)
         torch.testing.assert_close(columns, columns.T, rtol=0, atol=1e-14)
         assert columns.sum(0).abs().max() < 1e-13  # no flux leaves
@@ -308,8 +310,7 @@ class TestPredictedTensors:
             zeta = per_area / (1 + np.exp(-given[3].numpy()))
             # The free stencil gives ζ = a + c − 2δ of the scaled tensor.
             delta = 0.5 * (a / spacing[1] ** 2 + c / spacing[0] ** 2 - zeta) / per_area
-            options = {"spacing": spacing, "stencil": aniso.FreeStencil(delta)}
-            matrix = aniso.stencil.matrix(a, b, c, **options).toarray()
+            matrix = aniso.stencil.matrix(a, b, c, aniso.FreeStencil(delta), spacing).toarray()
             step = np.eye(30) + 0.05 * matrix
             expected = (step @ step @ one.numpy().reshape(30)).reshape(5, 6)
             assert_close(got[0], torch.from_numpy(expected), PRECISION)

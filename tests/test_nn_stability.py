@@ -1,6 +1,7 @@
 """No parameters and no predictions make a module unstable, however extreme."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,7 +188,7 @@ class TestHalfPrecisionParameters:
 
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
     def test_of_a_block(self, dtype):
-        block = DiffusionBlock(aniso.Homogeneous(), learn=STENCIL_AND_STEP).to(dtype)
+        block: Any = DiffusionBlock(aniso.Homogeneous(), learn=STENCIL_AND_STEP).to(dtype)
         generator = torch.Generator().manual_seed(2)
         for _ in range(60):
             redraw(block, generator, 3.0)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from aniso.engines.torch.evolution import Evolution
 from tests.nn_registry import COHERENCE, EDGE, SPECIMENS, assert_close, batch, diffused
 from tests.registry import random_tensors
 
-MODELS = {
+MODELS: dict[str, Any] = {
     "edge": EDGE,
     "coherence": COHERENCE,
     "tensor": random_tensors((9, 7)),
@@ -258,6 +259,7 @@ class TestGradients:
     def test_no_time_is_the_identity(self):
         image = batch().requires_grad_()
         aniso.diffuse(image, EDGE, 0).sum().backward()
+        assert image.grad is not None
         assert torch.equal(image.grad, torch.ones_like(image))
 
 
