@@ -17,7 +17,7 @@ from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, weights
 from aniso.models import ImageDriven, diffusivity_function
-from aniso.nn.inputs import check_image, without_autocast, working_precision
+from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive
 from aniso.stencil import DeltaStencil
 
@@ -65,6 +65,8 @@ class DiffusionBlock(Learning):
     (torch.Size([2, 3, 32, 32]), ['learned.contrast.raw', 'learned.step.raw'])
     """
 
+    _learns_stencil = True
+
     def __init__(
         self,
         model: ImageDriven,
@@ -104,7 +106,7 @@ class DiffusionBlock(Learning):
                 learnable[about.name] = partial(Interval, value, low, high, **factory)
             else:
                 learnable[about.name] = partial(Positive, value, **factory)
-        learnable |= stencil_and_step(stencil, share, factory)
+        learnable |= stencil_and_step(stencil if self._learns_stencil else None, share, factory)
         constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         super().__init__(constants, learnable, learn)
         self.model, self.stencil, self.spacings, self._largest = model, stencil, spacings, largest
@@ -112,7 +114,8 @@ class DiffusionBlock(Learning):
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after one step."""
         check_image(image, "N, C, H, W", self)
-        with without_autocast(image):
+        # Half precision would swallow the steps: they are carried out in single precision.
+        with full_precision(image):
             return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
 
     def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:
@@ -158,11 +161,11 @@ _EXAMPLE = "aniso.EdgeEnhancing(contrast=3.5); for tensors of your own use aniso
 
 
 def stencil_and_step(
-    stencil: DeltaStencil, share: float, factory: dict[str, Any]
+    stencil: DeltaStencil | None, share: float, factory: dict[str, Any]
 ) -> dict[str, Callable[[], Any]]:
     """How α, γ and the step can be learned; the step is learned as a share of the largest stable one."""
     learnable: dict[str, Callable[[], Any]] = {"step": partial(Interval, share, 0.0, 1.0, **factory)}
-    if stencil.beta is None:
+    if stencil is not None and stencil.beta is None:
         learnable["alpha"] = partial(Interval, stencil.alpha, 0.0, 0.5, **factory)
         learnable["gamma"] = partial(Interval, stencil.gamma, -1.0, 1.0, **factory)
     return learnable
@@ -183,7 +186,7 @@ def share_of_limit(step: float | None, limit: float) -> float:
     if step is None:
         return 0.9
     number = checks.within(
-        "step", step, 0.0, limit, "beyond it images may blow up. Leave it out for 0.9 of it."
+        "step", step, 0.0, limit, "beyond it images may blow up. Leave it out for 0.9 of it.", open_low=True
     )
     return number / limit
 
@@ -191,5 +194,5 @@ def share_of_limit(step: float | None, limit: float) -> float:
 def _largest(name: str, given: float | None, value: float, spacing: float) -> float:
     if given is None:
         return max(2 * value, 2 * spacing)
-    why = f"it is the largest value that a learned {name} can take."
-    return checks.within(f"max_{name}", given, value, float("inf"), why)
+    why = f"it is the largest value that a learned {name} can take, and fixes the radius of its kernel."
+    return checks.within(f"max_{name}", given, max(value, 2 * _NARROWEST * spacing), 1e6 * spacing, why)

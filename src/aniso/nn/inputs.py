@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import contextlib
+import itertools
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.amp.autocast_mode import is_autocast_available
+from torch.amp import is_autocast_available
 
 
 def check_image(image: object, axes: str, module: nn.Module) -> None:
@@ -29,12 +30,12 @@ def check_image(image: object, axes: str, module: nn.Module) -> None:
         )
     if image.numel() == 0:
         raise ValueError(f"the image is empty, got shape {tuple(image.shape)}: there is nothing to diffuse.")
-    parameter = next(module.parameters(), None)
-    if parameter is not None and parameter.device != image.device:
-        raise ValueError(
-            f"the image is on {image.device}, the parameters of {_name(module)} on {parameter.device}: they "
-            f"must be on one device. Use .to({str(image.device)!r}) on the module."
-        )
+    for held in itertools.chain(module.parameters(), module.buffers()):
+        if held.device != image.device:
+            raise ValueError(
+                f"the image is on {image.device}, the parameters of {_name(module)} on {held.device}: they "
+                f"must be on one device. Use .to({str(image.device)!r}) on the module."
+            )
 
 
 def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> None:
@@ -64,15 +65,15 @@ def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> No
         )
 
 
-def without_autocast(image: Tensor) -> AbstractContextManager[Any]:
-    """Where the steps are carried out: autocast would round them to half precision."""
-    device = image.device.type
-    return torch.autocast(device, enabled=False) if is_autocast_available(device) else nullcontext()
+def working_precision(numbers: Tensor) -> Tensor:
+    """The numbers in at least single precision: half precision would swallow the steps."""
+    return numbers if numbers.dtype in (torch.float32, torch.float64) else numbers.float()
 
 
-def working_precision(image: Tensor) -> Tensor:
-    """The image in at least single precision: half precision would swallow the steps."""
-    return image if image.dtype in (torch.float32, torch.float64) else image.float()
+def full_precision(image: Tensor) -> contextlib.AbstractContextManager[Any]:
+    """Autocast switched off, on devices that have it."""
+    kind = image.device.type
+    return torch.autocast(kind, enabled=False) if is_autocast_available(kind) else contextlib.nullcontext()
 
 
 def _name(module: nn.Module) -> str:

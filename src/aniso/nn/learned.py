@@ -1,6 +1,7 @@
 """Numbers and functions that can be learned but cannot leave the range in which diffusion is stable.
 
-Each holds a free parameter, which an optimiser may move anywhere, and gives back a value in its range.
+Each holds a free parameter, which an optimiser may move anywhere, and gives back a value in its range, in
+single precision at least: a stable step that is rounded to half precision is stable no more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from aniso.formulas.diffusivities import gated_decline, gated_diffusivity
+from aniso.nn.inputs import working_precision
 
 #: A value at the end of its range starts this share of the range inside it, where a gradient can move it.
 _MARGIN = 0.01
@@ -42,7 +44,7 @@ class Interval(nn.Module):
 
     def forward(self) -> Tensor:
         """The number as it is now."""
-        return self.low + (self.high - self.low) * self.raw.sigmoid()
+        return self.low + (self.high - self.low) * working_precision(self.raw).sigmoid()
 
     def extra_repr(self) -> str:
         """Value and range."""
@@ -68,7 +70,8 @@ class Positive(nn.Module):
 
     def forward(self) -> Tensor:
         """The number as it is now."""
-        return self.start * (self._REACH * (self.raw / self._REACH).tanh()).exp()
+        raw = working_precision(self.raw)
+        return self.start * (self._REACH * (raw / self._REACH).tanh()).exp()
 
     def extra_repr(self) -> str:
         """Value and start."""
@@ -106,13 +109,15 @@ class LearnedDiffusivity(nn.Module):
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
         free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)
-        self.coefficients = nn.Parameter(torch.tensor(free, **{"dtype": torch.get_default_dtype()} | factory))
+        factory["dtype"] = factory.get("dtype") or torch.get_default_dtype()  # not NumPy's
+        self.coefficients = nn.Parameter(torch.tensor(free, **factory))
 
     def gate(self, r: Tensor) -> Tensor:
         """The gate s(r), by Clenshaw's recurrence."""
         x = 2 * (r / (1 + r)) - 1
         # Bounded, so that the largest numbers that an optimiser could reach give no inf − inf.
-        first, *others = (self._LARGEST * (self.coefficients / self._LARGEST).tanh()).unbind()
+        free = working_precision(self.coefficients)
+        first, *others = (self._LARGEST * (free / self._LARGEST).tanh()).unbind()
         ahead, behind = torch.zeros_like(x), torch.zeros_like(x)
         for coefficient in reversed(others):
             ahead, behind = coefficient + 2 * x * ahead - behind, ahead

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from aniso import checks
 from aniso.models import ImageDriven
 from aniso.nn.block import DiffusionBlock, Pattern
-from aniso.nn.inputs import check_image, without_autocast, working_precision
+from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stencil import DeltaStencil
 
@@ -73,7 +73,7 @@ class DiffusionNet(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after all steps."""
         check_image(image, "N, C, H, W", self)
-        with without_autocast(image):
+        with full_precision(image):
             u = working_precision(image)
             for number in range(self.cycles):
                 block = self.blocks[number % len(self.blocks)]

@@ -15,7 +15,7 @@ from aniso.formulas import views, weights
 from aniso.formulas.predicted import squashed
 from aniso.models import Homogeneous
 from aniso.nn.block import Values, largest_step, share_of_limit, stencil_and_step
-from aniso.nn.inputs import check_image, check_prediction, without_autocast, working_precision
+from aniso.nn.inputs import check_image, check_prediction, full_precision, working_precision
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of
 from aniso.schemes import FED, FSI, Explicit
@@ -88,9 +88,9 @@ class TensorDiffusion(Learning):
         """The images (N, C, H, W) after all steps; prediction (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1)."""
         check_image(image, "N, C, H, W", self)
         check_prediction(prediction, image, self)
-        with without_autocast(image):
+        with full_precision(image):
             u, values = working_precision(image), self.values()
-            a, b, c, zeta = self._weights(over_cells(prediction.to(u.dtype), image), values)
+            a, b, c, zeta = self._weights(over_cells(saturated(prediction.to(u.dtype)), image), values)
             beta = self.stencil.beta
             tau = values["step"] * largest_step(1.0, 1.0, self.spacings, values, beta)
             steps = tuple((weight, tau * factor) for weight, factor in self.pattern)
@@ -101,12 +101,17 @@ class TensorDiffusion(Learning):
     def _weights(self, prediction: Tensor, values: Values) -> tuple[Any, Any, Any, Any]:
         """a, b, c and ζ over the cells, scaled to unit spacing."""
         h_y, h_x = self.spacings
-        numbers = prediction.clamp(-_SATURATION, _SATURATION)[:, :, None].unbind(1)
+        numbers = prediction[:, :, None].unbind(1)
         a, b, c = weights.scaled(*squashed(*numbers[:3]), 1 / h_x, 1 / h_y)
         if len(numbers) == 4:
             return a, b, c, numbers[3].sigmoid() / (h_x * h_y)
         beta = self.stencil.beta or 0.0
         return a, b, c, weights.hourglass_weight(a, b, c, values["alpha"], values["gamma"], beta)
+
+
+def saturated(prediction: Tensor) -> Tensor:
+    """The prediction, cut where it no longer matters: so no mean of the largest numbers is inf − inf."""
+    return prediction.clamp(-_SATURATION, _SATURATION)
 
 
 def over_cells(prediction: Tensor, image: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from aniso.engines.torch.operator import mirrored
 from aniso.formulas import cell, views, weights
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.nn.block import DiffusionBlock, Values
-from aniso.nn.inputs import check_image, without_autocast, working_precision
+from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.stencil import DeltaStencil
 
 # The differences in a 2×2 cell (rows from top to bottom), as kernels (channels, 1, 2, 2).
@@ -35,9 +35,9 @@ class MirroredConvolutions(nn.Module):
 
     kernel: Tensor
 
-    def __init__(self, kernel: list[list[list[float]]]) -> None:
+    def __init__(self, kernel: list[list[list[float]]], device: Any = None) -> None:
         super().__init__()
-        self.register_buffer("kernel", torch.tensor(kernel)[:, None], persistent=False)
+        self.register_buffer("kernel", torch.tensor(kernel, device=device)[:, None], persistent=False)
 
     def forward(self, u: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
         """The activation sees (N, C, differences, H+1, W+1)."""
@@ -61,7 +61,9 @@ class DirectionalBlock(DiffusionBlock):
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
         directions = (_ALONG_X, _FALLING, _ALONG_Y, _RISING)
-        self.directions = nn.ModuleList(MirroredConvolutions(kernel) for kernel in directions)
+        self.directions = nn.ModuleList(
+            MirroredConvolutions(kernel, options.get("device")) for kernel in directions
+        )
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """Σ Bᵢ with the diffusivities wᵢ of the four directions."""
@@ -84,7 +86,9 @@ class SixChannelBlock(DiffusionBlock):
 
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        self.differences = MirroredConvolutions(_ALONG_X + _ALONG_Y + _FALLING + _RISING)
+        self.differences = MirroredConvolutions(
+            _ALONG_X + _ALONG_Y + _FALLING + _RISING, options.get("device")
+        )
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """−Kᵀ(w · K u) with six differences per cell."""
@@ -107,7 +111,7 @@ class CellBlock(DiffusionBlock):
 
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        self.modes = MirroredConvolutions(_MODES)
+        self.modes = MirroredConvolutions(_MODES, options.get("device"))
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """−Kᵀ(aX + bY, bX + cY, ζZ) with (X, Y, Z) = K u."""
@@ -168,6 +172,7 @@ class Diffusion1d(DiffusionBlock):
     """
 
     kernel: Tensor
+    _learns_stencil = False
 
     def __init__(
         self, model: ImageDriven | None = None, *, learn: Sequence[str] = (), **options: Any
@@ -175,12 +180,14 @@ class Diffusion1d(DiffusionBlock):
         model = PeronaMalik(sigma=0.0) if model is None else model
         # A signal is an image of one row. With this member of the family nothing passes to other rows.
         super().__init__(model, DeltaStencil.named("cell-centred"), learn=learn, **options)
-        self.register_buffer("kernel", torch.tensor([[[-1.0, 1.0]]]), persistent=False)
+        self.register_buffer(
+            "kernel", torch.tensor([[[-1.0, 1.0]]], device=options.get("device")), persistent=False
+        )
 
     def forward(self, signal: Tensor) -> Tensor:
         """The signals (N, C, L) after one step."""
         check_image(signal, "N, C, L", self)
-        with without_autocast(signal):
+        with full_precision(signal):
             u, values = working_precision(signal), self.values()
             w, _, _ = self.tensor(u[..., None, :], values)
             tau = values["step"] * self.largest_step(values)

@@ -53,12 +53,22 @@ def image_tensor(
     """a, b, c of the image. The formula is the one for contrast 1."""
     per_y, per_x = (1 / (h * contrast) for h in spacings)
     j_xx, j_xy, j_yy = structure_tensor(u, noise, integration, (per_y, per_x))
-    # An entry may be a constant.
-    a, b, c = (
-        entry if isinstance(entry, Tensor) else j_xx.new_full((), entry).expand_as(j_xx)
-        for entry in formula(j_xx, j_xy, j_yy)
-    )
+    entries = formula(j_xx, j_xy, j_yy)
+    # Gradients are as large as grey values. Times grey values or structure that are huge too they would be
+    # inf, and then inf · 0: there the tensor counts as constant. Ordinary numbers never come near.
+    if any(isinstance(entry, Tensor) and entry.requires_grad for entry in entries):
+        largest = u.detach().abs().amax(dim=(1, 2, 3), keepdim=True)
+        moderate = (1 + j_xx + j_yy) * largest * largest < torch.finfo(u.dtype).max ** 0.75
+    else:
+        moderate = None
+    a, b, c = (_over_cells(entry, j_xx, moderate) for entry in entries)
     return a, b, c
+
+
+def _over_cells(entry: Any, like: Tensor, moderate: Tensor | None) -> Tensor:
+    if not isinstance(entry, Tensor):  # a constant
+        return like.new_full((), entry).expand_as(like)
+    return entry if moderate is None else torch.where(moderate, entry, entry.detach())
 
 
 def rate(v: Tensor, a: Tensor, b: Tensor, c: Tensor, zeta: Tensor) -> Tensor:

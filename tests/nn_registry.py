@@ -1,0 +1,132 @@
+"""What the laws of aniso.nn are tested over: one list of blocks, one of modules with all that they can learn.
+
+A new block or net is one line here, and every law holds for it or fails.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import aniso
+from aniso.nn import (
+    CellBlock,
+    Diffusion1d,
+    DiffusionBlock,
+    DiffusionNet,
+    DirectionalBlock,
+    SixChannelBlock,
+    StencilBlock,
+    TensorDiffusion,
+)
+
+#: The same step in five forms.
+BLOCKS: tuple[Any, ...] = (DiffusionBlock, DirectionalBlock, SixChannelBlock, CellBlock, StencilBlock)
+
+DIFFUSIVITIES = ("weickert", "charbonnier", "perona-malik", "exponential")
+STENCIL_AND_STEP = ("alpha", "gamma", "step")
+
+
+def learnable(model) -> tuple[str, ...]:
+    """All that a block with this model can learn."""
+    return (*(field.name for field in fields(model)), *STENCIL_AND_STEP)
+
+
+def batch(shape=(2, 1, 9, 7), seed=0, dtype=torch.float64) -> Tensor:
+    """Images with grey values of order 1: a slanted edge under noise."""
+    generator = torch.Generator().manual_seed(seed)
+    height, width = shape[-2:]
+    y, x = torch.arange(height)[:, None], torch.arange(width)[None, :]
+    edge = (2 * x + y > width).double() + 0.02 * x
+    return (edge + 0.3 * torch.randn(shape, generator=generator, dtype=torch.float64)).to(dtype)
+
+
+def prediction(image, numbers, *, cells, seed=3) -> Tensor:
+    """What a network might predict for these images."""
+    generator = torch.Generator().manual_seed(seed)
+    height, width = (n + cells for n in image.shape[-2:])
+    shape = (len(image), numbers, height, width)
+    return 2 * torch.randn(shape, generator=generator, dtype=torch.float64).to(image)
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A module with all that it can learn, and what it is to be called with for some images."""
+
+    name: str
+    make: Callable[..., nn.Module]
+    inputs: Callable[[Tensor], tuple[Tensor, ...]] = lambda image: (image,)
+
+
+def _signals(image):
+    return (image.flatten(2),)
+
+
+def _with_prediction(numbers, cells):
+    return lambda image: (image, prediction(image, numbers, cells=cells))
+
+
+# Contrasts and scales suit `batch`: cells lie on both sides of the contrast, kernels are short.
+EDGE = aniso.EdgeEnhancing(0.5, 0.5, "charbonnier")
+COHERENCE = aniso.CoherenceEnhancing(0.3, 0.4, 0.6, 0.05)
+SCALAR = aniso.PeronaMalik(0.5, 0.4)
+SHORT = {"max_sigma": 0.6}
+
+
+def _block(kind, model, **fixed):
+    return lambda **options: kind(model, **{"learn": learnable(model)} | fixed | options)
+
+
+def _net(model, steps, **fixed):
+    return lambda **options: DiffusionNet(model, steps, **{"learn": learnable(model)} | fixed | options)
+
+
+def _tensors(steps, **fixed):
+    return lambda **options: TensorDiffusion(steps, **{"learn": STENCIL_AND_STEP} | fixed | options)
+
+
+SPECIMENS: tuple[Specimen, ...] = (
+    *(Specimen(kind.__name__, _block(kind, EDGE, **SHORT)) for kind in BLOCKS),
+    Specimen("coherence", _block(DiffusionBlock, COHERENCE, max_sigma=0.5, max_rho=0.8)),
+    Specimen("scalar, spacing", _block(SixChannelBlock, SCALAR, spacing=(0.8, 1.3), **SHORT)),
+    Specimen("homogeneous", _block(CellBlock, aniso.Homogeneous())),
+    Specimen("net, shared", _net(EDGE, 2, **SHORT)),
+    Specimen("net, separate", _net(SCALAR, 2, shared=False, **SHORT)),
+    Specimen("net, FED", _net(EDGE, 4, scheme=aniso.FED(2), **SHORT)),
+    Specimen("net, FSI, separate", _net(EDGE, 4, scheme=aniso.FSI(2), shared=False, **SHORT)),
+    Specimen(
+        "signals",
+        _block(Diffusion1d, EDGE, learn=("contrast", "sigma", "diffusivity", "step"), **SHORT),
+        _signals,
+    ),
+    Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
+    Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
+    Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),
+    Specimen("tensors and ζ per cell", _tensors(2, spacing=(0.8, 1.3)), _with_prediction(4, True)),
+)
+
+
+def redraw(module, generator, scale) -> None:
+    """Random numbers of this size for all that is learned."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
+
+
+def diffused(image, model, time, **options) -> Tensor:
+    """Each image by itself through the reference engine, in double precision."""
+    arrays = image.detach().double().numpy()
+    results = [
+        aniso.diffuse(array, model, time, channel_axis=0, engine="reference", **options) for array in arrays
+    ]
+    return torch.from_numpy(np.stack(results))
+
+
+def assert_close(actual, expected, relative) -> None:
+    """Equal up to this share of the largest value."""
+    assert actual.shape == expected.shape
+    error, largest = (actual.double() - expected.double()).abs().max(), expected.double().abs().max()
+    assert error <= relative * largest, f"differs by {error:.3g}, the largest value is {largest:.3g}"
