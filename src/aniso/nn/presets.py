@@ -42,7 +42,9 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     tensor(True)
     """
     folder = files("aniso.nn") / "trained"
-    names = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+    names = sorted(
+        entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")
+    )
     if name not in names:
         raise ValueError(f"there is no trained net {name!r}. The names are: {', '.join(names)}.")
     return from_text((folder / f"{name}.json").read_text("utf-8")).to(device=device, dtype=dtype)
@@ -52,7 +54,9 @@ def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:
     """A net as JSON: what it is, the options that it was made with, and its parameters."""
     parameters = {
         # nine digits give every number in single precision back
-        name: json.loads(json.dumps(tensor.tolist()), parse_float=lambda digits: float(f"{float(digits):.9g}"))
+        name: json.loads(
+            json.dumps(tensor.tolist()), parse_float=lambda digits: float(f"{float(digits):.9g}")
+        )
         for name, tensor in net.state_dict().items()
     }
     content = {"about": about, "net": type(net).__name__, "options": options, "parameters": parameters}

@@ -53,12 +53,16 @@ class TensorPredictor(nn.Module):
     """
 
     def __init__(
-        self, kernels: int = 2, *, contrast: float = 20.0, device: Any = None, dtype: torch.dtype | None = None
+        self,
+        kernels: int = 2,
+        *,
+        contrast: float = 20.0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.contrast = checks.within(
-            "contrast", contrast, 0.0, math.inf, "grey values are seen in units of it.", open_low=True
-        )
+        why = "grey values are seen in units of it."
+        self.contrast = checks.within("contrast", contrast, 1e-30, 1e30, why)
         count = at_least_one("kernels", kernels)
         # Orientations between 0 and 45°, which the symmetries of the grid spread over the circle.
         angles = torch.arange(1, 2 * count, 2) * (math.pi / (8 * count))
@@ -71,13 +75,15 @@ class TensorPredictor(nn.Module):
         """s_xx, s_xy, s_yy and s over the cells."""
         check_image(image, "N, C, H, W", self)
         weights = bounded(self.weights).to(image.dtype)
-        mean, slant, mixed, hourglass = F.conv2d(self.responses(image), _gathering(weights))[:, :, None].unbind(1)
+        mean, slant, mixed, hourglass = F.conv2d(self.responses(image), _gathering(weights))[
+            :, :, None
+        ].unbind(1)
         level, level_hourglass = bounded(self.flat_ground).to(image.dtype)
         mean = mean + level
         return torch.cat([mean + slant, mixed, mean - slant, hourglass + level_hourglass], dim=1)
 
     def responses(self, image: Tensor) -> Tensor:
-        """log(1 + v²) of all kernels in all orientations, (N, 8·kernels, H+3, W+3), averaged over channels."""
+        """log(1 + v²) of all kernels in all orientations, (N, 8·kernels, H+3, W+3), mean over channels."""
         images, channels = image.shape[:2]
         most = torch.finfo(image.dtype).max ** 0.24  # so that squares stay finite
         seen = edge_extended((image / self.contrast).clamp(-most, most), _LOOK // 2 + _GATHER // 2)
@@ -95,7 +101,8 @@ class SteeredDiffusionNet(nn.Module):
     """Diffusion that predicts its own tensors, again at every stage; (N, C, H, W) → same.
 
     A stage looks at the image as it is now with a :class:`TensorPredictor` and makes a few steps of
-    :class:`TensorDiffusion`. Whatever the parameters are, the mean is kept and the Euclidean norm never grows.
+    :class:`TensorDiffusion`. The mean is kept and the Euclidean norm never grows, whatever the
+    parameters.
 
     Parameters
     ----------
@@ -192,7 +199,7 @@ def _gathering(weights: Tensor) -> Tensor:
     """The weights (4, n, 3, 3) for all orientations, (4, 8n, 3, 3): those of S turn with the grid."""
     even = (1.0,) * 8
     signs = weights.new_tensor((even, _SLANT_SIGNS, _MIXED_SIGNS, even))
-    turned = oriented(weights.flatten(0, 1)).unflatten(0, weights.shape[:2])
+    turned = oriented(weights.flatten(0, 1)).reshape(*weights.shape[:2], 8, _GATHER, _GATHER)
     return (signs[:, None, :, None, None] * turned).flatten(1, 2)
 
 
@@ -207,7 +214,9 @@ def _derivatives(angles: Tensor) -> Tensor:
 def _across(angles: Tensor) -> Tensor:
     """Weights with which strong derivatives stop the diffusion along their direction."""
     _, _, bell = _bell(_GATHER, 0.6)
-    parts = torch.stack([torch.ones_like(angles), (2 * angles).cos(), (2 * angles).sin(), torch.ones_like(angles)])
+    parts = torch.stack(
+        [torch.ones_like(angles), (2 * angles).cos(), (2 * angles).sin(), torch.ones_like(angles)]
+    )
     return -0.5 / len(angles) * parts[:, :, None, None] * (bell / bell.sum())
 
 
