@@ -32,7 +32,7 @@ import aniso
 from aniso.nn import presets
 
 NOISE = 20.0
-NET = {"stages": 8, "steps": 2, "kernels": 1, "contrast": NOISE}
+NET: dict[str, Any] = {"stages": 8, "steps": 2, "kernels": 1, "contrast": NOISE}
 TESTED = ("camera", "coins", "astronaut", "brick", "coffee")
 #: What is learned from: name, every how manieth pixel is taken, and how often.
 LEARNED = {
@@ -95,7 +95,7 @@ def batches(size: int, side: int, seed: int, held_out: bool) -> Iterator[tuple[t
         for number in random.choice(len(pictures), size, p=shares / shares.sum()):
             picture = pictures[number][random.integers(len(pictures[number]))]
             y, x = (random.integers(length - side + 1) for length in picture.shape)
-            patch = np.rot90(picture[y : y + side, x : x + side], random.integers(4))
+            patch = np.rot90(picture[y : y + side, x : x + side], int(random.integers(4)))
             patches.append(patch.T if random.integers(2) else patch)
         clean = np.stack(patches)[:, None]
         noisy = clean + random.normal(0, NOISE, clean.shape)

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from aniso.nn import SteeredDiffusionNet, TensorPredictor, presets, pretrained
 from examples import train_denoiser
 
 #: The one set of parameters that is best on average on the tested images, as the script finds it.
-BEST_EED = {"contrast": 12.0, "sigma": 0.5, "diffusivity": "exponential", "time": 2.25}
+BEST_EED: dict[str, Any] = {"contrast": 12.0, "sigma": 0.5, "diffusivity": "exponential", "time": 2.25}
 
 SYMMETRIES = {
     "mirrored along x": lambda u: u.flip(-1),
@@ -158,7 +159,8 @@ class TestTheNet:
             image = image.clone().requires_grad_()
             net.zero_grad()
             (net(image) / max(value, 1)).square().sum().backward()
-            assert all(tensor.grad.isfinite().all() for tensor in (image, *net.parameters()))
+            gradients = [tensor.grad for tensor in (image, *net.parameters())]
+            assert all(g is not None and g.isfinite().all() for g in gradients)
 
     def test_it_can_be_copied_exported_compiled_and_checkpointed(self):
         net, image = disturbed(SteeredDiffusionNet(2, kernels=1), 0.2), an_image(2, 1, 12, 10).float()
