@@ -221,10 +221,12 @@ def comparison(net: torch.nn.Module, seed: int) -> dict[str, Any]:
     noisy = with_noise(truths, seed)
     chosen = {
         "EED": best_edge_enhancing(truths, noisy),
-        "TV": best_on_average(total_variation, {"weight": [8, 9, 10, 11, 12, 13, 14, 16, 18, 20]}, truths, noisy),
+        "TV": best_on_average(
+            total_variation, {"weight": [8, 9, 10, 11, 12, 13, 14, 16, 18, 20]}, truths, noisy
+        ),
         "NLM": best_on_average(
             non_local_means,
-            {"patch_size": [3, 5, 7], "patch_distance": [7], "strength": [0.7, 0.8, 0.9, 1.0, 1.1, 1.2]},
+            {"patch_size": [5, 7, 9], "patch_distance": [7], "strength": [0.7, 0.8, 0.9, 1.0]},
             truths,
             noisy,
         ),
