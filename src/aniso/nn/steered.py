@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from aniso import checks
 from aniso.engines.torch.smoothing import edge_extended
-from aniso.nn.inputs import check_image, working_precision
+from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.nn.predicted import TensorDiffusion
 
 #: Sides of the kernels that look at pixels (even, so that they are centred on cells) and at cells (odd).
@@ -156,7 +156,7 @@ class SteeredDiffusionNet(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after all stages."""
         check_image(image, "N, C, H, W", self)
-        with torch.autocast(image.device.type, enabled=False):
+        with full_precision(image):
             u = working_precision(image)
             for number in range(self.stages):
                 if self.checkpoint:
