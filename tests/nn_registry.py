@@ -19,6 +19,7 @@ from aniso.nn import (
     DiffusionNet,
     DirectionalBlock,
     SixChannelBlock,
+    SteeredDiffusionNet,
     StencilBlock,
     TensorDiffusion,
 )
@@ -88,6 +89,11 @@ def _tensors(steps, **fixed):
     return lambda **options: TensorDiffusion(steps, **{"learn": STENCIL_AND_STEP} | fixed | options)
 
 
+def _steered(learn=None, **options):
+    """It learns everything, whatever it is told."""
+    return SteeredDiffusionNet(stages=2, kernels=1, contrast=0.5, **options)
+
+
 SPECIMENS: tuple[Specimen, ...] = (
     *(Specimen(kind.__name__, _block(kind, EDGE, **SHORT)) for kind in BLOCKS),
     Specimen("coherence", _block(DiffusionBlock, COHERENCE, max_sigma=0.5, max_rho=0.8)),
@@ -102,6 +108,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         _block(Diffusion1d, EDGE, learn=("contrast", "sigma", "diffusivity", "step"), **SHORT),
         _signals,
     ),
+    Specimen("steered", _steered),
     Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
     Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
     Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),

@@ -41,9 +41,12 @@ class TestCopies:
         assert fresh.load_state_dict(module.state_dict()) == nn.modules.module._IncompatibleKeys([], [])
         assert torch.equal(fresh(*inputs(specimen)), module(*inputs(specimen)))
 
-    def test_only_what_is_learned_is_saved(self, specimen):
+    def test_only_what_is_learned_is_saved_with_its_range(self, specimen):
         module = specimen.make()
-        assert set(module.state_dict()) == {name for name, _ in module.named_parameters()}
+        learned = {name for name, _ in module.named_parameters()}
+        ranges = set(module.state_dict()) - learned
+        assert learned <= set(module.state_dict())
+        assert {name.rpartition(".")[2] for name in ranges} <= {"bounds", "start"}
 
     def test_weights_in_a_file_without_pickle(self, specimen):
         module, fresh, file = changed(specimen), specimen.make(), io.BytesIO()
@@ -287,3 +290,55 @@ def test_autocast_around_a_network_that_predicts():
 def test_the_kernels_are_made_on_the_device_asked_for():
     block = DirectionalBlock(EDGE, learn=["contrast"], device="meta")
     assert {held.device.type for held in (*block.parameters(), *block.buffers())} == {"meta"}
+
+
+def test_loading_gives_the_learned_numbers_back_whatever_the_net_was_built_with():
+    image = batch()
+    learn = ["contrast", "sigma", "min_diffusivity", "rho"]
+    saved = DiffusionNet(aniso.CoherenceEnhancing(0.3, 0.4, 0.6, 0.05), 2, learn=learn, max_sigma=2.0)
+    other = DiffusionNet(aniso.CoherenceEnhancing(7.0, 1.0, 0.9, 0.5), 2, learn=learn, max_sigma=2.0)
+    assert not torch.allclose(saved(image), other(image))
+    other.load_state_dict(saved.state_dict())
+    torch.testing.assert_close(saved(image), other(image))
+
+
+def test_a_learned_number_starts_where_the_model_says():
+    model = aniso.CoherenceEnhancing(contrast=0.37, sigma=0.3, rho=1.1, min_diffusivity=1e-3)
+    learn = ["contrast", "sigma", "rho", "min_diffusivity", "step"]
+    block = DiffusionBlock(model, aniso.DeltaStencil(0.0, 0.0), learn=learn, step=0.2, dtype=torch.float64)
+    values = block.values()
+    for name in ("contrast", "sigma", "rho", "min_diffusivity"):
+        assert values[name].item() == pytest.approx(getattr(model, name), rel=1e-12)
+    assert (values["step"] * block.largest_step(values)).item() == pytest.approx(0.2, rel=1e-12)
+
+
+def test_the_batch_may_be_dynamic_in_an_exported_net():
+    net, image = aniso.nn.pretrained("denoise-20"), 255 * batch((2, 1, 12, 10), dtype=torch.float32)
+    exported = torch.export.export(net, (image,), dynamic_shapes=({0: torch.export.Dim("images", min=1)},))
+    five = image.repeat(3, 1, 1, 1)[:5]
+    torch.testing.assert_close(exported.module()(five), net(five))
+
+
+def test_a_preset_uses_up_nobodys_random_numbers():
+    before = torch.get_rng_state()
+    with torch.device("meta"):
+        net = aniso.nn.pretrained("denoise-20")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert next(net.parameters()).device.type == "cpu"
+
+
+def test_the_step_is_given_once():
+    with pytest.raises(ValueError, match=r"given twice.*0\.1.*0\.4"):
+        DiffusionNet(EDGE, 2, scheme=aniso.Explicit(0.1), step=0.4)
+
+
+def test_what_is_printed_tells_model_and_step():
+    text = repr(DiffusionBlock(aniso.PeronaMalik(contrast=4.0), learn=["sigma"], step=0.4))
+    assert "PeronaMalik, contrast=4" in text
+    assert "step=0.8 of the largest stable one" in text
+    assert "?" in repr(DiffusionBlock(EDGE, learn=["contrast"], device="meta"))
+
+
+def test_a_tiny_contrast_gives_numbers():
+    for contrast in (1e-40, 1e-20):
+        assert DiffusionBlock(aniso.EdgeEnhancing(contrast))(torch.ones(1, 1, 4, 4)).isfinite().all()

@@ -295,3 +295,32 @@ class TestRanges:
         image = batch((1, 1, 12, 12))
         expected = DiffusionNet(aniso.EdgeEnhancing(0.5, 1.5), 2)(image)
         torch.testing.assert_close(net(image), expected, rtol=0, atol=1e-12)
+
+
+class TestTheLimitIsReached:
+    """On a wave that changes its sign from pixel to pixel, a step at the limit turns the sign, no more."""
+
+    WAVES = torch.cos(math.pi * 399 * (2 * torch.arange(400, dtype=torch.float64) + 1) / 800)
+    IMAGE = (WAVES[:, None] * WAVES)[None, None]
+
+    @staticmethod
+    def at_the_limit(module):
+        with torch.no_grad():
+            module.learned["step"].raw.fill_(60.0)
+        return module
+
+    @pytest.mark.parametrize("kind", BLOCKS)
+    def test_by_blocks(self, kind):
+        standard = aniso.DeltaStencil.named("standard")
+        block = kind(aniso.Homogeneous(), standard, learn=["step"], dtype=torch.float64)
+        growth = self.at_the_limit(block)(self.IMAGE).norm() / self.IMAGE.norm()
+        assert 0.9999 < growth <= 1 + 1e-12
+
+    def test_by_predicted_tensors(self):
+        block = self.at_the_limit(TensorDiffusion(learn=["step"], dtype=torch.float64))
+        prediction = torch.full((1, 4, 401, 401), 50.0, dtype=torch.float64)
+        prediction[:, 1] = 0.0
+        waves = self.WAVES[None, None, None] * torch.ones(400, 1, dtype=torch.float64)
+        for image in (waves, waves.mT, self.IMAGE):
+            growth = block(image, prediction).norm() / image.norm()
+            assert 0.9999 < growth <= 1 + 1e-12

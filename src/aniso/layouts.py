@@ -114,7 +114,7 @@ class TensorLayout:
             if image.numel() == 0:
                 raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
         else:
-            _check_axes(shape, channel_axis)
+            _check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)")
         if image.is_floating_point():
             _check_finite(image)
         wide = torch.float64 if image.dtype == torch.float64 else torch.float32
@@ -154,7 +154,9 @@ class TensorLayout:
         return bool(abs(evolved).max() < float("inf"))
 
 
-def _check_axes(shape: tuple[int, ...], channel_axis: int | None) -> None:
+def _check_axes(
+    shape: tuple[int, ...], channel_axis: int | None, for_colours: str = "channel_axis=-1"
+) -> None:
     if channel_axis is not None:
         checks.whole("channel_axis", channel_axis, "", "a whole number or None")
         if not -len(shape) <= channel_axis < len(shape):
@@ -164,7 +166,7 @@ def _check_axes(shape: tuple[int, ...], channel_axis: int | None) -> None:
             )
     spatial = len(shape) - (channel_axis is not None)
     if spatial not in (1, 2):
-        remedy = "Give channel_axis=-1 if the last axis holds colours." if spatial == 3 else ""
+        remedy = f"If one axis holds colours, give e.g. {for_colours}." if spatial == 3 else ""
         raise ValueError(
             f"image must be a signal (N,) or an image (H, W), with channels only along channel_axis, got "
             f"shape {shape} with channel_axis={channel_axis}. {remedy}".strip()

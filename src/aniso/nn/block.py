@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aniso import checks, stability
+from aniso import checks
 from aniso.checks import Spacing
 from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
@@ -85,8 +85,11 @@ class DiffusionBlock(Learning):
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
         spacings = checks.axis_spacing(spacing, 2)
         factory = {"device": device, "dtype": dtype}
-        limit = stability.stable_step(model, stencil, spacings)
-        share = share_of_limit(step, limit)
+        lambda1, lambda2 = model.eigenvalue_bounds
+        # A learned ε may become 1.
+        self_bounds = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
+        start = {"alpha": stencil.alpha, "gamma": stencil.gamma}
+        share = share_of_limit(step, largest_step(*self_bounds, spacings, start, stencil.beta))
         constants = {about.name: getattr(model, about.name) for about in fields(model)}
         largest = {
             name: _largest(name, given, constants[name], min(spacings))
@@ -110,6 +113,7 @@ class DiffusionBlock(Learning):
         constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         super().__init__(constants, learnable, learn)
         self.model, self.stencil, self.spacings, self._largest = model, stencil, spacings, largest
+        self._eigenvalue_bounds = self_bounds
 
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after one step."""
@@ -143,10 +147,11 @@ class DiffusionBlock(Learning):
 
     def largest_step(self, values: Values) -> Any:
         """The largest stable step for the parameters as they are now."""
-        lambda1, lambda2 = self.model.eigenvalue_bounds
-        if "min_diffusivity" in self.learned:
-            lambda2 = lambda1
-        return largest_step(lambda1, lambda2, self.spacings, values, self.stencil.beta)
+        return largest_step(*self._eigenvalue_bounds, self.spacings, values, self.stencil.beta)
+
+    def extra_repr(self) -> str:
+        """The model, and what is constant."""
+        return f"{type(self.model).__name__}, {super().extra_repr()}, spacing={self.spacings}"
 
     def _kernels(self, name: str, values: Values, u: Tensor) -> Kernels:
         width = values.get(name, 0.0)

@@ -20,8 +20,8 @@ def check_image(image: object, axes: str, module: nn.Module) -> None:
         )
     if image.ndim != axes.count(",") + 1:
         raise ValueError(
-            f"{_name(module)} takes a tensor of shape ({axes}), got {tuple(image.shape)}. For one grey image "
-            f"give image[None, None]."
+            f"{_name(module)} takes a tensor of shape ({axes}), got {tuple(image.shape)}. For one without "
+            "channels give image[None, None]."
         )
     if not image.is_floating_point():
         raise TypeError(
@@ -40,7 +40,7 @@ def check_image(image: object, axes: str, module: nn.Module) -> None:
 
 def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> None:
     """Refuse predicted numbers that do not fit the image."""
-    images, height, width = len(image), *image.shape[-2:]
+    images, _, height, width = image.shape
     wanted = (
         f"({images}, 3 or 4, {height}, {width}), one set of numbers per pixel, or "
         f"({images}, 3 or 4, {height + 1}, {width + 1}), one per cell"

@@ -29,6 +29,8 @@ class Interval(nn.Module):
     value, low, high : float
         Where it starts, and its bounds. At a bound it starts 1 % of the range inside.
 
+    The bounds are saved and loaded with the parameter, so that the number stays what it was.
+
     Examples
     --------
     >>> from aniso.nn import Interval
@@ -36,23 +38,31 @@ class Interval(nn.Module):
     0.4
     """
 
+    bounds: Tensor
+
     def __init__(self, value: float, low: float, high: float, **factory: Any) -> None:
         super().__init__()
-        share = min(max((value - low) / (high - low), _MARGIN), 1 - _MARGIN)
-        self.low, self.high = low, high
+        share = (value - low) / (high - low)
+        if not 0 < share < 1:
+            share = _MARGIN if share <= 0 else 1 - _MARGIN
+        self.register_buffer("bounds", torch.tensor((low, high), **factory))
         self.raw = nn.Parameter(torch.tensor(math.log(share / (1 - share)), **factory))
 
     def forward(self) -> Tensor:
         """The number as it is now."""
-        return self.low + (self.high - self.low) * working_precision(self.raw).sigmoid()
+        low, high = working_precision(self.bounds).unbind()
+        return low + (high - low) * working_precision(self.raw).sigmoid()
 
     def extra_repr(self) -> str:
         """Value and range."""
-        return f"{self().item():.4g} in [{self.low:g}, {self.high:g}]"
+        low, high = (_printed(bound) for bound in self.bounds)
+        return f"{_printed(self())} in [{low}, {high}]"
 
 
 class Positive(nn.Module):
     """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than at the start.
+
+    The start is saved and loaded with the parameter, so that the number stays what it was.
 
     Examples
     --------
@@ -61,21 +71,22 @@ class Positive(nn.Module):
     12.0
     """
 
+    start: Tensor
     _REACH = 8.0
 
     def __init__(self, value: float, **factory: Any) -> None:
         super().__init__()
-        self.start = value
+        self.register_buffer("start", torch.tensor(value, **factory))
         self.raw = nn.Parameter(torch.tensor(0.0, **factory))
 
     def forward(self) -> Tensor:
         """The number as it is now."""
         raw = working_precision(self.raw)
-        return self.start * (self._REACH * (raw / self._REACH).tanh()).exp()
+        return working_precision(self.start) * (self._REACH * (raw / self._REACH).tanh()).exp()
 
     def extra_repr(self) -> str:
         """Value and start."""
-        return f"{self().item():.4g}, started at {self.start:g}"
+        return f"{_printed(self())}, started at {_printed(self.start)}"
 
 
 class LearnedDiffusivity(nn.Module):
@@ -158,7 +169,7 @@ class Learning(nn.Module):
         learn: Sequence[str],
     ) -> None:
         super().__init__()
-        names = (learn,) if isinstance(learn, str) else tuple(learn)
+        names = (learn,) if isinstance(learn, str) else tuple(learn or ())
         for name in names:
             if name not in learnable:
                 raise ValueError(
@@ -177,9 +188,16 @@ class Learning(nn.Module):
 
     def extra_repr(self) -> str:
         """What is constant."""
-        constant = (name for name in self.constants if name not in self.learned)
-        return ", ".join(f"{name}={_short(self.constants[name])}" for name in constant)
+        constant = [name for name in self.constants if name not in self.learned]
+        worded = [f"{name}={_short(self.constants[name])}" for name in constant if name != "step"]
+        if "step" in constant:
+            worded.append(f"step={_short(self.constants['step'])} of the largest stable one")
+        return ", ".join(worded)
 
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
+def _printed(number: Tensor) -> str:
+    return "?" if number.is_meta else f"{number.item():.4g}"

@@ -62,8 +62,7 @@ class DiffusionNet(nn.Module):
     ) -> None:
         super().__init__()
         self.cycles, self.pattern, step = cycles_of(scheme, steps)
-        if step is not None:
-            options = {"step": step} | options
+        options["step"] = one_step(step, options.get("step"))
         count = 1 if shared else self.cycles
         self.blocks = nn.ModuleList(
             DiffusionBlock(model, stencil, learn=learn, **options) for _ in range(count)
@@ -79,7 +78,9 @@ class DiffusionNet(nn.Module):
                 block = self.blocks[number % len(self.blocks)]
                 assert isinstance(block, DiffusionBlock)
                 if self.checkpoint:
-                    u = checkpoint(block.cycle, u, self.pattern, use_reentrant=False)
+                    u = checkpoint(
+                        block.cycle, u, self.pattern, use_reentrant=False, preserve_rng_state=False
+                    )
                 else:
                     u = block.cycle(u, self.pattern)
             return u.to(image.dtype)
@@ -87,6 +88,15 @@ class DiffusionNet(nn.Module):
     def extra_repr(self) -> str:
         """How many steps."""
         return f"{self.cycles} × {len(self.pattern)} steps, checkpoint={self.checkpoint}"
+
+
+def one_step(of_scheme: float | None, given: float | None) -> float | None:
+    """The step, which may be given by the scheme or by itself."""
+    if of_scheme is not None and given is not None:
+        raise ValueError(
+            f"the step was given twice, as Explicit(step={of_scheme:g}) and as step={given:g}. Leave one out."
+        )
+    return given if of_scheme is None else of_scheme
 
 
 def cycles_of(scheme: Explicit | FED | FSI | None, steps: int) -> tuple[int, Pattern, float | None]:

@@ -17,7 +17,7 @@ from aniso.models import Homogeneous
 from aniso.nn.block import Values, largest_step, share_of_limit, stencil_and_step
 from aniso.nn.inputs import check_image, check_prediction, full_precision, working_precision
 from aniso.nn.learned import Learning
-from aniso.nn.net import cycles_of
+from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stability import stable_step
 from aniso.stencil import DeltaStencil
@@ -76,9 +76,7 @@ class TensorDiffusion(Learning):
         cycles, pattern, scheme_step = cycles_of(scheme, steps)
         spacings = checks.axis_spacing(spacing, 2)
         # Eigenvalues up to 1 in all directions, like homogeneous diffusion.
-        share = share_of_limit(
-            scheme_step if step is None else step, stable_step(Homogeneous(), stencil, spacings)
-        )
+        share = share_of_limit(one_step(scheme_step, step), stable_step(Homogeneous(), stencil, spacings))
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         factory = {"device": device, "dtype": dtype}
         super().__init__(constants, stencil_and_step(stencil, share, factory), learn)

@@ -66,6 +66,9 @@ def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:
 def from_text(text: str) -> nn.Module:
     """The net that `to_text` wrote."""
     content = json.loads(text)
-    net = _NETS[content["net"]](**content["options"])
-    net.load_state_dict({name: torch.tensor(numbers) for name, numbers in content["parameters"].items()})
+    # Its first, random weights are overwritten: nobody's random numbers are used up for them.
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        net = _NETS[content["net"]](**content["options"])
+        parameters = {name: torch.tensor(numbers) for name, numbers in content["parameters"].items()}
+    net.load_state_dict(parameters)
     return net.eval()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aniso import checks
+from aniso.engines.torch.operator import finite_gradient
 from aniso.engines.torch.smoothing import edge_extended
 from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.nn.predicted import TensorDiffusion
@@ -52,6 +53,8 @@ class TensorPredictor(nn.Module):
     torch.Size([2, 4, 33, 33])
     """
 
+    signs: Tensor
+
     def __init__(
         self,
         kernels: int = 2,
@@ -70,17 +73,25 @@ class TensorPredictor(nn.Module):
         self.kernels = nn.Parameter(_derivatives(angles).to(**factory))
         self.weights = nn.Parameter(_across(angles).to(**factory))
         self.flat_ground = nn.Parameter(torch.tensor(_FLAT_GROUND, **factory))
+        even = (1.0,) * 8
+        signs = torch.tensor((even, _SLANT_SIGNS, _MIXED_SIGNS, even), **factory)
+        self.register_buffer("signs", signs[:, None, :, None, None], persistent=False)
 
     def forward(self, image: Tensor) -> Tensor:
         """s_xx, s_xy, s_yy and s over the cells."""
         check_image(image, "N, C, H, W", self)
-        weights = bounded(self.weights).to(image.dtype)
-        mean, slant, mixed, hourglass = F.conv2d(self.responses(image), _gathering(weights))[
-            :, :, None
-        ].unbind(1)
-        level, level_hourglass = bounded(self.flat_ground).to(image.dtype)
-        mean = mean + level
-        return torch.cat([mean + slant, mixed, mean - slant, hourglass + level_hourglass], dim=1)
+        with full_precision(image):
+            u = working_precision(image)
+            weights = self._gathering(bounded(self.weights).to(u.dtype))
+            mean, slant, mixed, hourglass = F.conv2d(self.responses(u), weights)[:, :, None].unbind(1)
+            level, level_hourglass = bounded(self.flat_ground).to(u.dtype)
+            mean = mean + level
+            return torch.cat([mean + slant, mixed, mean - slant, hourglass + level_hourglass], dim=1)
+
+    def _gathering(self, weights: Tensor) -> Tensor:
+        """The weights (4, n, 3, 3) for all orientations, (4, 8n, 3, 3): those of S turn with the grid."""
+        turned = oriented(weights.flatten(0, 1)).reshape(*weights.shape[:2], 8, _GATHER, _GATHER)
+        return (self.signs.to(weights.dtype) * turned).flatten(1, 2)
 
     def responses(self, image: Tensor) -> Tensor:
         """log(1 + v²) of all kernels in all orientations, (N, 8·kernels, H+3, W+3), mean over channels."""
@@ -160,7 +171,7 @@ class SteeredDiffusionNet(nn.Module):
             u = working_precision(image)
             for number in range(self.stages):
                 if self.checkpoint:
-                    u = checkpoint(self.stage, u, number, use_reentrant=False)
+                    u = checkpoint(self.stage, u, number, use_reentrant=False, preserve_rng_state=False)
                 else:
                     u = self.stage(u, number)
             return u.to(image.dtype)
@@ -168,7 +179,8 @@ class SteeredDiffusionNet(nn.Module):
     def stage(self, u: Tensor, number: int) -> Tensor:
         """The images after one stage."""
         number %= len(self.predictors)
-        stepped: Tensor = self.diffusions[number](u, self.predictors[number](u))
+        prediction = finite_gradient(self.predictors[number](u), u)
+        stepped: Tensor = self.diffusions[number](u, prediction)
         return stepped
 
     def extra_repr(self) -> str:
@@ -193,14 +205,6 @@ def at_least_one(name: str, value: int) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: there would be nothing to learn.")
     return number
-
-
-def _gathering(weights: Tensor) -> Tensor:
-    """The weights (4, n, 3, 3) for all orientations, (4, 8n, 3, 3): those of S turn with the grid."""
-    even = (1.0,) * 8
-    signs = weights.new_tensor((even, _SLANT_SIGNS, _MIXED_SIGNS, even))
-    turned = oriented(weights.flatten(0, 1)).reshape(*weights.shape[:2], 8, _GATHER, _GATHER)
-    return (signs[:, None, :, None, None] * turned).flatten(1, 2)
 
 
 def _derivatives(angles: Tensor) -> Tensor:

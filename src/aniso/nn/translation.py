@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from aniso import checks
 from aniso.engines.torch.operator import mirrored
 from aniso.formulas import cell, views, weights
 from aniso.models import ImageDriven, PeronaMalik
@@ -179,6 +180,7 @@ class Diffusion1d(DiffusionBlock):
     ) -> None:
         model = PeronaMalik(sigma=0.0) if model is None else model
         # A signal is an image of one row. With this member of the family nothing passes to other rows.
+        (options["spacing"],) = checks.axis_spacing(options.get("spacing"), 1)
         super().__init__(model, DeltaStencil.named("cell-centred"), learn=learn, **options)
         self.register_buffer(
             "kernel", torch.tensor([[[-1.0, 1.0]]], device=options.get("device")), persistent=False

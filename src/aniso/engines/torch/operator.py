@@ -12,6 +12,7 @@ from torch import Tensor
 
 from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
 from aniso.formulas import cell, views, weights
+from aniso.formulas.operations import maximum
 from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.structure import structure
 from aniso.models import TensorFormula
@@ -51,24 +52,29 @@ def image_tensor(
     integration: Kernels,
 ) -> Entries:
     """a, b, c of the image. The formula is the one for contrast 1."""
-    per_y, per_x = (1 / (h * contrast) for h in spacings)
+    least = torch.finfo(u.dtype).max ** -0.5  # so that 1/λ stays finite
+    per_y, per_x = (1 / maximum(h * contrast, least) for h in spacings)
     j_xx, j_xy, j_yy = structure_tensor(u, noise, integration, (per_y, per_x))
-    entries = formula(j_xx, j_xy, j_yy)
-    # Gradients are as large as grey values. Times grey values or structure that are huge too they would be
-    # inf, and then inf · 0: there the tensor counts as constant. Ordinary numbers never come near.
-    if any(isinstance(entry, Tensor) and entry.requires_grad for entry in entries):
-        largest = u.detach().abs().amax(dim=(1, 2, 3), keepdim=True)
-        moderate = (1 + j_xx + j_yy) * largest * largest < torch.finfo(u.dtype).max ** 0.75
-    else:
-        moderate = None
-    a, b, c = (_over_cells(entry, j_xx, moderate) for entry in entries)
+    a, b, c = (
+        finite_gradient(entry, u, j_xx + j_yy)
+        if isinstance(entry, Tensor)
+        else j_xx.new_full((), entry).expand_as(j_xx)  # a constant
+        for entry in formula(j_xx, j_xy, j_yy)
+    )
     return a, b, c
 
 
-def _over_cells(entry: Any, like: Tensor, moderate: Tensor | None) -> Tensor:
-    if not isinstance(entry, Tensor):  # a constant
-        return like.new_full((), entry).expand_as(like)
-    return entry if moderate is None else torch.where(moderate, entry, entry.detach())
+def finite_gradient(values: Tensor, u: Tensor, structure: Tensor | float = 0.0) -> Tensor:
+    """Values computed from an image and its structure, constant to gradients where both are huge.
+
+    Gradients are as large as grey values. Times grey values or structure that are huge too they would be inf,
+    and then inf · 0. Ordinary numbers never come near.
+    """
+    if not values.requires_grad:
+        return values
+    largest = u.detach().abs().amax(dim=(1, 2, 3), keepdim=True)
+    moderate = (1 + structure) * largest * largest < torch.finfo(u.dtype).max ** 0.75
+    return torch.where(moderate, values, values.detach())
 
 
 def at_unit_spacing(entries: Entries, spacings: tuple[float, ...]) -> Entries:
