@@ -1,4 +1,4 @@
-"""What inpainting and upsampling share: how strong an edge is in this image, and how to discretise."""
+"""How strong a gradient must be to count as an edge: what inpainting and upsampling assume by default."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
-from aniso.stencil import DeltaStencil
 
-# Sharper members of the family leave specks next to lone known pixels: this one was best in both verbs.
-SMOOTH_STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
 # Pairs of known pixels that are enough to estimate from, and about how many pixels to look at.
 _ENOUGH, _LOOK_AT = 200, 2**16
 
 
-def checked_contrast(contrast: Any) -> Any:
-    """A positive number, or "auto"."""
+def checked_contrast(contrast: float | str) -> float | None:
+    """The number given, or None for "auto"."""
     if isinstance(contrast, str) and contrast == "auto":
-        return contrast
+        return None
     remedy = 'it is the gradient that counts as an edge. Use contrast="auto" to have it estimated.'
     number = checks.within("contrast", contrast, 0.0, math.inf, remedy, open_low=True)
     if number == math.inf:

@@ -82,7 +82,7 @@ def diffuse(
     >>> bool(smooth.std() < 4), bool(np.isclose(smooth.mean(), noisy.mean()))
     (True, True)
     """
-    end = _time(time)
+    end = checked_time(time)
     check_progress(progress)
     journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
     with contextlib.closing(journey.evolution), reporter(progress, end) as report:
@@ -222,7 +222,8 @@ class Journey:
         return np.ascontiguousarray(np.moveaxis(image, 0, self.channel_axis))
 
 
-def _time(time: float) -> float:
+def checked_time(time: float) -> float:
+    """The time as a float, if it is not negative and finite."""
     end = checks.real("time", time, "Give the diffusion time, e.g. time=4.0.")
     if not 0 <= end < math.inf:
         raise ValueError(
@@ -234,7 +235,7 @@ def _time(time: float) -> float:
 def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
     if np.ndim(times) == 0:
         raise TypeError(f"times must be a sequence of numbers, got {times!r}. For one time, give e.g. [4.0].")
-    stops = [_time(time) for time in times]
+    stops = [checked_time(time) for time in times]
     if not stops:
         raise ValueError("times is empty: give at least one time, e.g. times=[1, 2, 4].")
     for before, after in itertools.pairwise(stops):

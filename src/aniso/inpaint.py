@@ -6,14 +6,14 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Spacing
-from aniso.edge_contrast import SMOOTH_STENCIL, checked_contrast, usual_difference
+from aniso.edge_contrast import checked_contrast, usual_difference
 from aniso.evolve import (
     EngineName,
     Image,
@@ -28,11 +28,14 @@ from aniso.formulas.gaussian import gaussian_radius
 from aniso.info import Info, told
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
+from aniso.stencil import DeltaStencil
 
 __all__ = ["Inpainting", "inpaint"]
 
 Mask = npt.NDArray[np.bool_]
 
+# Sharper members of the family leave specks around lone known pixels.
+_STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
 # Steps of a cycle, between two looks at the image; and cycles on each coarse grid.
 _STEPS, _COARSE_CYCLES = 8, 3
 # Of what neighbours usually differ by, this is taken as contrast; it is at least so much of their spread.
@@ -170,7 +173,7 @@ def inpaint(
     >>> bool((filled[~unknown] == truth[~unknown]).all()), info.converged
     (True, True)
     """
-    contrast = checked_contrast(contrast)
+    wanted = checked_contrast(contrast)
     tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
     max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
     if max_cycles < 1:
@@ -191,13 +194,11 @@ def inpaint(
 
     filled = channels_first.astype(result_type(given.dtype))
     low, high, spread = _range_and_spread(filled, known)
-    if contrast == "auto":
-        contrast = max(
-            _SHARE * usual_difference(filled, spacings, known),
-            _LEAST * spread / pixel,
-        )
-    # If all known pixels agree, every contrast gives the same.
-    model = EdgeContinuing(contrast if contrast > 0 else 1.0, sigma, rho, "charbonnier")
+    if wanted is None:
+        # If all known pixels agree, every contrast gives the same.
+        usual = _SHARE * usual_difference(filled, spacings, known)
+        wanted = max(usual, _LEAST * spread / pixel) or 1.0
+    model = EdgeContinuing(wanted, sigma, rho, "charbonnier")
     course = _Course(0, 0, 0.0)
     if not known.all():
         window = _surroundings(known, model, spacings)
@@ -244,9 +245,7 @@ class _Solver:
     tolerance: float
     max_cycles: int
 
-    def solution(
-        self, image: Image, known: Mask, report: Callable[[float], object]
-    ) -> tuple[Image, _Course]:
+    def solution(self, image: Image, known: Mask, report: Callable[[float], object]) -> tuple[Image, _Course]:
         """The image at rest, found from coarse to fine."""
         grids = coarser_grids(image, known)
         count = len(grids) + 1
@@ -265,7 +264,7 @@ class _Solver:
 
     def _journey(self, start: Image, known: Mask) -> Journey:
         return Journey.of(
-            start, self.model, SMOOTH_STENCIL, FSI(1), self.spacings, 0, known, self.engine, self.threads
+            start, self.model, _STENCIL, FSI(1), self.spacings, 0, known, self.engine, self.threads
         )
 
     def _come_to_rest(
@@ -274,16 +273,16 @@ class _Solver:
         """Cycles until the image changes no more, and by how much it changed in the last one."""
         cycle, first = _cycle(journey.limit), 0.0
         scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(journey.evolution.image))
-        for number in range(1, self.max_cycles + 1):
+        cycles, residual = 0, math.inf
+        while cycles < self.max_cycles and residual > self.tolerance:
             before = journey.evolution.image.copy()
             journey.evolution.advance(cycle)
+            cycles += 1
             # If all known pixels agree, so does the start.
             residual = _distance(journey.evolution.image, before) / scale if scale > 0 else 0.0
             first = first or residual
             report(_descent(first, residual, self.tolerance))
-            if residual <= self.tolerance:
-                break
-        return number, residual
+        return cycles, residual
 
 
 def _known_pixels(channels_first: Image, mask: npt.ArrayLike | None) -> Mask:
@@ -296,10 +295,12 @@ def _known_pixels(channels_first: Image, mask: npt.ArrayLike | None) -> Mask:
                 known &= ~np.isnan(channel)
     else:
         unknown = np.asarray(mask)
-        if unknown.dtype.kind not in "biu" or (unknown.dtype.kind != "b" and not np.isin(unknown, (0, 1)).all()):
+        if unknown.dtype.kind not in "biu" or (
+            unknown.dtype.kind != "b" and not np.isin(unknown, (0, 1)).all()
+        ):
             raise TypeError(
-                f"mask must hold True and False (or 1 and 0), got dtype {unknown.dtype}: True where a pixel "
-                "is unknown. Use e.g. mask > 0."
+                f"mask must hold True and False (or 1 and 0), got dtype {unknown.dtype} with other "
+                "values: it is True where a pixel is unknown. Use e.g. mask > 0."
             )
         if unknown.shape != shape:
             raise ValueError(
@@ -319,8 +320,8 @@ def _known_pixels(channels_first: Image, mask: npt.ArrayLike | None) -> Mask:
                 first = tuple(int(i) for i in np.argwhere(bad)[0])
                 raise ValueError(
                     f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
-                    f"{first} of channel {number}: they would spread into the unknown ones. Make them True in "
-                    "the mask."
+                    f"{first} of channel {number}: they would spread into the unknown ones. Make them True "
+                    "in the mask."
                 )
     return known
 
@@ -350,7 +351,7 @@ def coarser_grids(image: Image, known: Mask) -> list[tuple[Image, Mask]]:
     The last grid is known everywhere.
     """
     sums, counts = np.where(known, image, 0), known.astype(image.dtype)[np.newaxis]
-    grids = []
+    grids: list[tuple[Image, Mask]] = []
     while not grids or not grids[-1][1].all():
         for axis in range(1, image.ndim):
             sums, counts = _pair_sums(sums, axis), _pair_sums(counts, axis)
@@ -395,7 +396,9 @@ def _cycle(limit: float) -> Cycle:
 def _distance(a: Image, b: Image, block: int = 2**16) -> float:
     """Euclidean norm of the difference, in blocks: without another image in memory."""
     a, b = a.reshape(-1), b.reshape(-1)
-    parts = (np.subtract(a[i : i + block], b[i : i + block], dtype=np.float64) for i in range(0, a.size, block))
+    parts = (
+        np.subtract(a[i : i + block], b[i : i + block], dtype=np.float64) for i in range(0, a.size, block)
+    )
     return math.sqrt(sum(float(np.square(part, out=part).sum()) for part in parts))
 
 

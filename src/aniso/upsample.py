@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Spacing
-from aniso.edge_contrast import SMOOTH_STENCIL, checked_contrast, usual_difference
+from aniso.edge_contrast import checked_contrast, usual_difference
 from aniso.evolve import (
     EngineName,
     Image,
@@ -20,15 +21,19 @@ from aniso.evolve import (
     Progress,
     check_progress,
     checked_layout,
+    checked_time,
     reporter,
     result_type,
 )
 from aniso.info import Info, told
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
+from aniso.stencil import DeltaStencil
 
 __all__ = ["Upsampling", "upsample"]
 
+# As dissipative as the longest steps allow.
+_STENCIL = DeltaStencil(alpha=0.25, gamma=0.0)
 # Of what neighbours usually differ by, this is taken as contrast; it is at least so much of their spread.
 _SHARE, _LEAST = 0.3, 0.003
 # In how many FSI cycles the time is spent.
@@ -146,7 +151,7 @@ def upsample(
     ((128, 128), True)
     """
     factor = _checked_factor(factor)
-    contrast = checked_contrast(contrast)
+    wanted = checked_contrast(contrast)
     check_progress(progress)
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
@@ -161,27 +166,23 @@ def upsample(
     spacings = checks.axis_spacing(spacing, coarse.ndim - 1)
     pixel = math.prod(spacings) ** (1 / len(spacings))
     scale = 0.45 * pixel / math.sqrt(factor)
-    if contrast == "auto":
+    if wanted is None:
+        # In a constant image nothing happens, whatever the contrast.
         spread = float(coarse.std(axis=tuple(range(1, coarse.ndim)), dtype=np.float64).max())
-        contrast = max(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel)
+        wanted = max(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel) or 1.0
     model = EdgeContinuing(
-        contrast if contrast > 0 else 1.0,  # in a constant image nothing happens anyway
-        scale if sigma is None else sigma,
-        scale if rho is None else rho,
-        "charbonnier",
+        wanted, scale if sigma is None else sigma, scale if rho is None else rho, "charbonnier"
     )
-    end = 8 * pixel**2 if time is None else checks.within("time", time, 0.0, math.inf, "diffusion runs forward.")
-    if math.isinf(end):
-        raise ValueError("time must be finite, got inf. Use None for 8 times the squared distance of pixels.")
+    end = 8 * pixel**2 if time is None else checked_time(time)
 
     fine_spacings = tuple(h / factor for h in spacings)
     # Made even for factor 1, so that its options are checked alike.
     journey = Journey.of(
-        _splined(coarse, factor), model, SMOOTH_STENCIL, FSI(_CYCLES), fine_spacings, 0, None, engine, threads
+        _splined(coarse, factor), model, _STENCIL, FSI(_CYCLES), fine_spacings, 0, None, engine, threads
     )
     steps = 0
     with contextlib.closing(journey.evolution), reporter(progress, end) as report:
-        _project(journey.evolution.image, coarse, factor)
+        _project(_pixels(journey), coarse, factor)
         if factor > 1:
             for number, cycle in enumerate(journey.scheme.plan(end, journey.limit)):
                 for k, _ in enumerate(_projected_steps(journey, cycle, coarse, factor), 1):
@@ -203,16 +204,16 @@ def _checked_factor(factor: Any) -> int:
     return whole
 
 
-def _projected_steps(journey: Journey, cycle: Cycle, coarse: Image, factor: int) -> Any:
+def _projected_steps(journey: Journey, cycle: Cycle, coarse: Image, factor: int) -> Iterator[None]:
     """FSI for the diffusion within the images of these block means, a tensor for each step.
 
     Projection is orthogonal, so that it makes no eigenvalue larger, and FSI is as stable as without it.
     """
     before = None
     for weight, tau in cycle.steps:
-        start = journey.evolution.image.copy()
+        start = _pixels(journey).copy()
         journey.evolution.advance(Cycle(tau, ((1.0, tau),)))
-        image = journey.evolution.image
+        image = _pixels(journey)
         image *= weight
         image += (1 - weight) * (start if before is None else before)
         # After extrapolation, which keeps block means but for rounding.
@@ -221,19 +222,22 @@ def _projected_steps(journey: Journey, cycle: Cycle, coarse: Image, factor: int)
         yield
 
 
+def _pixels(journey: Journey) -> Image:
+    """The evolving image itself, not a copy; a signal without the second axis that engines give it."""
+    return journey.evolution.image.reshape(-1, *journey.shape)
+
+
 def _project(image: Image, coarse: Image, factor: int) -> None:
     """Shift each block so that its mean is right."""
-    shift = coarse - _block_means(image, factor, image.dtype)
+    shift: Image = coarse - _block_means(image, factor, image.dtype)
     for axis in range(1, coarse.ndim):
         shift = np.repeat(shift, factor, axis=axis)
-    image += shift.reshape(image.shape)
+    np.add(image, shift, out=image)
 
 
 def _block_means(image: Image, factor: int, dtype: Any) -> Image:
     """Means over blocks of `factor` pixels along each axis but the first."""
-    # A signal is an image of one row to the engines.
-    axes = [axis for axis in range(1, image.ndim) if image.shape[axis] % factor == 0 and image.shape[axis] > 1]
-    for axis in axes:
+    for axis in range(1, image.ndim):
         shape = image.shape
         blocks = image.reshape(*shape[:axis], shape[axis] // factor, factor, *shape[axis + 1 :])
         image = blocks.mean(axis=axis + 1, dtype=dtype)

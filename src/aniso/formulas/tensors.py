@@ -41,7 +41,9 @@ def edge_enhancing_joint(
     return offset - psi * q_xx, -(psi * q_xy), offset - psi * q_yy
 
 
-def edge_continuing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any) -> tuple[Any, Any, Any]:
+def edge_continuing(
+    j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any
+) -> tuple[Any, Any, Any]:
     """D = I − ψ(r)(J − μ2·I)/λ² with r = (μ1 − μ2)/λ²: 1 along the mean direction, g(r) across."""
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
     _, slant, half_gap = spread(q_xx, q_xy, q_yy)
