@@ -250,17 +250,23 @@ class _Solver:
         grids = coarser_grids(image, known)
         count = len(grids) + 1
         start, _ = grids.pop()
-        for means, covered in reversed(grids):
-            journey = self._journey(_on_finer_grid(start, means, covered), covered)
-            cycle = _cycle(journey.limit)
-            with contextlib.closing(journey.evolution) as evolution:
-                for _ in range(_COARSE_CYCLES):
-                    evolution.advance(cycle)
-            start = journey.image()
+        while grids:
+            start = self._soon_at_rest(_on_finer_grid(start, *grids[-1]), grids[-1][1])
+            grids.pop()  # what is not needed any more should not be in memory with the finest grid
         journey = self._journey(_on_finer_grid(start, image, known), known)
+        del start
         with contextlib.closing(journey.evolution):
             cycles, residual = self._come_to_rest(journey, known, report)
         return journey.image(), _Course(count, cycles, residual)
+
+    def _soon_at_rest(self, start: Image, covered: Mask) -> Image:
+        """A coarse image after a few cycles."""
+        journey = self._journey(start, covered)
+        cycle = _cycle(journey.limit)
+        with contextlib.closing(journey.evolution) as evolution:
+            for _ in range(_COARSE_CYCLES):
+                evolution.advance(cycle)
+        return journey.image()
 
     def _journey(self, start: Image, known: Mask) -> Journey:
         return Journey.of(
