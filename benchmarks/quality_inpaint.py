@@ -25,7 +25,7 @@ from benchmarks.timing import CONSOLE, environment
 PHOTOGRAPHS = ("camera", "coins", "astronaut", "brick", "coffee")
 #: Share of known pixels, or what covers the image.
 DAMAGES: tuple[float | str, ...] = (0.05, 0.1, 0.2, "text", "scratches")
-_WORDS = "the quick brown fox jumps over a lazy dog while many small waves run along the shore".split()
+_WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "many", "small", "waves", "along", "a", "shore")
 
 
 def photograph(name: str, size: int = 256, *, grey: bool = False) -> Any:
@@ -156,7 +156,9 @@ def measure(
             report.add(f"{name}, {_worded(kind)}", gain, "dB", "ours", f"{figures}; {spent}")
             CONSOLE.print(f"{name}, {_worded(kind)}: {gain:+.2f} dB ({figures}; {spent})", highlight=False)
     for method, values in found.items():
-        report.add(f"mean PSNR, {method}", float(np.mean(values)), "dB", "ours" if method == "aniso" else "theirs")
+        report.add(
+            f"mean PSNR, {method}", float(np.mean(values)), "dB", "ours" if method == "aniso" else "theirs"
+        )
         mean_time = 1e3 * float(np.mean(seconds[method]))
         report.add(f"mean time, {method}", mean_time, "ms", "ours" if method == "aniso" else "theirs")
     for method, wanted in (("biharmonic", 0.4), ("Telea", 0.0), ("Navier–Stokes", 0.0)):
