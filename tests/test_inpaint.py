@@ -325,6 +325,7 @@ class TestRefusals:
             ({"progress": 3}, TypeError),
         ],
     )
-    def test_options(self, options, error):
+    @pytest.mark.parametrize("mask", [np.eye(6, dtype=bool), None])
+    def test_options(self, options, error, mask):
         with pytest.raises(error):
-            aniso.inpaint(np.eye(6), np.eye(6, dtype=bool), **options)
+            aniso.inpaint(np.eye(6), mask, **options)

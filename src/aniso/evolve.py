@@ -197,7 +197,7 @@ class Journey:
             channels_first = channels_first[:, np.newaxis]
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
-        problem = engines.Problem(model, stencil, spacings, mask, _checked_threads(threads))
+        problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads))
         dtype = result_type(array.dtype)
         start = channels_first.astype(dtype)
         return cls(evolution(start, problem), scheme, limit, shape, dtype, channel_axis)
@@ -309,7 +309,8 @@ def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.ND
     return mask.copy()
 
 
-def _checked_threads(threads: int | None) -> int | None:
+def checked_threads(threads: int | None) -> int | None:
+    """The number of threads, if it is one; None for all cores."""
     if threads is None:
         return None
     threads = checks.whole("threads", threads, "", "a whole number or None")

@@ -11,7 +11,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
+from aniso import checks, engines
 from aniso.checks import Spacing
 from aniso.edge_contrast import checked_contrast, usual_difference
 from aniso.evolve import (
@@ -21,6 +21,7 @@ from aniso.evolve import (
     Progress,
     check_progress,
     checked_layout,
+    checked_threads,
     reporter,
     result_type,
 )
@@ -118,10 +119,10 @@ def inpaint(
 ) -> Image | tuple[Image, Inpainting]:
     """The image with its unknown pixels filled in; known pixels keep their values bit for bit.
 
-    Diffusion along edges (:class:`aniso.EdgeContinuing` with the Charbonnier diffusivity) runs from the known
-    pixels into the unknown ones until it comes to rest. It begins on a coarse grid, whose pixels are means of
-    the known ones, and each grid gives the next finer one its start. No new extremes arise: what is
-    filled in stays between the least and the greatest known value of its channel.
+    Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
+    the known pixels into the unknown ones until it comes to rest. It begins on a coarse grid, whose pixels
+    are means of the known ones, and each grid gives the next finer one its start. No new extremes
+    arise: what is filled in stays between the least and the greatest known value of its channel.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def inpaint(
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
     engine, threads
-        As for :func:`aniso.diffuse`.
+        As for :func:`aniso.evolve.diffuse`.
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0), where `done` says how
         far the residual has come down to the tolerance.
@@ -179,6 +180,8 @@ def inpaint(
     if max_cycles < 1:
         raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100.")
     check_progress(progress)
+    engines.chosen(engine)
+    checked_threads(threads)
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
             "image is a masked array; say which pixels are unknown by mask=, e.g. "

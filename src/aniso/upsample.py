@@ -107,7 +107,7 @@ def upsample(
     """The image on a grid that is `factor` times finer, with sharper and smoother edges than splines give.
 
     Every pixel of the image is taken as the mean of a block of factor × factor finer ones. Cubic splines give
-    the start; then the finer image diffuses along its edges (:class:`aniso.EdgeContinuing` with the
+    the start; then the finer image diffuses along its edges (:class:`aniso.models.EdgeContinuing` with the
     Charbonnier diffusivity), and each step is projected back to the images with these block means.
 
     Parameters
@@ -130,7 +130,7 @@ def upsample(
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
     engine, threads, progress
-        As for :func:`aniso.diffuse`.
+        As for :func:`aniso.evolve.diffuse`.
     return_info : bool
         Whether to return also what was chosen.
 
