@@ -11,7 +11,7 @@ import numpy.typing as npt
 from aniso import checks
 
 # Pairs of known pixels that are enough to estimate from, and about how many pixels to look at.
-_ENOUGH, _LOOK_AT = 200, 2**16
+_ENOUGH, _LOOK_AT = 200, 2**14
 
 
 def checked_contrast(contrast: float | str) -> float | None:
