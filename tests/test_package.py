@@ -59,6 +59,7 @@ def test_the_public_surface_is_the_one_that_was_promised():
     promised = {
         *("EdgeEnhancing", "CoherenceEnhancing", "PeronaMalik", "Homogeneous", "FixedTensor"),
         *("DeltaStencil", "FreeStencil", "Explicit", "FED", "FSI", "diffuse", "scale_space"),
+        *("EdgeContinuing", "inpaint", "upsample"),
         *("samples", "stability", "stencil"),
     }
     assert promised <= set(aniso.__all__)
@@ -69,6 +70,12 @@ def test_every_name_that_a_module_exports_resolves(module):
     loaded = importlib.import_module(f"aniso.{module}")
     for name in loaded.__all__:
         assert hasattr(loaded, name)
+
+
+@pytest.mark.parametrize("verb", ["inpaint", "upsample"])
+def test_a_verb_stays_a_function_when_its_module_is_imported(verb):
+    module = importlib.import_module(f"aniso.{verb}")
+    assert getattr(aniso, verb) is getattr(module, verb)
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -88,6 +95,7 @@ VALUES = [
     *map(aniso.DeltaStencil.named, aniso.DeltaStencil.names()),
     aniso.Homogeneous(),
     aniso.EdgeEnhancing(contrast=2.5, sigma=0.0, diffusivity="charbonnier"),
+    aniso.EdgeContinuing(contrast=2.5, rho=0.0),
     aniso.CoherenceEnhancing(rho=6),
     aniso.PeronaMalik(contrast=10),
     aniso.Explicit(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from aniso import stencil as stencil
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
+    from aniso.inpaint import inpaint as inpaint
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
+    from aniso.models import EdgeContinuing as EdgeContinuing
     from aniso.models import EdgeEnhancing as EdgeEnhancing
     from aniso.models import FixedTensor as FixedTensor
     from aniso.models import Homogeneous as Homogeneous
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from aniso.schemes import Explicit as Explicit
     from aniso.stencil import DeltaStencil as DeltaStencil
     from aniso.stencil import FreeStencil as FreeStencil
+    from aniso.upsample import upsample as upsample
 
     __version__: str
 
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CoherenceEnhancing": "models",
     "DeltaStencil": "stencil",
+    "EdgeContinuing": "models",
     "EdgeEnhancing": "models",
     "Explicit": "schemes",
     "FED": "schemes",
@@ -40,7 +46,9 @@ _HOMES = {
     "Homogeneous": "models",
     "PeronaMalik": "models",
     "diffuse": "evolve",
+    "inpaint": "inpaint",
     "scale_space": "evolve",
+    "upsample": "upsample",
 }
 _MODULES = ("models", "nn", "samples", "schemes", "stability", "stencil")
 
@@ -49,6 +57,7 @@ __all__ = [
     "FSI",
     "CoherenceEnhancing",
     "DeltaStencil",
+    "EdgeContinuing",
     "EdgeEnhancing",
     "Explicit",
     "FixedTensor",
@@ -56,6 +65,7 @@ __all__ = [
     "Homogeneous",
     "PeronaMalik",
     "diffuse",
+    "inpaint",
     "models",
     "nn",
     "samples",
@@ -63,6 +73,7 @@ __all__ = [
     "schemes",
     "stability",
     "stencil",
+    "upsample",
 ]
 
 
@@ -81,3 +92,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+class _Package(types.ModuleType):
+    """A verb and its module share a name: whoever imports the module must not lose the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, types.ModuleType) and _HOMES.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
