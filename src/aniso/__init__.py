@@ -6,13 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aniso import estimates as estimates
     from aniso import models as models
     from aniso import samples as samples
     from aniso import schemes as schemes
     from aniso import stability as stability
     from aniso import stencil as stencil
+    from aniso.denoise import denoise as denoise
+    from aniso.enhance import enhance as enhance
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
+    from aniso.figures import scale_space_figure as scale_space_figure
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
     from aniso.models import EdgeEnhancing as EdgeEnhancing
     from aniso.models import FixedTensor as FixedTensor
@@ -38,10 +42,13 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
+    "denoise": "denoise",
     "diffuse": "evolve",
+    "enhance": "enhance",
     "scale_space": "evolve",
+    "scale_space_figure": "figures",
 }
-_MODULES = ("models", "samples", "schemes", "stability", "stencil")
+_MODULES = ("estimates", "models", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
@@ -54,10 +61,14 @@ __all__ = [
     "FreeStencil",
     "Homogeneous",
     "PeronaMalik",
+    "denoise",
     "diffuse",
+    "enhance",
+    "estimates",
     "models",
     "samples",
     "scale_space",
+    "scale_space_figure",
     "schemes",
     "stability",
     "stencil",

@@ -83,9 +83,9 @@ def diffuse(
     (True, True)
     """
     end = _time(time)
-    _check_progress(progress)
-    journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
-    with contextlib.closing(journey.evolution), _reporter(progress, end) as report:
+    check_progress(progress)
+    journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
+    with contextlib.closing(journey.evolution), reporter(progress, end) as report:
         journey.advance(0.0, end, report)
     return journey.image()
 
@@ -130,13 +130,13 @@ def scale_space(
     4.0 0.194
     """
     stops = _times(times)
-    _check_progress(progress)
-    journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
+    check_progress(progress)
+    journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
     scheme.plan(stops[0], journey.limit)  # refuses now, not when the first image is asked for
 
     def snapshots() -> Generator[tuple[float, Image], None, None]:
         now = 0.0
-        with contextlib.closing(journey.evolution), _reporter(progress, stops[-1]) as report:
+        with contextlib.closing(journey.evolution), reporter(progress, stops[-1]) as report:
             for stop in stops:
                 journey.advance(now, stop, report)
                 now = stop
@@ -146,8 +146,11 @@ def scale_space(
 
 
 @dataclass
-class _Journey:
-    """An evolution together with the shape, type and scheme that the caller knows."""
+class Journey:
+    """An evolution together with the shape, type and scheme that the caller knows.
+
+    For :func:`diffuse` and for verbs that look at the image between cycles, or change it there.
+    """
 
     evolution: engines.Evolution
     scheme: Scheme
@@ -168,19 +171,14 @@ class _Journey:
         fixed: npt.ArrayLike | None,
         engine: EngineName | None,
         threads: int | None,
-    ) -> _Journey:
+    ) -> Journey:
         kinds = (ImageDriven, FixedTensor)
         checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):
             raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
         check_stencil(stencil)
         evolution = engines.chosen(engine)
-        if isinstance(image, np.ma.MaskedArray):
-            raise TypeError(
-                "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
-                "image.filled(0), or keep pixels by fixed=."
-            )
-        array = _checked_image(np.asarray(image), channel_axis)
+        array = checked_image(image, channel_axis)
         channels_first = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
         shape = channels_first.shape[1:]
         spacings = checks.axis_spacing(spacing, len(shape))
@@ -193,7 +191,7 @@ class _Journey:
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
         problem = engines.Problem(model, stencil, spacings, mask, _checked_threads(threads))
-        dtype = np.dtype(np.float64 if array.dtype.kind == "f" and array.dtype.itemsize >= 8 else np.float32)
+        dtype = result_type(array.dtype)
         start = channels_first.astype(dtype)
         return cls(evolution(start, problem), scheme, limit, shape, dtype, channel_axis)
 
@@ -241,7 +239,26 @@ def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
     return stops
 
 
-def _checked_image(array: Image, channel_axis: int | None) -> Image:
+def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
+    """Double precision is kept, everything else becomes float32."""
+    return np.dtype(np.float64 if given.kind == "f" and given.itemsize >= 8 else np.float32)
+
+
+def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> Image:
+    """The image as an array, if it can diffuse: not masked, of real and finite numbers, with the right axes."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise TypeError(
+            "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
+            "image.filled(0), or keep pixels by fixed=."
+        )
+    array = checked_layout(np.asarray(image), channel_axis)
+    if array.dtype.kind == "f":
+        checks.finite("image", array, "a single one would spread over the whole image")
+    return array
+
+
+def checked_layout(array: Image, channel_axis: int | None) -> Image:
+    """The array, if it has the type and the axes of an image; its values may be anything."""
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give an "
@@ -263,8 +280,6 @@ def _checked_image(array: Image, channel_axis: int | None) -> Image:
         )
     if array.size == 0:
         raise ValueError(f"image is empty, got shape {array.shape}: there is nothing to diffuse.")
-    if array.dtype.kind == "f":
-        checks.finite("image", array, "a single one would spread over the whole image")
     return array
 
 
@@ -308,7 +323,8 @@ def _checked_threads(threads: int | None) -> int | None:
     return threads
 
 
-def _check_progress(progress: Progress) -> None:
+def check_progress(progress: Progress) -> None:
+    """Refuse what can neither show progress nor be told it."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(
             f"progress must be True, None or a function of (done_time, total_time), got {progress!r}."
@@ -316,7 +332,7 @@ def _check_progress(progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _reporter(progress: Progress, total: float) -> Iterator[Callable[[float], object]]:
+def reporter(progress: Progress, total: float) -> Iterator[Callable[[float], object]]:
     """A function to be told the time reached."""
     if progress is None or progress is False:
         yield lambda done: None

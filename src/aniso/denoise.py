@@ -1,0 +1,331 @@
+"""denoise(): contrast and stopping time from the noise, by an estimate of the error that needs no truth."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from aniso import checks, estimates
+from aniso.checks import Spacing
+from aniso.evolve import (
+    EngineName,
+    Progress,
+    check_progress,
+    checked_image,
+    reporter,
+    result_type,
+    scale_space,
+)
+from aniso.info import Info, told
+from aniso.models import CoherenceEnhancing, EdgeEnhancing, ImageDriven
+from aniso.stencil import DeltaStencil, Stencil
+
+__all__ = ["DenoiseInfo", "denoise"]
+
+Image = npt.NDArray[Any]
+Auto = Literal["auto"]
+
+# The candidates: contrasts of edge-enhancing diffusion, and of coherence-enhancing diffusion, over the noise
+# level; lengths in pixels.
+_EDGE_CONTRASTS, _EDGE_SIGMA = (0.2, 0.45, 0.9), 0.5
+_COHERENCE_CONTRAST, _COHERENCE_SCALES = 0.2, ((0.5, 2.0), (1.0, 2.0))
+# Times, in squared pixels, and how many of them before and after the best one help to mix.
+_TIMES = tuple(0.25 * 1.35**k for k in range(14))
+_BEFORE, _AFTER = 5, 3
+# The image is changed by this part of the noise to see how strongly the result follows.
+_PROBE = 0.05
+# Weights stay small unless they pay: relative to N σ², for an image of N values.
+_RIDGE = 0.4
+# Gradients, over the noise level, that count as edges where weights may differ from flat regions.
+_EDGE_ENERGY = 0.05
+
+
+@dataclass(frozen=True)
+class DenoiseInfo(Info):
+    """What :func:`denoise` chose, and the error it expects."""
+
+    noise: float = told("noise level", "grey values")
+    model: ImageDriven | None = told("best single diffusion")
+    contrast: float = told("its contrast λ", "grey values per unit length")
+    time: float = told("its time")
+    single_error: float = told("its expected error (root mean square)", "grey values")
+    expected_error: float = told("expected error of the result", "grey values")
+    candidates: int = told("diffusions that were tried")
+    mixed: int = told("images that were mixed")
+
+
+# fmt: off
+@overload
+def denoise(
+    image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
+    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
+    progress: Progress = ..., return_info: Literal[False] = ...,
+) -> Image: ...
+@overload
+def denoise(
+    image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
+    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
+    progress: Progress = ..., return_info: Literal[True],
+) -> tuple[Image, DenoiseInfo]: ...
+# fmt: on
+def denoise(
+    image: npt.ArrayLike,
+    *,
+    noise: float | None = None,
+    contrast: float | Auto = "auto",
+    time: float | Auto = "auto",
+    mix: bool = True,
+    stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
+    spacing: Spacing | None = None,
+    channel_axis: int | None = None,
+    engine: EngineName | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+    return_info: bool = False,
+) -> Image | tuple[Image, DenoiseInfo]:
+    """The image without its noise; no parameter has to be given.
+
+    Several diffusions run, and Stein's unbiased estimate of the risk says how far each of them is from the
+    image without noise, at each time, although that is not known: the squared change, minus the variance
+    of the noise, plus twice that variance times the divergence, which says how strongly the result follows
+    the noise and is found by changing the image slightly at random. The smallest estimate gives contrast
+    and stopping time. Then all diffusions, each a while before and after its best time, are mixed with the
+    weights that make the estimate smallest, one set of weights for edges and one for flat regions.
+
+    The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel,
+    and coherence-enhancing ones with 0.2 of it and two noise scales.
+
+    Parameters
+    ----------
+    image : array
+        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
+    noise : float, optional
+        Standard deviation of the noise in grey values, the same in all channels; by default
+        :func:`aniso.estimates.noise_level`.
+    contrast : float or "auto"
+        λ in grey values per unit length: gradients above it are edges. A number leaves one candidate,
+        edge-enhancing diffusion with this contrast.
+    time : float or "auto"
+        The stopping time, in squared units of length.
+    mix : bool
+        False, or a number for `contrast` or `time`: the result is the best single diffusion.
+    stencil : DeltaStencil or FreeStencil
+        How the diffusion is discretised.
+    spacing : float or one float per axis, optional
+        Distance of the pixels, axis 0 first, without the channels.
+    channel_axis : int, optional
+        The axis of the channels.
+    engine, threads
+        As for :func:`aniso.diffuse`.
+    progress : bool or callable, optional
+        True shows a bar on the terminal; a function is called as progress(done, total), in diffusions.
+    return_info : bool
+        True: also say what was chosen.
+
+    Returns
+    -------
+    array, or (array, DenoiseInfo)
+        Of the shape of the image. float32 and float64 are kept, other types give float32.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> sample = aniso.samples.shapes(96, noise=20.0)
+    >>> result, info = aniso.denoise(sample.image, return_info=True)
+    >>> bool(((result - sample.truth) ** 2).mean() < 0.1 * 20**2)
+    True
+    >>> bool(19 < info.noise < 21)
+    True
+    """
+    check_progress(progress)
+    array = checked_image(image, channel_axis)
+    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
+    fixed_contrast = checks.positive_or_auto("contrast", contrast, "the gradient above which there are edges")
+    fixed_time = checks.positive_or_auto("time", time, "the stopping time")
+    level = estimates.given_noise(noise, array, channel_axis)
+    channels = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+    channels = channels.astype(result_type(array.dtype))
+    pixel = estimates.pixel_size(spacings)
+    if fixed_contrast is not None:
+        models: list[ImageDriven] = [_edge_enhancing(fixed_contrast, pixel)]
+    elif level > 0:
+        models = _candidates(level, pixel, len(spacings))
+    else:
+        models = []
+    times = [t * pixel**2 for t in _TIMES] if fixed_time is None else [fixed_time]
+    mixing = mix and fixed_contrast is None and fixed_time is None
+
+    def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
+        return scale_space(
+            start, model, times, stencil=stencil, spacing=spacings, channel_axis=0, engine=engine, threads=threads
+        )
+
+    judge = _Judge(channels, level)
+    with reporter(progress, len(models)) as report:
+        paths = []
+        for number, model in enumerate(models, 1):
+            paths.append(_followed(judge, model, evolved, full=mixing))
+            report(number)
+    if paths:
+        best = min((path.best for path in paths), key=lambda stop: stop.risk)
+    else:
+        best = _Stop(0.0, channels, channels, 0.0, None)
+    result, risk, mixed = best.image, best.risk, 1
+    if mixing and paths:
+        result, risk, mixed = _mixture(judge, best, [stop for path in paths for stop in path.helpers], len(spacings))
+    result = result[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(result, 0, channel_axis))
+    if not return_info:
+        return result
+    return result, DenoiseInfo(
+        level,
+        best.model,
+        float(getattr(best.model, "contrast", math.nan)),
+        best.time,
+        math.sqrt(max(best.risk, 0.0)),
+        math.sqrt(max(risk, 0.0)),
+        len(models),
+        mixed,
+    )
+
+
+def _edge_enhancing(contrast: float, pixel: float) -> EdgeEnhancing:
+    return EdgeEnhancing(contrast=contrast, sigma=_EDGE_SIGMA * pixel, diffusivity="perona-malik")
+
+
+def _candidates(level: float, pixel: float, ndim: int) -> list[ImageDriven]:
+    models: list[ImageDriven] = [_edge_enhancing(k * level / pixel, pixel) for k in _EDGE_CONTRASTS]
+    if ndim > 1:  # a signal has no direction
+        models += [
+            CoherenceEnhancing(contrast=_COHERENCE_CONTRAST * level / pixel, sigma=s * pixel, rho=r * pixel)
+            for s, r in _COHERENCE_SCALES
+        ]
+    return models
+
+
+@dataclass(frozen=True, eq=False)
+class _Stop:
+    """A diffused image, what became of the changed one, and the estimated mean squared error."""
+
+    time: float
+    image: Image
+    changed: Image
+    risk: float
+    model: ImageDriven | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """The best stop on the way of one diffusion, and those that help to mix."""
+
+    best: _Stop
+    helpers: list[_Stop]
+
+
+class _Judge:
+    """Stein's unbiased risk estimate for images that were computed from the noisy one."""
+
+    def __init__(self, image: Image, level: float) -> None:
+        self.image = image
+        self.level = level
+        signs = np.random.default_rng(0).integers(0, 2, image.shape, dtype=np.int8)
+        self.probe = (2 * signs - 1).astype(image.dtype)
+        self.step = _PROBE * level
+        self.changed = image + image.dtype.type(self.step) * self.probe
+
+    def covariance(self, result: Image, changed: Image) -> float:
+        """Σ of noise times result, over the pixels, as far as it can be expected: σ² times the divergence."""
+        if self.step == 0:
+            return 0.0
+        return self.level**2 / self.step * float(np.vdot(self.probe, changed - result))
+
+    def risk(self, result: Image, changed: Image) -> float:
+        """The expected mean squared error."""
+        difference = result - self.image
+        square = float(np.vdot(difference, difference))
+        return (square + 2 * self.covariance(result, changed)) / self.image.size - self.level**2
+
+
+def _followed(
+    judge: _Judge,
+    model: ImageDriven,
+    evolved: Callable[[Image, ImageDriven], Iterator[tuple[float, Image]]],
+    *,
+    full: bool,
+) -> _Path:
+    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed."""
+    stops: list[_Stop] = []
+    with (
+        contextlib.closing(evolved(judge.image, model)) as way,  # type: ignore[type-var]
+        contextlib.closing(evolved(judge.changed, model)) as changed_way,  # type: ignore[type-var]
+    ):
+        for (time, image), (_, changed) in zip(way, changed_way, strict=True):
+            stops.append(_Stop(time, image, changed, judge.risk(image, changed), model))
+            lowest = min(range(len(stops)), key=lambda k: stops[k].risk)
+            if lowest > _BEFORE:
+                del stops[: lowest - _BEFORE]
+                lowest = _BEFORE
+            if len(stops) > lowest + _AFTER + 1:
+                break
+    wanted = {lowest - _BEFORE, lowest + _AFTER} if full else set()
+    helpers = [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
+    return _Path(stops[lowest], helpers)
+
+
+def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
+    """Best + Σ (a_k + b_k·flatness)(image_k − best), with the weights of least risk.
+
+    The risk is a quadratic function of the weights. A small multiple of their squares is added, so that the
+    noise of the estimate itself is not fitted.
+    """
+    start = _Stop(0.0, judge.image, judge.changed, judge.level**2, None)
+    sources = [(stop.image, stop.changed) for stop in (start, *helpers) if stop is not best]
+    flat, flat_changed = (_flatness(image, judge.level, ndim) for image in (best.image, best.changed))
+    count = 2 * len(sources)
+    gram, gain = np.zeros((count, count)), np.zeros(count)
+    # One row of pixels after another, so that the products of all pairs need little memory.
+    rows = max(1, 2**17 // max(1, math.prod(judge.image.shape[2:]) * len(judge.image)))
+    for low in range(0, judge.image.shape[1], rows):
+        band = np.s_[:, low : low + rows]
+        w, w_changed = flat[band[1:]], flat_changed[band[1:]]
+        terms = _terms([image[band] for image, _ in sources], best.image[band], w)
+        terms_changed = _terms([changed[band] for _, changed in sources], best.changed[band], w_changed)
+        gram += terms @ terms.T
+        gain += terms @ (judge.image - best.image)[band].ravel().astype(np.float64)
+        gain -= judge.level**2 / judge.step * ((terms_changed - terms) @ judge.probe[band].ravel())
+    ridge = _RIDGE * math.sqrt(judge.image.size) * judge.level**2
+    weights = np.linalg.solve(gram + ridge * np.eye(count), gain)
+    result = best.image.copy()
+    for (image, _), plain, flatter in zip(sources, weights[::2], weights[1::2], strict=True):
+        result += (plain + flatter * flat).astype(result.dtype) * (image - best.image)
+    risk = best.risk + float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
+    return result, risk, len(sources) + 1
+
+
+def _terms(images: list[Image], best: Image, flat: Image) -> npt.NDArray[np.float64]:
+    """What the weights multiply, one row each."""
+    rows = []
+    for image in images:
+        difference = (image - best).astype(np.float64)
+        rows += [difference.ravel(), (flat * difference).ravel()]
+    return np.array(rows)
+
+
+def _flatness(image: Image, level: float, ndim: int) -> Image:
+    """Near 1 in flat regions, towards 0 at edges, from the gradient over the noise level."""
+    energy = np.zeros(image.shape[1:], image.dtype)
+    for channel in image:
+        for axis in range(ndim):
+            order = [int(axis == other) for other in range(ndim)]
+            energy += ndimage.gaussian_filter(channel, 1.0, order=order) ** 2 / len(image)
+    energy = ndimage.gaussian_filter(energy, 1.5)
+    flat: Image = 1 / (1 + energy / (_EDGE_ENERGY * level**2))
+    return flat
