@@ -166,7 +166,14 @@ def denoise(
 
     def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
         return scale_space(
-            start, model, times, stencil=stencil, spacing=spacings, channel_axis=0, engine=engine, threads=threads
+            start,
+            model,
+            times,
+            stencil=stencil,
+            spacing=spacings,
+            channel_axis=0,
+            engine=engine,
+            threads=threads,
         )
 
     judge = _Judge(channels, level)
@@ -175,10 +182,9 @@ def denoise(
         for number, model in enumerate(models, 1):
             paths.append(_followed(judge, model, evolved, full=mixing))
             report(number)
-    if paths:
-        best = min((path.best for path in paths), key=lambda stop: stop.risk)
-    else:
-        best = _Stop(0.0, channels, channels, 0.0, None)
+    # To leave the image alone is a candidate too, unless a time was asked for.
+    stops = [path.best for path in paths] + ([] if paths and fixed_time is not None else [judge.start])
+    best = min(stops, key=lambda stop: stop.risk)
     result, risk, mixed = best.image, best.risk, 1
     if mixing and paths:
         result, risk, mixed = _mixture(judge, best, [stop for path in paths for stop in path.helpers], len(spacings))
@@ -240,6 +246,7 @@ class _Judge:
         self.probe = (2 * signs - 1).astype(image.dtype)
         self.step = _PROBE * level
         self.changed = image + image.dtype.type(self.step) * self.probe
+        self.start = _Stop(0.0, image, self.changed, level**2, None)
 
     def covariance(self, result: Image, changed: Image) -> float:
         """Σ of noise times result, over the pixels, as far as it can be expected: σ² times the divergence."""
@@ -283,40 +290,55 @@ def _followed(
 def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
     """Best + Σ (a_k + b_k·flatness)(image_k − best), with the weights of least risk.
 
-    The risk is a quadratic function of the weights. A small multiple of their squares is added, so that the
-    noise of the estimate itself is not fitted.
+    Channels are first turned to their principal axes, which leaves white noise as it is, and each axis has
+    weights of its own: brightness needs other ones than colour. For each, the risk is a quadratic function
+    of the weights. A small multiple of their squares is added, so that the noise of the estimate itself is
+    not fitted.
     """
-    start = _Stop(0.0, judge.image, judge.changed, judge.level**2, None)
-    sources = [(stop.image, stop.changed) for stop in (start, *helpers) if stop is not best]
+    stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flat, flat_changed = (_flatness(image, judge.level, ndim) for image in (best.image, best.changed))
-    count = 2 * len(sources)
-    gram, gain = np.zeros((count, count)), np.zeros(count)
-    # One row of pixels after another, so that the products of all pairs need little memory.
-    rows = max(1, 2**17 // max(1, math.prod(judge.image.shape[2:]) * len(judge.image)))
-    for low in range(0, judge.image.shape[1], rows):
-        band = np.s_[:, low : low + rows]
-        w, w_changed = flat[band[1:]], flat_changed[band[1:]]
-        terms = _terms([image[band] for image, _ in sources], best.image[band], w)
-        terms_changed = _terms([changed[band] for _, changed in sources], best.changed[band], w_changed)
-        gram += terms @ terms.T
-        gain += terms @ (judge.image - best.image)[band].ravel().astype(np.float64)
-        gain -= judge.level**2 / judge.step * ((terms_changed - terms) @ judge.probe[band].ravel())
-    ridge = _RIDGE * math.sqrt(judge.image.size) * judge.level**2
-    weights = np.linalg.solve(gram + ridge * np.eye(count), gain)
-    result = best.image.copy()
-    for (image, _), plain, flatter in zip(sources, weights[::2], weights[1::2], strict=True):
-        result += (plain + flatter * flat).astype(result.dtype) * (image - best.image)
-    risk = best.risk + float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
-    return result, risk, len(sources) + 1
+    axes = _principal_axes(judge.image)
+    ridge = _RIDGE * math.sqrt(judge.image[0].size) * judge.level**2
+    turned, risk = np.zeros_like(best.image), best.risk
+    for number, axis in enumerate(axes):
+
+        def seen(image: Image, axis: Image = axis) -> Image:
+            return np.tensordot(axis, image, 1).ravel()
+
+        start, probe = seen(best.image), seen(judge.probe)
+        terms = _terms([seen(stop.image) - start for stop in stops], flat)
+        start_changed = seen(best.changed)
+        terms_changed = _terms([seen(stop.changed) - start_changed for stop in stops], flat_changed)
+        gram = _products(terms, terms)
+        follows = _products(terms_changed, [probe])[:, 0] - _products(terms, [probe])[:, 0]
+        gain = _products(terms, [seen(judge.image) - start])[:, 0] - judge.level**2 / judge.step * follows
+        weights = np.linalg.solve(gram + ridge * np.eye(len(gram)), gain)
+        for weight, term in zip(weights, terms, strict=True):
+            turned[number] += (weight.astype(term.dtype) * term).reshape(flat.shape)
+        risk += float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
+    return best.image + np.tensordot(axes.T, turned, 1), risk, len(stops) + 1
 
 
-def _terms(images: list[Image], best: Image, flat: Image) -> npt.NDArray[np.float64]:
-    """What the weights multiply, one row each."""
-    rows = []
-    for image in images:
-        difference = (image - best).astype(np.float64)
-        rows += [difference.ravel(), (flat * difference).ravel()]
-    return np.array(rows)
+def _principal_axes(image: Image) -> Image:
+    """An orthonormal basis of the channels in which they are uncorrelated, one axis per row."""
+    flat = image.reshape(len(image), -1).astype(np.float64)
+    _, vectors = np.linalg.eigh(np.cov(flat).reshape(len(image), len(image)))
+    return vectors.T.astype(image.dtype)
+
+
+def _terms(differences: list[Image], flat: Image) -> list[Image]:
+    """What the weights multiply."""
+    return [term for difference in differences for term in (difference, flat.ravel() * difference)]
+
+
+def _products(left: list[Image], right: list[Image]) -> npt.NDArray[np.float64]:
+    """Scalar products of all pairs, summed in double precision without copies in it of whole images."""
+    sums = np.zeros((len(left), len(right)))
+    for low in range(0, left[0].size, 2**16):
+        part = slice(low, low + 2**16)
+        rows, columns = (np.array([term[part] for term in terms], np.float64) for terms in (left, right))
+        sums += rows @ columns.T
+    return sums
 
 
 def _flatness(image: Image, level: float, ndim: int) -> Image:
