@@ -28,12 +28,16 @@ def section(name: str) -> Any:
 
 def main() -> int:
     """Run the sections asked for, all by default."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="few images, to see that it works")
     parser.add_argument("--json", type=Path, help="folder to write quality_<section>.json to")
     parser.add_argument("--pictures", type=Path, help="folder to write quality_<section>.png to")
-    parser.add_argument("--markdown", action="store_true", help="also print the tables as in the documentation")
+    parser.add_argument(
+        "--markdown", action="store_true", help="also print the tables as in the documentation"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:

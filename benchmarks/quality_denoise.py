@@ -1,4 +1,4 @@
-"""How well denoise() does without any parameter, beside filters whose parameters were tuned with the truth."""
+"""How well denoise() does without any parameter, beside filters that were tuned with the truth."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def measure(quick: bool = False) -> Report:
     found = Report(
         "quality of denoise",
         {"images": ", ".join(IMAGES), "noise": levels, "pixels": "every second of the first 512²"},
-        timing.environment(("aniso", "numpy", "scikit-image", "opencv-contrib-python-headless", "PyWavelets")),
+        timing.environment(
+            ("aniso", "numpy", "scikit-image", "opencv-contrib-python-headless", "PyWavelets")
+        ),
     )
     columns: dict[str, list[float]] = {name: [] for name in METHODS}
     pictures = [(name, False) for name in IMAGES] + ([] if quick else [("astronaut", True), ("coffee", True)])
@@ -135,12 +137,12 @@ def measure(quick: bool = False) -> Report:
         truth = photograph(name, colour)
         for method, result in results(truth, level).items():
             value = psnr(result, truth)
-            kind = "ours" if method.startswith(OURS) else "theirs"
-            found.add(f"{name}{' in colour' if colour else ''}, {level}: {method}", value, "dB", kind)
+            case = f"{name}{' in colour' if colour else ''}, {level}"
+            found.add(f"{case}: {method}", value, "dB", "ours" if method.startswith(OURS) else "theirs")
             if not colour:
                 columns[method].append(value)
     for method, values in columns.items():
-        kind = "ours" if method.startswith(OURS) else "theirs"
+        kind: report.Kind = "ours" if method.startswith(OURS) else "theirs"
         found.add(f"mean: {method}", float(np.mean(values)), "dB", kind, "grey images")
     mean = {method: float(np.mean(values)) for method, values in columns.items()}
     found.targets = [

@@ -17,7 +17,10 @@ from benchmarks import report, timing
 from benchmarks.report import Report, Target
 
 Image = npt.NDArray[Any]
-SAMPLES: dict[str, Callable[..., Sample]] = {"rings": aniso.samples.rings, "fingerprint": aniso.samples.fingerprint}
+SAMPLES: dict[str, Callable[..., Sample]] = {
+    "rings": aniso.samples.rings,
+    "fingerprint": aniso.samples.fingerprint,
+}
 #: Size, period, seed: others than those that served to choose the rules.
 VARIANTS = ((144, 7.5, 101), (200, 10.0, 102), (256, 12.0, 103), (256, 16.0, 104))
 LEVELS = (10.0, 20.0, 40.0, 80.0)
@@ -143,10 +146,18 @@ def measure(quick: bool = False) -> Report:
         found.add(f"{case}: gaps closed", shares[-1], "of gap pixels", "ours")
         found.add(f"{case}: plain CED", error(plain, sample), "of the input's error", "ours", "best time")
         found.add(f"{case}: plain CED, gaps", closed(plain, sample), "of gap pixels", "ours", "best time")
-        found.add(f"{case}: Gaussian", error(gaussian(sample), sample), "of the input's error", "theirs", "best width")
+        found.add(
+            f"{case}: Gaussian",
+            error(gaussian(sample), sample),
+            "of the input's error",
+            "theirs",
+            "best width",
+        )
     turns = quarter_turn_error()
     found.add("quarter turn", turns, "of the grey range", "ours", "largest difference, float64")
-    for name, angle in itertools.product(list(STENCILS)[-2:] if quick else STENCILS, ANGLES[1:2] if quick else ANGLES):
+    for name, angle in itertools.product(
+        list(STENCILS)[-2:] if quick else STENCILS, ANGLES[1:2] if quick else ANGLES
+    ):
         note = f"splines alone {turning_floor(angle):.3f}"
         for refine, kind in ((True, "enhance"), (False, "one diffusion")):
             value = turning_error(STENCILS[name], angle, refine=refine)
@@ -167,7 +178,11 @@ def table(found: Report) -> str:
     for case in dict.fromkeys(name.rpartition(": ")[0] for name in values if name.endswith(": Gaussian")):
         lines.append(f"| {case} | " + " | ".join(f"{values[f'{case}: {c}']:.3f}" for c in columns) + " |")
     kinds = [(angle, kind) for kind in ("enhance", "one diffusion") for angle in ANGLES]
-    lines += ["", "| stencil | " + " | ".join(f"{k}, {a:g}°" for a, k in kinds) + " |", "|---|" + "---|" * len(kinds)]
+    lines += [
+        "",
+        "| stencil | " + " | ".join(f"{k}, {a:g}°" for a, k in kinds) + " |",
+        "|---|" + "---|" * len(kinds),
+    ]
     for name in STENCILS:
         cells = [values.get(f"turn by {angle:g}°, {name}: {kind}") for angle, kind in kinds]
         lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.3f}" for c in cells) + " |")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from aniso import schemes as schemes
     from aniso import stability as stability
     from aniso import stencil as stencil
-    from aniso.denoise import denoise as denoise
-    from aniso.enhance import enhance as enhance
+    from aniso.denoising import denoise as denoise
+    from aniso.enhancing import enhance as enhance
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
     from aniso.figures import scale_space_figure as scale_space_figure
@@ -42,9 +42,9 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
-    "denoise": "denoise",
+    "denoise": "denoising",
     "diffuse": "evolve",
-    "enhance": "enhance",
+    "enhance": "enhancing",
     "scale_space": "evolve",
     "scale_space_figure": "figures",
 }

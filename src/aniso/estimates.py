@@ -208,7 +208,11 @@ def derivative(channel: Field, axis: int, widths: tuple[float, ...]) -> Field:
 
 
 def structure_tensor(
-    channels: Field, sigma: float, rho: float, spacings: tuple[float, ...], trim: tuple[int, ...] | None = None
+    channels: Field,
+    sigma: float,
+    rho: float,
+    spacings: tuple[float, ...],
+    trim: tuple[int, ...] | None = None,
 ) -> Field:
     """Over the pixels, shape (ndim, ndim, …), per unit length: mean over the channels, averaged over rho.
 

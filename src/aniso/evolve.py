@@ -245,7 +245,7 @@ def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> Image:
-    """The image as an array, if it can diffuse: not masked, of real and finite numbers, with the right axes."""
+    """The image as an array, if it can diffuse: not masked, real and finite, with the right axes."""
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
             "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "

@@ -26,8 +26,8 @@ def scale_space_figure(
 ) -> Any:
     """A scale space as one figure: the image at several times, the time under each panel.
 
-    All panels have the grey range of the image given: its least and largest value. Colours, if there are three
-    or four channels, are drawn as such, integers on their own scale and other numbers on that range.
+    All panels have the grey range of the image given: its least and largest value. Three or four channels
+    are drawn as colours, unsigned integers on their own scale and other numbers on that range.
 
     Parameters
     ----------
@@ -63,14 +63,16 @@ def scale_space_figure(
     channels = 1 if channel_axis is None else array.shape[channel_axis]
     if array.ndim - (channel_axis is not None) != 2 or channels not in (1, 3, 4):
         raise ValueError(
-            f"a figure shows images (H, W), grey or with three or four colour channels along channel_axis, got "
-            f"shape {array.shape} with channel_axis={channel_axis}. Draw other images slice by slice."
+            f"a figure shows images (H, W), grey or with three or four colours along channel_axis, got shape "
+            f"{array.shape} with channel_axis={channel_axis}. Draw other images slice by slice."
         )
     snapshots = scale_space(array, model, times, channel_axis=channel_axis, **options)
     count = len(times)
     across = min(count, 5) if columns is None else min(max(1, columns), count)
     down = math.ceil(count / across)
-    height, width = (n for axis, n in enumerate(array.shape) if channel_axis is None or axis != channel_axis % 3)
+    height, width = (
+        n for axis, n in enumerate(array.shape) if channel_axis is None or axis != channel_axis % 3
+    )
     side = 2.4
     figure = Figure(figsize=(side * across, (side * height / width + 0.35) * down), layout="constrained")
     panels = np.ravel(figure.subplots(down, across))

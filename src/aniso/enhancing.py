@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -176,7 +176,14 @@ def enhance(
         return result
     model = scene.model
     return result, EnhanceInfo(
-        scene.noise, scene.wavelength, model.contrast, model.sigma, model.rho, scene.time, len(times), *told_shares
+        scene.noise,
+        scene.wavelength,
+        model.contrast,
+        model.sigma,
+        model.rho,
+        scene.time,
+        len(times),
+        *told_shares,
     )
 
 
@@ -217,9 +224,9 @@ class _Scene:
         flat = lam <= 1e-9 * float(np.abs(array).max(initial=0)) / period or lam < 1e-140
         duration = checks.positive_or_auto("time", time, "the diffusion time")
         if duration is None:
-            axes = tuple(axis for axis in range(array.ndim) if axis != (channel_axis or 0) % array.ndim) \
-                if channel_axis is not None else None
-            signal = max(float(array.var(axis=axes, dtype=np.float64).mean()) - level**2, 0.0)
+            channels = estimates.channels_first(array, channel_axis)
+            variance = sum(float(channel.var()) for channel in channels) / len(channels)
+            signal = max(variance - level**2, 0.0)
             share = _TIME_PER_NOISE * level / math.sqrt(signal) if signal > 0 else _LONGEST
             duration = period**2 * min(max(share, _SHORTEST), _LONGEST)
             first = _FIRST * period**2
@@ -238,13 +245,13 @@ def _refined(
     channels: Image, scene: _Scene, diffused: Callable[[Image, int], Image]
 ) -> tuple[Image, tuple[float, float]]:
     margins = tuple(math.ceil(scene.wavelength / h) for h in scene.spacings)
-    inner = (..., *(slice(margin, -margin) for margin in margins))
+    inner: Any = (..., *(slice(margin, -margin) for margin in margins))
     start = _continued(channels, scene, margins)
     result = diffused(start, 0)
     for number in range(1, _ROUNDS + 1):
         trust = _uninterrupted(start, result, scene)
         result = diffused(trust * start + (1 - trust) * result, number)
-    share = np.zeros(())
+    share: Image = np.zeros(())
     for part in _PUT_BACK:
         lost = scene.smooth(trust * (start - result), part)
         energy = scene.smooth(np.mean(lost * lost, axis=0), _RHO)
@@ -278,12 +285,14 @@ def _continued(channels: Image, scene: _Scene, margins: tuple[int, ...]) -> Imag
     """The image with a margin around it, filled along its lines.
 
     Each new pixel takes the value found by going along the direction of the lines, as it is at the nearest
-    pixel inside, back to the image: s·t with the least |s·t − way|, t the direction, and the way counted along
-    the axes on which the pixel lies outside. Along lines parallel to the boundary that would be far; the
-    constant in the divisor makes it go straight instead.
+    pixel inside, back to the image: s·t with the least ∣s·t − way∣, t the direction, and the way counted
+    along the axes on which the pixel lies outside. Along lines parallel to the boundary that would be far;
+    the constant in the divisor makes it go straight instead.
     """
     sigma, shape = scene.model.sigma, channels.shape[1:]
-    trim = tuple(min(math.ceil(2 * sigma / h), (n - 1) // 4) for h, n in zip(scene.spacings, shape, strict=True))
+    trim = tuple(
+        min(math.ceil(2 * sigma / h), (n - 1) // 4) for h, n in zip(scene.spacings, shape, strict=True)
+    )
     tensor = estimates.structure_tensor(channels, sigma, scene.model.rho, scene.spacings, trim)
     around = [(0, 0), (0, 0), *((cut + margin,) * 2 for cut, margin in zip(trim, margins, strict=True))]
     tensor = np.pad(tensor, around, mode="edge")

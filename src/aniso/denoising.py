@@ -37,12 +37,12 @@ Auto = Literal["auto"]
 _EDGE_CONTRASTS, _EDGE_SIGMA = (0.2, 0.45, 0.9), 0.5
 _COHERENCE_CONTRAST, _COHERENCE_SCALES = 0.2, ((0.5, 2.0), (1.0, 2.0))
 # Times, in squared pixels, and how many of them before and after the best one help to mix.
-_TIMES = tuple(0.25 * 1.35**k for k in range(14))
+_TIMES = tuple(0.25 * 1.35**k for k in range(17))
 _BEFORE, _AFTER = 5, 3
 # The image is changed by this part of the noise to see how strongly the result follows.
 _PROBE = 0.05
-# Weights stay small unless they pay: relative to N σ², for an image of N values.
-_RIDGE = 0.4
+# Weights must pay by more than this many standard deviations of the estimate.
+_CAUTION, _WEIGHT_ROUNDS = 6.0, 20
 # Gradients, over the noise level, that count as edges where weights may differ from flat regions.
 _EDGE_ENERGY = 0.05
 
@@ -52,7 +52,7 @@ class DenoiseInfo(Info):
     """What :func:`denoise` chose, and the error it expects."""
 
     noise: float = told("noise level", "grey values")
-    model: ImageDriven | None = told("best single diffusion")
+    model: ImageDriven | None = told("best single diffusion")  # noqa: RUF009
     contrast: float = told("its contrast λ", "grey values per unit length")
     time: float = told("its time")
     single_error: float = told("its expected error (root mean square)", "grey values")
@@ -187,7 +187,9 @@ def denoise(
     best = min(stops, key=lambda stop: stop.risk)
     result, risk, mixed = best.image, best.risk, 1
     if mixing and paths:
-        result, risk, mixed = _mixture(judge, best, [stop for path in paths for stop in path.helpers], len(spacings))
+        result, risk, mixed = _mixture(
+            judge, best, [stop for path in paths for stop in path.helpers], len(spacings)
+        )
     result = result[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(result, 0, channel_axis))
     if not return_info:
         return result
@@ -298,7 +300,6 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flat, flat_changed = (_flatness(image, judge.level, ndim) for image in (best.image, best.changed))
     axes = _principal_axes(judge.image)
-    ridge = _RIDGE * math.sqrt(judge.image[0].size) * judge.level**2
     turned, risk = np.zeros_like(best.image), best.risk
     for number, axis in enumerate(axes):
 
@@ -310,13 +311,30 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
         start_changed = seen(best.changed)
         terms_changed = _terms([seen(stop.changed) - start_changed for stop in stops], flat_changed)
         gram = _products(terms, terms)
-        follows = _products(terms_changed, [probe])[:, 0] - _products(terms, [probe])[:, 0]
-        gain = _products(terms, [seen(judge.image) - start])[:, 0] - judge.level**2 / judge.step * follows
-        weights = np.linalg.solve(gram + ridge * np.eye(len(gram)), gain)
+        follows = [(changed - term) / judge.step for changed, term in zip(terms_changed, terms, strict=True)]
+        gain = _products(terms, [seen(judge.image) - start])[:, 0]
+        gain -= judge.level**2 * _products(follows, [probe])[:, 0]
+        doubt = judge.level**2 * gram + 2 * judge.level**4 * _products(follows, follows)
+        weights = _cautious_weights(gram, gain, doubt)
         for weight, term in zip(weights, terms, strict=True):
             turned[number] += (weight.astype(term.dtype) * term).reshape(flat.shape)
         risk += float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
     return best.image + np.tensordot(axes.T, turned, 1), risk, len(stops) + 1
+
+
+def _cautious_weights(gram: Image, gain: Image, doubt: Image) -> Image:
+    """The weights w that minimise w·gram·w − 2 w·gain + caution·√(w·doubt·w).
+
+    `gain` is an estimate whose covariance is about `doubt`: w·gain is uncertain by the root. If no gain is
+    significant, the weights are 0. The root is a square over a number, which a few rounds find.
+    """
+    scale = math.sqrt(float(np.trace(doubt)))
+    for _ in range(_WEIGHT_ROUNDS):
+        if scale == 0:
+            break
+        weights = np.linalg.lstsq(gram + 0.5 * _CAUTION / scale * doubt, gain, rcond=1e-12)[0]
+        scale = math.sqrt(max(float(weights @ doubt @ weights), 0.0))
+    return weights if scale > 0 else np.zeros_like(gain)
 
 
 def _principal_axes(image: Image) -> Image:
