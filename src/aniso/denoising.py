@@ -25,6 +25,7 @@ from aniso.evolve import (
 )
 from aniso.info import Info, told
 from aniso.models import CoherenceEnhancing, EdgeEnhancing, ImageDriven
+from aniso.schemes import FED, Explicit, Scheme
 from aniso.stencil import DeltaStencil, Stencil
 
 __all__ = ["DenoiseInfo", "denoise"]
@@ -162,6 +163,8 @@ def denoise(
     else:
         models = []
     times = [t * pixel**2 for t in _TIMES] if fixed_time is None else [fixed_time]
+    # From one time of the list to the next one tensor is enough; to a time asked for it is not.
+    scheme: Scheme = FED(1) if fixed_time is None else Explicit()
     mixing = mix and fixed_contrast is None and fixed_time is None
 
     def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
@@ -170,6 +173,7 @@ def denoise(
             model,
             times,
             stencil=stencil,
+            scheme=scheme,
             spacing=spacings,
             channel_axis=0,
             engine=engine,
