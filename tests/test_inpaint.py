@@ -7,7 +7,7 @@ import pytest
 
 import aniso
 from aniso.edge_contrast import usual_difference
-from aniso.inpaint import Inpainting, coarser_grids
+from aniso.inpainting import Inpainting, coarser_grids
 from benchmarks.quality_inpaint import damage, lossy, photograph, psnr
 from tests.registry import ENGINES
 

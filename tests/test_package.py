@@ -60,12 +60,26 @@ def test_the_public_surface_is_the_one_that_was_promised():
         *("EdgeEnhancing", "CoherenceEnhancing", "PeronaMalik", "Homogeneous", "FixedTensor"),
         *("DeltaStencil", "FreeStencil", "Explicit", "FED", "FSI", "diffuse", "scale_space"),
         *("EdgeContinuing", "inpaint", "upsample"),
+        *("denoise", "enhance", "estimates", "scale_space_figure"),
         *("samples", "stability", "stencil"),
     }
     assert promised <= set(aniso.__all__)
 
 
-@pytest.mark.parametrize("module", ["stencil", "stability", "models", "samples", "schemes"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "stencil",
+        "stability",
+        "models",
+        "samples",
+        "schemes",
+        "estimates",
+        "denoising",
+        "enhancing",
+        "figures",
+    ],
+)
 def test_every_name_that_a_module_exports_resolves(module):
     loaded = importlib.import_module(f"aniso.{module}")
     for name in loaded.__all__:

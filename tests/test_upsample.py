@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.upsample import Upsampling
+from aniso.upsampling import Upsampling
 from benchmarks.quality_inpaint import photograph, psnr
 from benchmarks.quality_upsample import METHODS, block_means, full_size
 from tests.registry import ENGINES

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aniso import estimates as estimates
     from aniso import models as models
     from aniso import nn as nn
     from aniso import samples as samples
     from aniso import schemes as schemes
     from aniso import stability as stability
     from aniso import stencil as stencil
+    from aniso.denoising import denoise as denoise
+    from aniso.enhancing import enhance as enhance
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
-    from aniso.inpaint import inpaint as inpaint
+    from aniso.figures import scale_space_figure as scale_space_figure
+    from aniso.inpainting import inpaint as inpaint
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
     from aniso.models import EdgeContinuing as EdgeContinuing
     from aniso.models import EdgeEnhancing as EdgeEnhancing
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from aniso.schemes import Explicit as Explicit
     from aniso.stencil import DeltaStencil as DeltaStencil
     from aniso.stencil import FreeStencil as FreeStencil
-    from aniso.upsample import upsample as upsample
+    from aniso.upsampling import upsample as upsample
 
     __version__: str
 
@@ -45,12 +47,15 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
+    "denoise": "denoising",
     "diffuse": "evolve",
-    "inpaint": "inpaint",
+    "enhance": "enhancing",
+    "inpaint": "inpainting",
     "scale_space": "evolve",
-    "upsample": "upsample",
+    "scale_space_figure": "figures",
+    "upsample": "upsampling",
 }
-_MODULES = ("models", "nn", "samples", "schemes", "stability", "stencil")
+_MODULES = ("estimates", "models", "nn", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
@@ -64,12 +69,16 @@ __all__ = [
     "FreeStencil",
     "Homogeneous",
     "PeronaMalik",
+    "denoise",
     "diffuse",
+    "enhance",
+    "estimates",
     "inpaint",
     "models",
     "nn",
     "samples",
     "scale_space",
+    "scale_space_figure",
     "schemes",
     "stability",
     "stencil",
@@ -92,15 +101,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
-
-
-class _Package(types.ModuleType):
-    """A verb and its module share a name: whoever imports the module must not lose the function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, types.ModuleType) and _HOMES.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -201,6 +201,11 @@ class Journey:
             # The last cycle ends at the stop itself, not at a sum of rounded times.
             report(done if stop - done > 0.5 * cycle.time else stop)
 
+    def pixels(self) -> npt.NDArray[Any]:
+        """The evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
+        image = self.evolution.image
+        return (image[0].numpy() if layouts.is_tensor(image) else image).reshape(-1, *self.layout.shape)
+
     def image(self) -> Image:
         """The image as it is now: a new array."""
         image = self.layout.restored(self.evolution.image)

@@ -20,16 +20,16 @@ from aniso.evolve import (
     Journey,
     Progress,
     check_progress,
-    checked_layout,
     checked_threads,
     reporter,
-    result_type,
 )
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.info import Info, told
+from aniso.layouts import channels_back, channels_first, checked_layout, result_type
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
 from aniso.stencil import DeltaStencil
+from aniso.verbs import takes_tensors
 
 __all__ = ["Inpainting", "inpaint"]
 
@@ -101,6 +101,7 @@ def inpaint(
 ) -> tuple[Image, Inpainting]: ...
 
 
+@takes_tensors
 def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = None,
@@ -180,7 +181,7 @@ def inpaint(
     if max_cycles < 1:
         raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100.")
     check_progress(progress)
-    engines.chosen(engine)
+    engines.check_name(engine)
     checked_threads(threads)
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
@@ -188,14 +189,14 @@ def inpaint(
             "inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
     given = checked_layout(np.asarray(image), channel_axis)
-    channels_first = given[np.newaxis] if channel_axis is None else np.moveaxis(given, channel_axis, 0)
-    known = _known_pixels(channels_first, mask)
+    channels = channels_first(given, channel_axis)
+    known = _known_pixels(channels, mask)
     spacings = checks.axis_spacing(spacing, known.ndim)
     pixel = math.prod(spacings) ** (1 / known.ndim)
     sigma = 0.7 * pixel if sigma is None else sigma
     rho = 0.8 * pixel if rho is None else rho
 
-    filled = channels_first.astype(result_type(given.dtype))
+    filled = channels.astype(result_type(given.dtype))
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
         # If all known pixels agree, every contrast gives the same.
@@ -211,7 +212,7 @@ def inpaint(
             solution, course = solver.solution(part, known_part, report)
         for channel, values, least, greatest in zip(part, solution, low, high, strict=True):
             np.copyto(channel, np.clip(values, least, greatest), where=~known_part)
-    result = filled[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(filled, 0, channel_axis))
+    result = channels_back(filled, channel_axis)
     if not return_info:
         return result
     return result, Inpainting(
@@ -281,26 +282,26 @@ class _Solver:
     ) -> tuple[int, float]:
         """Cycles until the image changes no more, and by how much it changed in the last one."""
         cycle, first = _cycle(journey.limit), 0.0
-        scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(journey.evolution.image))
+        scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(journey.pixels()))
         cycles, residual = 0, math.inf
         while cycles < self.max_cycles and residual > self.tolerance:
-            before = journey.evolution.image.copy()
+            before = journey.pixels().copy()
             journey.evolution.advance(cycle)
             cycles += 1
             # If all known pixels agree, so does the start.
-            residual = _distance(journey.evolution.image, before) / scale if scale > 0 else 0.0
+            residual = _distance(journey.pixels(), before) / scale if scale > 0 else 0.0
             first = first or residual
             report(_descent(first, residual, self.tolerance))
         return cycles, residual
 
 
-def _known_pixels(channels_first: Image, mask: npt.ArrayLike | None) -> Mask:
+def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
     """True where a pixel is known; of the shape of the image without channels."""
-    shape = channels_first.shape[1:]
+    shape = channels.shape[1:]
     if mask is None:
         known = np.ones(shape, np.bool_)
-        if channels_first.dtype.kind == "f":
-            for channel in channels_first:
+        if channels.dtype.kind == "f":
+            for channel in channels:
                 known &= ~np.isnan(channel)
     else:
         unknown = np.asarray(mask)
@@ -322,8 +323,8 @@ def _known_pixels(channels_first: Image, mask: npt.ArrayLike | None) -> Mask:
             "all pixels are unknown: there is nothing to fill in from. The mask is True where a pixel is "
             "unknown; perhaps ~mask was meant."
         )
-    if channels_first.dtype.kind == "f":
-        for number, channel in enumerate(channels_first):
+    if channels.dtype.kind == "f":
+        for number, channel in enumerate(channels):
             bad = known & ~np.isfinite(channel)
             if bad.any():
                 first = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -312,10 +312,11 @@ class EdgeContinuing(ImageDriven):
     )
     diffusivity: str | Callable[[Any], Any] = _diffusivity("charbonnier")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int) -> TensorFormula:
+    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
         """D = I − ψ(r)(J − μ2·I)/λ², for any number of channels."""
-        decline = _forms(self.diffusivity).decline
-        return TensorFormula(tensors.edge_continuing, (decline,), (self.contrast**-2,))
+        values = values or vars(self)
+        decline = _forms(values["diffusivity"]).decline
+        return TensorFormula(tensors.edge_continuing, (decline,), (values["contrast"] ** -2,))
 
 
 @dataclass(frozen=True)

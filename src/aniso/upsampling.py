@@ -20,15 +20,15 @@ from aniso.evolve import (
     Journey,
     Progress,
     check_progress,
-    checked_layout,
     checked_time,
     reporter,
-    result_type,
 )
 from aniso.info import Info, told
+from aniso.layouts import channels_back, channels_first, checked_layout, result_type
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
 from aniso.stencil import DeltaStencil
+from aniso.verbs import takes_tensors
 
 __all__ = ["Upsampling", "upsample"]
 
@@ -89,6 +89,7 @@ def upsample(
 ) -> tuple[Image, Upsampling]: ...
 
 
+@takes_tensors
 def upsample(
     image: npt.ArrayLike,
     factor: int,
@@ -161,8 +162,8 @@ def upsample(
     given = checked_layout(np.asarray(image), channel_axis)
     if given.dtype.kind == "f":
         checks.finite("image", given, "a single one would spread over the whole image")
-    channels_first = given[np.newaxis] if channel_axis is None else np.moveaxis(given, channel_axis, 0)
-    coarse = channels_first.astype(result_type(given.dtype))
+    channels = channels_first(given, channel_axis)
+    coarse = channels.astype(result_type(given.dtype))
     spacings = checks.axis_spacing(spacing, coarse.ndim - 1)
     pixel = math.prod(spacings) ** (1 / len(spacings))
     scale = 0.45 * pixel / math.sqrt(factor)
@@ -182,16 +183,16 @@ def upsample(
     )
     steps = 0
     with contextlib.closing(journey.evolution), reporter(progress, end) as report:
-        _project(_pixels(journey), coarse, factor)
+        _project(journey.pixels(), coarse, factor)
         if factor > 1:
             for number, cycle in enumerate(journey.scheme.plan(end, journey.limit)):
                 for k, _ in enumerate(_projected_steps(journey, cycle, coarse, factor), 1):
                     report(end * (number + k / len(cycle.steps)) / _CYCLES)
                     steps += 1
             # Sums in single precision miss the mean of a block by a few digits too many.
-            _project(_pixels(journey), coarse, factor, np.float64)
+            _project(journey.pixels(), coarse, factor, np.float64)
     fine = coarse if factor == 1 else journey.image()
-    result = fine[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(fine, 0, channel_axis))
+    result = channels_back(fine, channel_axis)
     if not return_info:
         return result
     mismatch = float(abs(_block_means(fine, factor, np.float64) - coarse).max())
@@ -213,20 +214,15 @@ def _projected_steps(journey: Journey, cycle: Cycle, coarse: Image, factor: int)
     """
     before = None
     for weight, tau in cycle.steps:
-        start = _pixels(journey).copy()
+        start = journey.pixels().copy()
         journey.evolution.advance(Cycle(tau, ((1.0, tau),)))
-        image = _pixels(journey)
+        image = journey.pixels()
         np.multiply(image, weight, out=image)
         np.add(image, (1 - weight) * (start if before is None else before), out=image)
         # After extrapolation, which keeps block means but for rounding.
         _project(image, coarse, factor)
         before = start
         yield
-
-
-def _pixels(journey: Journey) -> Image:
-    """The evolving image itself, not a copy; a signal without the second axis that engines give it."""
-    return journey.evolution.image.reshape(-1, *journey.shape)
 
 
 def _project(image: Image, coarse: Image, factor: int, dtype: Any = None) -> None:
