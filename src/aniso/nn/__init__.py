@@ -11,6 +11,8 @@ from aniso.nn.block import DiffusionBlock
 from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
 from aniso.nn.net import DiffusionNet
 from aniso.nn.predicted import TensorDiffusion
+from aniso.nn.presets import pretrained
+from aniso.nn.steered import SteeredDiffusionNet, TensorPredictor
 from aniso.nn.translation import CellBlock, Diffusion1d, DirectionalBlock, SixChannelBlock, StencilBlock
 
 __all__ = [
@@ -23,6 +25,9 @@ __all__ = [
     "LearnedDiffusivity",
     "Positive",
     "SixChannelBlock",
+    "SteeredDiffusionNet",
     "StencilBlock",
     "TensorDiffusion",
+    "TensorPredictor",
+    "pretrained",
 ]

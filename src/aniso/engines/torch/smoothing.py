@@ -35,10 +35,14 @@ def smoothed(u: Tensor, kernels: Kernels) -> Tensor:
     """Pixels through a Gaussian along y and x, the image being mirrored at the edges of its pixels."""
     for axis, kernel in zip((-2, -1), kernels, strict=True):
         if kernel is not None:
-            before, after = _outside(u.shape[axis], kernel, u)
-            index = (edge_folded(position, u.shape[axis]) for position in (before, after))
-            first, last = (u.index_select(axis, i) for i in index)
-            u = _weighted_sum(torch.cat([first, u, last], axis), kernel, axis)
+            u = _weighted_sum(_edge_extended(u, len(kernel) - 1, axis), kernel, axis)
+    return u
+
+
+def edge_extended(u: Tensor, reach: int) -> Tensor:
+    """The image with mirrored pixels around it, however small it is."""
+    for axis in (-2, -1):
+        u = _edge_extended(u, reach, axis)
     return u
 
 
@@ -50,7 +54,7 @@ def averaged(field: Tensor, kernels: Kernels, *, odd: bool = False) -> Tensor:
     for axis, kernel in zip((-2, -1), kernels, strict=True):
         if kernel is not None:
             parts = []
-            for position in _outside(field.shape[axis], kernel, field):
+            for position in _outside(field.shape[axis], len(kernel) - 1, field):
                 index, sign = centre_folded(position, field.shape[axis])
                 part = field.index_select(axis, index)
                 parts.append(part * (sign[:, None] if axis == -2 else sign) if odd else part)
@@ -58,10 +62,16 @@ def averaged(field: Tensor, kernels: Kernels, *, odd: bool = False) -> Tensor:
     return field
 
 
-def _outside(length: int, kernel: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The positions that the kernel reaches before the first and after the last one."""
-    steps = torch.arange(len(kernel) - 1, device=like.device)
-    return steps - (len(kernel) - 1), steps + length
+def _edge_extended(u: Tensor, reach: int, axis: int) -> Tensor:
+    outside = _outside(u.shape[axis], reach, u)
+    first, last = (u.index_select(axis, edge_folded(position, u.shape[axis])) for position in outside)
+    return torch.cat([first, u, last], axis)
+
+
+def _outside(length: int, reach: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The positions that a kernel reaches before the first and after the last one."""
+    steps = torch.arange(reach, device=like.device)
+    return steps - reach, steps + length
 
 
 def _weighted_sum(extended: Tensor, kernel: Tensor, axis: int) -> Tensor:

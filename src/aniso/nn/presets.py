@@ -1,0 +1,71 @@
+"""Nets that come trained, as plain text: how each is built, and its numbers."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import torch
+from torch import nn
+
+from aniso.nn.steered import SteeredDiffusionNet
+
+_NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (SteeredDiffusionNet,)}
+
+
+def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = None) -> nn.Module:
+    """A net that comes trained.
+
+    ``"denoise-20"`` removes Gaussian noise of standard deviation 20 from images with grey values from 0 to
+    255, (N, C, H, W) → same. For other noise σ scale the image so that it has 20, and back:
+    ``net(image * (20 / σ)) * (σ / 20)``; so too for images from 0 to 1, where σ is a fraction. It was made
+    by ``examples/train_denoiser.py``.
+
+    Parameters
+    ----------
+    name : str
+        Which one.
+    device, dtype
+        Where its parameters live, and of which type.
+
+    Returns
+    -------
+    torch.nn.Module
+        The net, in evaluation mode; it can be trained further.
+
+    Examples
+    --------
+    >>> import torch, aniso
+    >>> net = aniso.nn.pretrained("denoise-20")
+    >>> net(128 + 20 * torch.randn(1, 1, 64, 64)).std() < 5
+    tensor(True)
+    """
+    folder = files("aniso.nn") / "trained"
+    names = sorted(
+        entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")
+    )
+    if name not in names:
+        raise ValueError(f"there is no trained net {name!r}. The names are: {', '.join(names)}.")
+    return from_text((folder / f"{name}.json").read_text("utf-8")).to(device=device, dtype=dtype)
+
+
+def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:
+    """A net as JSON: what it is, the options that it was made with, and its parameters."""
+    parameters = {
+        # nine digits give every number in single precision back
+        name: json.loads(
+            json.dumps(tensor.tolist()), parse_float=lambda digits: float(f"{float(digits):.9g}")
+        )
+        for name, tensor in net.state_dict().items()
+    }
+    content = {"about": about, "net": type(net).__name__, "options": options, "parameters": parameters}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_text(text: str) -> nn.Module:
+    """The net that `to_text` wrote."""
+    content = json.loads(text)
+    net = _NETS[content["net"]](**content["options"])
+    net.load_state_dict({name: torch.tensor(numbers) for name, numbers in content["parameters"].items()})
+    return net.eval()
