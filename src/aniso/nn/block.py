@@ -133,8 +133,7 @@ class DiffusionBlock(Learning):
         formula = self.model.tensor_formula(u.shape[1], {**values, "contrast": 1.0})
         noise, integration = self._kernels("sigma", values, u), self._kernels("rho", values, u)
         entries = operator.image_tensor(u, formula, contrast, self.spacings, noise, integration)
-        h_y, h_x = self.spacings
-        return weights.scaled(*entries, 1 / h_x, 1 / h_y)
+        return operator.at_unit_spacing(entries, self.spacings)
 
     def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
         """The linear map u → A u = div(D ∇u)."""

@@ -102,7 +102,7 @@ class TensorDiffusion(Learning):
         """a, b, c and ζ over the cells, scaled to unit spacing."""
         h_y, h_x = self.spacings
         numbers = prediction[:, :, None].unbind(1)
-        a, b, c = weights.scaled(*squashed(*numbers[:3]), 1 / h_x, 1 / h_y)
+        a, b, c = operator.at_unit_spacing(squashed(*numbers[:3]), self.spacings)
         if len(numbers) == 4:
             return a, b, c, numbers[3].sigmoid() / (h_x * h_y)
         beta = self.stencil.beta or 0.0

@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from aniso.engines import Problem
-from aniso.engines.torch.operator import Entries, check_diffusivity, cycle, image_tensor, pixels, rate
+from aniso.engines.torch.operator import (
+    Entries,
+    at_unit_spacing,
+    check_diffusivity,
+    cycle,
+    image_tensor,
+    pixels,
+    rate,
+)
 from aniso.engines.torch.smoothing import half_kernel
 from aniso.formulas import weights
 from aniso.models import FixedTensor
@@ -46,7 +54,7 @@ class Evolution:
     def advance(self, steps: Cycle) -> None:
         """Carry out one cycle, with the tensors of the images as they are now."""
         h_y, h_x = self._problem.spacings
-        a, b, c = weights.scaled(*self._tensor(), 1 / h_x, 1 / h_y)
+        a, b, c = at_unit_spacing(self._tensor(), self._problem.spacings)
         zeta = self._hourglass_weight(a, b, c, 1 / (h_x * h_y))
         self._u = cycle(self._u, lambda v: rate(v, a, b, c, zeta), steps.steps, self._fixed)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
-from aniso.formulas import cell, views
+from aniso.formulas import cell, views, weights
 from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.structure import structure
 from aniso.models import TensorFormula
@@ -69,6 +69,12 @@ def _over_cells(entry: Any, like: Tensor, moderate: Tensor | None) -> Tensor:
     if not isinstance(entry, Tensor):  # a constant
         return like.new_full((), entry).expand_as(like)
     return entry if moderate is None else torch.where(moderate, entry, entry.detach())
+
+
+def at_unit_spacing(entries: Entries, spacings: tuple[float, ...]) -> Entries:
+    """The tensor as a grid of unit spacing sees it."""
+    h_y, h_x = spacings
+    return entries if h_y == h_x == 1 else weights.scaled(*entries, 1 / h_x, 1 / h_y)
 
 
 def rate(v: Tensor, a: Tensor, b: Tensor, c: Tensor, zeta: Tensor) -> Tensor:
