@@ -14,10 +14,12 @@ from typing import Any
 
 from benchmarks.timing import CONSOLE
 
-#: Name → module with measure(quick) -> Report and picture(report, path), or functions of other names.
+#: Name → module with measure(quick=...) -> Report and picture(report, path).
 SECTIONS = {
     "denoise": "benchmarks.quality_denoise",
     "enhance": "benchmarks.quality_enhance",
+    "inpaint": "benchmarks.quality_inpaint",
+    "upsample": "benchmarks.quality_upsample",
 }
 
 
