@@ -1,6 +1,6 @@
 """What happens in a fresh process: imports, first calls, memory. Prints one JSON object.
 
-python -m benchmarks.fresh import | first-call | memory explicit|fed|fsi SIZE
+python -m benchmarks.fresh import | first-call | memory explicit|fed|fsi SIZE | inpaint SIZE
 """
 
 from __future__ import annotations
@@ -78,6 +78,29 @@ def _memory(scheme: str, size: int) -> dict[str, Any]:
     return {"images": extra / image.nbytes}
 
 
+def _inpaint_memory(size: int) -> dict[str, Any]:
+    import numpy as np
+
+    import aniso
+
+    rng = np.random.default_rng(0)
+    small = rng.random((256, 256), dtype=np.float32)
+    aniso.inpaint(small, small > 0.1)
+    y, x = np.ogrid[:size, :size]
+    image = (np.sin(x / 9) * np.sin(y / 14)).astype(np.float32)
+    unknown = np.zeros((size, size), bool)
+    for row in unknown:
+        row[:] = rng.random(size, dtype=np.float32) > 0.1
+    _forget_peak()
+    before = _resident()
+    start = time.perf_counter()
+    result, info = aniso.inpaint(image, unknown, return_info=True)
+    seconds = time.perf_counter() - start
+    extra = _peak() - before
+    assert result.shape == image.shape
+    return {"images": extra / image.nbytes, "seconds": seconds, "cycles": info.cycles}
+
+
 # Linux keeps the peak of ru_maxrss across the start of a new program, so that a process begins with that of
 # its parent. The figures in /proc begin anew; ru_maxrss serves where there is no /proc.
 def _status(field: str) -> int | None:
@@ -113,6 +136,8 @@ if __name__ == "__main__":
         found = _import()
     elif what == "first-call":
         found = _first_call()
+    elif what == "inpaint":
+        found = _inpaint_memory(int(details[0]))
     else:
         found = _memory(details[0], int(details[1]))
     print(json.dumps(found))

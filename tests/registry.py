@@ -76,6 +76,7 @@ MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = {
     "edge, charbonnier": lambda _: aniso.EdgeEnhancing(12.0, 0.5, "charbonnier"),
     "edge, perona-malik": lambda _: aniso.EdgeEnhancing(12.0, 0.0, "perona-malik"),
     "edge, exponential": lambda _: aniso.EdgeEnhancing(12.0, 2.0, "exponential"),
+    "edge, continuing": lambda _: aniso.EdgeContinuing(12.0, rho=1.0),
     "coherence": lambda _: aniso.CoherenceEnhancing(contrast=8.0, rho=2.0),
     "coherence, local": lambda _: aniso.CoherenceEnhancing(8.0, 0.0, 0.0, 0.1),
     "perona-malik": lambda _: aniso.PeronaMalik(contrast=12.0),

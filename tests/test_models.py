@@ -62,6 +62,17 @@ class TestEdgeEnhancingAgainstEigenvectors:
 @pytest.mark.parametrize("spacing", SPACINGS)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("name", DIFFUSIVITIES)
+def test_edge_continuing_against_eigenvectors(name, sample, channels, spacing):
+    image = channels_first(SAMPLES[sample], channels)
+    model = aniso.EdgeContinuing(8.0, 0.6, 1.2, library_diffusivity(name))
+    expected = oracle.edge_continuing(image, spacing, 8.0, 0.6, 1.2, DIFFUSIVITIES[name])
+    assert_tensors_equal(model, image, spacing, expected)
+
+
+@pytest.mark.parametrize("spacing", SPACINGS)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("sample", SAMPLES)
 class TestOtherModelsAgainstEigenvectors:
     @pytest.mark.parametrize(("sigma", "rho", "eps"), [(0.5, 1.5, 1e-3), (0.0, 4.0, 0.0), (1.0, 0.0, 0.1)])
     def test_coherence_enhancing(self, sample, channels, spacing, sigma, rho, eps):

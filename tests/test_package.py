@@ -59,12 +59,29 @@ def test_the_public_surface_is_the_one_that_was_promised():
     promised = {
         *("EdgeEnhancing", "CoherenceEnhancing", "PeronaMalik", "Homogeneous", "FixedTensor"),
         *("DeltaStencil", "FreeStencil", "Explicit", "FED", "FSI", "diffuse", "scale_space"),
+        *("EdgeContinuing", "inpaint", "upsample"),
+        *("denoise", "enhance", "estimates", "scale_space_figure"),
         *("samples", "stability", "stencil"),
     }
     assert promised <= set(aniso.__all__)
 
 
-@pytest.mark.parametrize("module", ["stencil", "stability", "models", "samples", "schemes"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "stencil",
+        "stability",
+        "models",
+        "samples",
+        "schemes",
+        "estimates",
+        "denoising",
+        "enhancing",
+        "figures",
+        "inpainting",
+        "upsampling",
+    ],
+)
 def test_every_name_that_a_module_exports_resolves(module):
     loaded = importlib.import_module(f"aniso.{module}")
     for name in loaded.__all__:
@@ -88,6 +105,7 @@ VALUES = [
     *map(aniso.DeltaStencil.named, aniso.DeltaStencil.names()),
     aniso.Homogeneous(),
     aniso.EdgeEnhancing(contrast=2.5, sigma=0.0, diffusivity="charbonnier"),
+    aniso.EdgeContinuing(contrast=2.5, rho=0.0),
     aniso.CoherenceEnhancing(rho=6),
     aniso.PeronaMalik(contrast=10),
     aniso.Explicit(),

@@ -6,15 +6,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aniso import estimates as estimates
     from aniso import models as models
     from aniso import nn as nn
     from aniso import samples as samples
     from aniso import schemes as schemes
     from aniso import stability as stability
     from aniso import stencil as stencil
+    from aniso.denoising import denoise as denoise
+    from aniso.enhancing import enhance as enhance
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
+    from aniso.figures import scale_space_figure as scale_space_figure
+    from aniso.inpainting import inpaint as inpaint
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
+    from aniso.models import EdgeContinuing as EdgeContinuing
     from aniso.models import EdgeEnhancing as EdgeEnhancing
     from aniso.models import FixedTensor as FixedTensor
     from aniso.models import Homogeneous as Homogeneous
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from aniso.schemes import Explicit as Explicit
     from aniso.stencil import DeltaStencil as DeltaStencil
     from aniso.stencil import FreeStencil as FreeStencil
+    from aniso.upsampling import upsample as upsample
 
     __version__: str
 
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CoherenceEnhancing": "models",
     "DeltaStencil": "stencil",
+    "EdgeContinuing": "models",
     "EdgeEnhancing": "models",
     "Explicit": "schemes",
     "FED": "schemes",
@@ -39,30 +47,42 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
+    "denoise": "denoising",
     "diffuse": "evolve",
+    "enhance": "enhancing",
+    "inpaint": "inpainting",
     "scale_space": "evolve",
+    "scale_space_figure": "figures",
+    "upsample": "upsampling",
 }
-_MODULES = ("models", "nn", "samples", "schemes", "stability", "stencil")
+_MODULES = ("estimates", "models", "nn", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
     "FSI",
     "CoherenceEnhancing",
     "DeltaStencil",
+    "EdgeContinuing",
     "EdgeEnhancing",
     "Explicit",
     "FixedTensor",
     "FreeStencil",
     "Homogeneous",
     "PeronaMalik",
+    "denoise",
     "diffuse",
+    "enhance",
+    "estimates",
+    "inpaint",
     "models",
     "nn",
     "samples",
     "scale_space",
+    "scale_space_figure",
     "schemes",
     "stability",
     "stencil",
+    "upsample",
 ]
 
 

@@ -48,6 +48,18 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
     return number
 
 
+def positive_or_auto(name: str, value: Any, meaning: str) -> float | None:
+    """The value as a positive float, or None for "auto"."""
+    if isinstance(value, str):
+        if value == "auto":
+            return None
+        raise ValueError(f'{name} must be a number or "auto", got {value!r}: it is {meaning}.')
+    number = within(name, value, 0, math.inf, f'it is {meaning}. "auto" estimates it.', open_low=True)
+    if number == math.inf:
+        raise ValueError(f'{name} must be finite, got inf: it is {meaning}. "auto" estimates it.')
+    return number
+
+
 def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
     """One positive spacing per axis, axis 0 first; a number serves all axes, None is 1."""
     given = 1.0 if spacing is None else spacing

@@ -85,10 +85,10 @@ def diffuse(
     >>> bool(smooth.std() < 4), bool(np.isclose(smooth.mean(), noisy.mean()))
     (True, True)
     """
-    end = _time(time)
-    _check_progress(progress)
-    journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
-    with contextlib.closing(journey.evolution), _reporter(progress, end) as report:
+    end = checked_time(time)
+    check_progress(progress)
+    journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
+    with contextlib.closing(journey.evolution), reporter(progress, end) as report:
         journey.advance(0.0, end, report)
     return journey.image()
 
@@ -133,13 +133,13 @@ def scale_space(
     4.0 0.194
     """
     stops = _times(times)
-    _check_progress(progress)
-    journey = _Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
+    check_progress(progress)
+    journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
     scheme.plan(stops[0], journey.limit)  # refuses now, not when the first image is asked for
 
     def snapshots() -> Generator[tuple[float, Image], None, None]:
         now = 0.0
-        with contextlib.closing(journey.evolution), _reporter(progress, stops[-1]) as report:
+        with contextlib.closing(journey.evolution), reporter(progress, stops[-1]) as report:
             for stop in stops:
                 journey.advance(now, stop, report)
                 now = stop
@@ -149,8 +149,11 @@ def scale_space(
 
 
 @dataclass
-class _Journey:
-    """An evolution together with the shape, type and scheme that the caller knows."""
+class Journey:
+    """An evolution together with the shape, type and scheme that the caller knows.
+
+    For :func:`diffuse` and for verbs that look at the image between cycles, or change it there.
+    """
 
     evolution: engines.Evolution
     scheme: Scheme
@@ -169,7 +172,7 @@ class _Journey:
         fixed: npt.ArrayLike | None,
         engine: EngineName | None,
         threads: int | None,
-    ) -> _Journey:
+    ) -> Journey:
         kinds = (ImageDriven, FixedTensor)
         checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):
@@ -187,7 +190,7 @@ class _Journey:
             start = start[..., None, :]
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
-        problem = engines.Problem(model, stencil, spacings, mask, _checked_threads(threads))
+        problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads))
         return cls(engines.chosen(name)(start, problem), scheme, limit, layout)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
@@ -197,6 +200,11 @@ class _Journey:
             done += cycle.time
             # The last cycle ends at the stop itself, not at a sum of rounded times.
             report(done if stop - done > 0.5 * cycle.time else stop)
+
+    def pixels(self) -> npt.NDArray[Any]:
+        """The evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
+        image = self.evolution.image
+        return (image[0].numpy() if layouts.is_tensor(image) else image).reshape(-1, *self.layout.shape)
 
     def image(self) -> Image:
         """The image as it is now: a new array."""
@@ -209,7 +217,8 @@ class _Journey:
         return image
 
 
-def _time(time: float) -> float:
+def checked_time(time: float) -> float:
+    """The time as a float, if it is not negative and finite."""
     end = checks.real("time", time, "Give the diffusion time, e.g. time=4.0.")
     if not 0 <= end < math.inf:
         raise ValueError(
@@ -221,7 +230,7 @@ def _time(time: float) -> float:
 def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
     if np.ndim(times) == 0:
         raise TypeError(f"times must be a sequence of numbers, got {times!r}. For one time, give e.g. [4.0].")
-    stops = [_time(time) for time in times]
+    stops = [checked_time(time) for time in times]
     if not stops:
         raise ValueError("times is empty: give at least one time, e.g. times=[1, 2, 4].")
     for before, after in itertools.pairwise(stops):
@@ -264,7 +273,8 @@ def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.ND
     return mask.copy()
 
 
-def _checked_threads(threads: int | None) -> int | None:
+def checked_threads(threads: int | None) -> int | None:
+    """The number of threads, if it is one; None for all cores."""
     if threads is None:
         return None
     threads = checks.whole("threads", threads, "", "a whole number or None")
@@ -273,7 +283,8 @@ def _checked_threads(threads: int | None) -> int | None:
     return threads
 
 
-def _check_progress(progress: Progress) -> None:
+def check_progress(progress: Progress) -> None:
+    """Refuse what can neither show progress nor be told it."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(
             f"progress must be True, None or a function of (done_time, total_time), got {progress!r}."
@@ -281,7 +292,7 @@ def _check_progress(progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _reporter(progress: Progress, total: float) -> Iterator[Callable[[float], object]]:
+def reporter(progress: Progress, total: float) -> Iterator[Callable[[float], object]]:
     """A function to be told the time reached."""
     if progress is None or progress is False:
         yield lambda done: None

@@ -54,24 +54,10 @@ class ArrayLayout:
     """A NumPy array: a signal (N,) or an image (H, W), with channels along any axis."""
 
     def __init__(self, image: npt.ArrayLike, channel_axis: int | None, engine: str) -> None:
-        if isinstance(image, np.ma.MaskedArray):
-            raise TypeError(
-                "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
-                "image.filled(0), or keep pixels by fixed=."
-            )
-        array = np.asarray(image)
-        if array.dtype.kind not in "iuf":
-            raise TypeError(
-                f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give "
-                "an array of numbers, e.g. image.astype(numpy.float32)."
-            )
-        _check_axes(array.shape, channel_axis)
-        if array.dtype.kind == "f":
-            checks.finite("image", array, "a single one would spread over the whole image")
-        wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
-        self.dtype = "float64" if wide else "float32"
+        array = checked_image(image, channel_axis)
+        self.dtype = result_type(array.dtype).name
         self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
-        start = array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+        start = channels_first(array, channel_axis)
         self.shape = start.shape[1:]
         self.start: Any = start.astype(self.dtype)
         if self._tensors:
@@ -83,9 +69,7 @@ class ArrayLayout:
         """In the caller's order of axes."""
         image = evolved[0].numpy() if self._tensors else evolved
         image = image.astype(self.dtype).reshape(-1, *self.shape)
-        if self._channel_axis is None:
-            return image[0]
-        return np.ascontiguousarray(np.moveaxis(image, 0, self._channel_axis))
+        return channels_back(image, self._channel_axis)
 
     def is_finite(self, evolved: Any) -> bool:
         """Whether every value of a result is a number."""
@@ -152,6 +136,45 @@ class TensorLayout:
     def is_finite(self, evolved: Any) -> bool:
         """Whether every value of a result is a number."""
         return bool(abs(evolved).max() < float("inf"))
+
+
+def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray[Any]:
+    """The image as an array, if it can diffuse: not masked, real and finite, with the right axes."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise TypeError(
+            "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
+            "image.filled(0), or keep pixels by fixed=."
+        )
+    array = checked_layout(np.asarray(image), channel_axis)
+    if array.dtype.kind == "f":
+        checks.finite("image", array, "a single one would spread over the whole image")
+    return array
+
+
+def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
+    """The array, if it has the type and the axes of an image; its values may be anything."""
+    if array.dtype.kind not in "iuf":
+        raise TypeError(
+            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give "
+            "an array of numbers, e.g. image.astype(numpy.float32)."
+        )
+    _check_axes(array.shape, channel_axis)
+    return array
+
+
+def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
+    """Double precision is kept, everything else becomes float32."""
+    return np.dtype(np.float64 if given.kind == "f" and given.itemsize >= 8 else np.float32)
+
+
+def channels_first(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
+    """The image as (channels, …), whether it has channels or not; a view."""
+    return array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+
+
+def channels_back(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
+    """The way back from `channels_first`."""
+    return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
 
 
 def _check_axes(

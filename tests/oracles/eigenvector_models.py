@@ -72,6 +72,17 @@ def edge_enhancing(image, spacing, contrast, sigma, g):
     return diffusion
 
 
+def edge_continuing(image, spacing, contrast, sigma, rho, g):
+    """1 along the mean direction, g((μ1 − μ2)/λ²) across it."""
+    tensors = structure_tensors(image, sigma, rho, spacing)
+    diffusion = np.empty_like(tensors)
+    for cell in np.ndindex(tensors.shape[:2]):
+        (mu2, mu1), v = np.linalg.eigh(tensors[cell])
+        across = g(np.maximum(mu1 - mu2, 0) / contrast**2)
+        diffusion[cell] = np.outer(v[:, 0], v[:, 0]) + across * np.outer(v[:, 1], v[:, 1])
+    return diffusion
+
+
 def coherence_enhancing(image, spacing, contrast, sigma, rho, eps):
     """ε across the structure, ε + (1 − ε)·exp(−(λ²/(μ1 − μ2))²) along it."""
     tensors = structure_tensors(image, sigma, rho, spacing)

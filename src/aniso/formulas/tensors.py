@@ -41,6 +41,16 @@ def edge_enhancing_joint(
     return offset - psi * q_xx, -(psi * q_xy), offset - psi * q_yy
 
 
+def edge_continuing(
+    j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any
+) -> tuple[Any, Any, Any]:
+    """D = I − ψ(r)(J − μ2·I)/λ² with r = (μ1 − μ2)/λ²: 1 along the mean direction, g(r) across."""
+    q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
+    _, slant, half_gap = spread(q_xx, q_xy, q_yy)
+    psi = decline(2 * half_gap)
+    return 1 - psi * (half_gap + slant), -(psi * q_xy), 1 - psi * (half_gap - slant)
+
+
 def perona_malik(
     j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, per_contrast2: Any
 ) -> tuple[Any, Any, Any]:

@@ -1,0 +1,51 @@
+"""
+Closing interrupted lines
+=========================
+
+``aniso.enhance`` follows lines. It takes off noise along them and closes gaps, where a filter that
+does not know directions could only blur.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import aniso
+
+sample = aniso.samples.fingerprint(200, period=10.0, noise=50.0, seed=4)
+
+
+def error(image):
+    """Over the error of the input."""
+    return np.std(image - sample.truth) / np.std(sample.image - sample.truth)
+
+
+# %%
+# No parameter has to be given: the distance of the lines is estimated, and all scales follow it.
+
+result, info = aniso.enhance(sample.image, return_info=True)
+print(info)
+print(f"gap pixels on the line's side of mid-grey: {np.mean(result[sample.gaps] < 127.5):.0%}")
+
+# %%
+# ``refine=False`` is one coherence-enhancing diffusion. It dilutes lines beside their gaps, bends them
+# at the boundary, where the image is mirrored, and wears off what is strongly curved. The full method
+# continues the image along its lines, fills in what it finds interrupted, and puts back what was lost.
+
+plain = aniso.enhance(sample.image, refine=False)
+panels = {
+    "lines with gaps and noise": sample.image,
+    f"one diffusion: error {error(plain):.2f}": plain,
+    f"enhance: error {error(result):.2f}": result,
+    "truth": sample.truth,
+}
+figure, axes = plt.subplots(2, 4, figsize=(15, 8), layout="constrained")
+for (top, bottom), (name, image) in zip(axes.T, panels.items(), strict=True):
+    top.imshow(image, cmap="gray", vmin=0, vmax=255)
+    top.set_title(name, fontsize=14)
+    bottom.imshow(image - sample.truth, cmap="RdBu_r", vmin=-128, vmax=128)
+for panel in axes.flat:
+    panel.set(xticks=[], yticks=[])
+axes[0, 0].set_ylabel("image", fontsize=14)
+axes[1, 0].set_ylabel("minus truth", fontsize=14)
+axes[1, 3].remove()
+plt.show()

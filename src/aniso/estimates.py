@@ -1,0 +1,293 @@
+"""What the verbs find out about an image by themselves: its noise, its contrast, the distance of its lines.
+
+Noise is meant to be additive, white and Gaussian. Noise and contrast are proportional to the image, and the
+wavelength does not depend on its grey scale.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from aniso import checks
+from aniso.checks import Field, Spacing
+from aniso.layouts import channels_first, checked_image
+
+__all__ = ["contrast", "noise_level", "wavelength"]
+
+# The high-pass filter along each axis: blind to linear ramps, and it leaves the variance of white noise.
+_HIGH_PASS = np.array([1.0, -2.0, 1.0]) / math.sqrt(6)
+# Median of |x| for a standard normal x.
+_MEDIAN_DEVIATION = 0.6744897501960817
+# Where is it flat? Seen through a Gaussian of the first width, averaged with one of the second, in pixels.
+_FLAT_SEEN, _FLAT_AVERAGED = 1.5, 2.0
+_FLAT_SHARE = 0.25
+# A grey value at the end of the scale that this share of the pixels has is taken for a clipped one.
+_CLIPPED_SHARE = 0.01
+
+
+def noise_level(image: npt.ArrayLike, *, channel_axis: int | None = None) -> float:
+    """Standard deviation of the noise, in grey values.
+
+    A second difference along every axis removes smooth structure and keeps white noise at its strength. Its
+    median deviation is taken over the flattest quarter of the image: the pixels around which the gradient,
+    seen through a Gaussian of 1.5 pixels, is smallest. Flatness is judged at low and noise at high
+    frequencies, so that the choice hardly favours pixels where the noise happens to be weak. Pixels next
+    to clipped ones (the least and the largest grey value, if 1 % of the pixels have it) do not count.
+
+    Fine texture that fills the whole image cannot be told from noise and is counted with it.
+
+    Parameters
+    ----------
+    image : array
+        A signal or an image.
+    channel_axis : int, optional
+        The axis of the channels, whose variances are averaged.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> noisy = np.linspace(0, 200, 128) + np.random.default_rng(0).normal(0, 10, (128, 128))
+    >>> bool(9 < aniso.estimates.noise_level(noisy) < 11)
+    True
+    """
+    channels = _doubles(image, channel_axis)
+    return math.sqrt(sum(_channel_noise(channel) ** 2 for channel in channels) / len(channels))
+
+
+def contrast(
+    image: npt.ArrayLike,
+    *,
+    noise: float | None = None,
+    sigma: float = 1.0,
+    rho: float = 0.0,
+    quantile: float = 0.5,
+    spacing: Spacing | None = None,
+    channel_axis: int | None = None,
+) -> float:
+    """Typical strength of structures, in grey values per unit length.
+
+    The root of a quantile of μ1 − μ2, the gap between the largest and the smallest eigenvalue of the
+    structure tensor. Noise has no direction: its share in the gap, which averaging over `rho` lowers, is
+    subtracted, and the result never falls below it. With ``rho=0`` the gap is the squared gradient.
+
+    Parameters
+    ----------
+    image : array
+        A signal or an image.
+    noise : float, optional
+        Its noise level in grey values; by default :func:`noise_level`.
+    sigma, rho : float
+        Noise scale and integration scale, in units of length.
+    quantile : float
+        Which quantile over the pixels: 0.5 is the median, 0.9 the strength of marked edges.
+    spacing : float or one float per axis, optional
+        Distance of the pixels.
+    channel_axis : int, optional
+        The axis of the channels; their structure tensors are averaged.
+
+    Returns
+    -------
+    float
+        At least 0; 0 only for an image without noise and, up to the quantile, without structure.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> ramp = np.linspace(0, 5 * 63, 64) + np.zeros((64, 1))
+    >>> round(aniso.estimates.contrast(ramp), 2)
+    5.0
+    """
+    channels = _doubles(image, channel_axis)
+    spacings = checks.axis_spacing(spacing, channels.ndim - 1)
+    level = given_noise(noise, image, channel_axis)
+    checks.within("sigma", sigma, 0, math.inf, "it is the width of a Gaussian.")
+    checks.within("rho", rho, 0, math.inf, "it is the width of a Gaussian.")
+    checks.within("quantile", quantile, 0, 1, "it is a share of the pixels.")
+    tensor = structure_tensor(channels, sigma, rho, spacings)
+    gap = float(np.quantile(_eigenvalue_gap(tensor), quantile))
+    share = level**2 * _noise_gap(sigma, rho, spacings, len(channels))
+    return math.sqrt(max(gap - share, share))
+
+
+def wavelength(
+    image: npt.ArrayLike,
+    *,
+    noise: float | None = None,
+    spacing: Spacing | None = None,
+    channel_axis: int | None = None,
+) -> float:
+    """Typical distance from line to line, in units of length.
+
+    In a wave, gradient and deviation from the mean are in the ratio of 2π to the wavelength. Both are
+    measured behind a Gaussian of one pixel, and what the noise contributes to them is subtracted.
+
+    Parameters
+    ----------
+    image : array
+        A signal or an image.
+    noise : float, optional
+        Its noise level in grey values; by default :func:`noise_level`.
+    spacing : float or one float per axis, optional
+        Distance of the pixels.
+    channel_axis : int, optional
+        The axis of the channels.
+
+    Returns
+    -------
+    float
+        Between 4 pixels and the largest side of the image. Where there is nothing but noise, 8 pixels.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> rings = aniso.samples.rings(128, period=10.0, noise=40.0)
+    >>> round(aniso.estimates.wavelength(rings.image))
+    10
+    """
+    channels = _doubles(image, channel_axis)
+    spacings = checks.axis_spacing(spacing, channels.ndim - 1)
+    variance = given_noise(noise, image, channel_axis) ** 2
+    ndim, pixel = len(spacings), pixel_size(spacings)
+    # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
+    pulse = np.eye(1, 15, 7)[0]
+    plain, slope = (float(np.sum(ndimage.gaussian_filter1d(pulse, 1.0, order=n) ** 2)) for n in (0, 1))
+    deviation = -variance * plain**ndim
+    steepness = 0.0
+    for channel in channels:
+        deviation += float(ndimage.gaussian_filter(channel, 1.0).var()) / len(channels)
+        for axis, h in enumerate(spacings):
+            order = [int(axis == other) for other in range(ndim)]
+            energy = float(np.mean(ndimage.gaussian_filter(channel, 1.0, order=order) ** 2))
+            steepness += (energy - variance * slope * plain ** (ndim - 1)) / h**2 / len(channels)
+    negligible = 1e-12 * float(np.mean(channels * channels))
+    if deviation <= negligible or steepness <= negligible / pixel**2:
+        return 8.0 * pixel
+    longest = max(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
+    found = 2 * math.pi * math.sqrt(deviation / steepness)
+    return max(min(found, longest), 4.0 * pixel)
+
+
+def _doubles(image: npt.ArrayLike, channel_axis: int | None) -> Field:
+    """The checked image in double precision, channels in front, whether it has any or not."""
+    return channels_first(checked_image(image, channel_axis).astype(np.float64), channel_axis)
+
+
+def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | None) -> float:
+    """The noise level that was given, or else the estimated one."""
+    if noise is None:
+        return noise_level(image, channel_axis=channel_axis)
+    why = "it is the standard deviation of the noise in grey values; None estimates it."
+    level = checks.within("noise", noise, 0, math.inf, why)
+    if level == math.inf:
+        raise ValueError(f"noise must be finite, got inf: {why}")
+    return level
+
+
+def pixel_size(spacings: tuple[float, ...]) -> float:
+    """One length for pixels that may be longer along one axis than along another: the geometric mean."""
+    return math.exp(sum(math.log(h) for h in spacings) / len(spacings))
+
+
+def derivative(channel: Field, axis: int, widths: tuple[float, ...]) -> Field:
+    """Of a Gaussian-smoothed channel, per pixel: central differences, which see ramps as they are."""
+    seen = ndimage.gaussian_filter(channel, widths, mode="reflect")
+    return ndimage.correlate1d(seen, [-0.5, 0.0, 0.5], axis, mode="reflect")
+
+
+def structure_tensor(
+    channels: Field,
+    sigma: float,
+    rho: float,
+    spacings: tuple[float, ...],
+    trim: tuple[int, ...] | None = None,
+) -> Field:
+    """Over the pixels, shape (ndim, ndim, …), per unit length: mean over the channels, averaged over rho.
+
+    `trim` leaves out so many pixels at the ends of each axis, where the smoothed image is mirrored.
+    """
+    narrow, wide = (tuple(scale / h for h in spacings) for scale in (sigma, rho))
+    ndim, shape = len(spacings), channels.shape[1:]
+    inner = tuple(slice(cut, n - cut) for cut, n in zip(trim or (0,) * ndim, shape, strict=True))
+    pairs = list(itertools.combinations_with_replacement(range(ndim), 2))
+    sums: dict[tuple[int, int], Any] = dict.fromkeys(pairs, 0.0)
+    for channel in channels:
+        slopes = [derivative(channel, axis, narrow)[inner] / h for axis, h in enumerate(spacings)]
+        for i, j in pairs:
+            sums[i, j] = sums[i, j] + slopes[i] * slopes[j] / len(channels)
+    # Beyond the boundary it goes on as at it: mirroring would turn the direction.
+    for pair in pairs:
+        sums[pair] = ndimage.gaussian_filter(sums[pair], wide, mode="nearest")
+    return np.array([[sums[min(i, j), max(i, j)] for j in range(ndim)] for i in range(ndim)])
+
+
+def _eigenvalue_gap(tensor: Field) -> Field:
+    if len(tensor) == 1:
+        return tensor[0, 0]
+    if len(tensor) == 2:
+        return np.hypot(tensor[0, 0] - tensor[1, 1], 2 * tensor[0, 1])
+    values = np.linalg.eigvalsh(np.moveaxis(tensor, (0, 1), (-2, -1)))
+    return values[..., -1] - values[..., 0]
+
+
+def _channel_noise(channel: Field) -> float:
+    """The noise level of one channel."""
+    fine = channel
+    steepness = np.zeros_like(channel)
+    for axis in range(channel.ndim):
+        fine = ndimage.correlate1d(fine, _HIGH_PASS, axis, mode="reflect")
+        steepness += derivative(channel, axis, (_FLAT_SEEN,) * channel.ndim) ** 2
+    steepness = ndimage.gaussian_filter(steepness, _FLAT_AVERAGED, mode="reflect")
+    trusted = ~_near_clipped(channel)
+    if trusted.mean() < 0.01:
+        trusted[...] = True
+    fine, steepness = fine[trusted], steepness[trusted]
+    flat = steepness <= np.quantile(steepness, _FLAT_SHARE)
+    return float(np.median(abs(fine[flat]))) / _MEDIAN_DEVIATION
+
+
+def _near_clipped(channel: Field) -> npt.NDArray[np.bool_]:
+    clipped = np.zeros(channel.shape, bool)
+    for end in (channel.min(), channel.max()):
+        at_end = channel == end
+        if at_end.mean() > _CLIPPED_SHARE:
+            clipped |= at_end
+    return ndimage.maximum_filter(clipped, 3, mode="reflect")
+
+
+@functools.lru_cache(maxsize=64)
+def _kernel_energies(width: float) -> tuple[float, float]:
+    """Σk² of the Gaussian and of its central difference, along one axis: what they leave of white noise."""
+    pulse = np.zeros(2 * int(4 * width + 0.5) + 5)
+    pulse[len(pulse) // 2] = 1.0
+    kernel = ndimage.gaussian_filter1d(pulse, width, mode="constant") if width > 0 else pulse
+    slope = np.convolve(kernel, [0.5, 0.0, -0.5])
+    return float(kernel @ kernel), float(slope @ slope)
+
+
+def _noise_gap(sigma: float, rho: float, spacings: tuple[float, ...], channels: int) -> float:
+    """Mean of μ1 − μ2 for white noise of variance 1.
+
+    Without averaging it is the mean squared gradient. Averaging over about (1 + 2ρ²/σ²)^(ndim/2) independent
+    gradients, and over the channels, lowers it by the root of their number.
+    """
+    energies = [_kernel_energies(sigma / h) for h in spacings]
+    gradient = sum(
+        math.prod(slope if axis == other else plain for other, (plain, slope) in enumerate(energies)) / h**2
+        for axis, h in enumerate(spacings)
+    )
+    # A gradient of the sampled image is independent of those some half a pixel away, at best.
+    own = max(sigma, 0.5 * pixel_size(spacings))
+    number = channels * (1 + 2 * rho**2 / own**2) ** (0.5 * len(spacings))
+    return gradient / math.sqrt(number)

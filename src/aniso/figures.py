@@ -1,0 +1,98 @@
+"""Figures of what diffusion does; they need matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.evolve import scale_space
+from aniso.models import FixedTensor, ImageDriven
+
+__all__ = ["scale_space_figure"]
+
+
+def scale_space_figure(
+    image: npt.ArrayLike,
+    model: ImageDriven | FixedTensor,
+    times: Sequence[float] | npt.NDArray[Any],
+    *,
+    columns: int | None = None,
+    channel_axis: int | None = None,
+    **options: Any,
+) -> Any:
+    """A scale space as one figure: the image at several times, the time under each panel.
+
+    All panels have the grey range of the image given: its least and largest value. Three or four channels
+    are drawn as colours, unsigned integers on their own scale and other numbers on that range.
+
+    Parameters
+    ----------
+    image : array, shape (H, W) or with channels
+        Never modified.
+    model, times, channel_axis
+        As for :func:`aniso.scale_space`; a time of 0 shows the image itself.
+    columns : int, optional
+        Panels in a row; by default up to five.
+    **options
+        Handed to :func:`aniso.scale_space`, e.g. ``scheme`` or ``spacing``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown and not saved; it belongs to no window.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> camera = aniso.samples.photograph("camera")[::4, ::4]
+    >>> figure = aniso.scale_space_figure(camera, aniso.EdgeEnhancing(), [0, 4, 16])
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['t = 0', 't = 4', 't = 16']
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            'figures are drawn with matplotlib, which is not installed: pip install "aniso[plot]".'
+        ) from error
+    array = np.asarray(image)
+    channels = 1 if channel_axis is None else array.shape[channel_axis]
+    if array.ndim - (channel_axis is not None) != 2 or channels not in (1, 3, 4):
+        raise ValueError(
+            f"a figure shows images (H, W), grey or with three or four colours along channel_axis, got shape "
+            f"{array.shape} with channel_axis={channel_axis}. Draw other images slice by slice."
+        )
+    snapshots = scale_space(array, model, times, channel_axis=channel_axis, **options)
+    count = len(times)
+    across = min(count, 5) if columns is None else min(max(1, columns), count)
+    down = math.ceil(count / across)
+    height, width = (
+        n for axis, n in enumerate(array.shape) if channel_axis is None or axis != channel_axis % 3
+    )
+    side = 2.4
+    figure = Figure(figsize=(side * across, (side * height / width + 0.35) * down), layout="constrained")
+    panels = np.ravel(figure.subplots(down, across))
+    for panel in panels[count:]:
+        panel.remove()
+    low, high = _grey_range(array, channels)
+    for panel, (time, diffused) in zip(panels, snapshots, strict=False):
+        if channels == 1:
+            shown = diffused if channel_axis is None else np.squeeze(diffused, channel_axis)
+            panel.imshow(shown, cmap="gray", vmin=low, vmax=high)
+        else:
+            colours = np.moveaxis(diffused, channel_axis or 0, -1)
+            panel.imshow(np.clip((colours - low) / (high - low), 0, 1))
+        panel.set(xticks=[], yticks=[])
+        panel.set_xlabel(f"t = {time:g}")
+    return figure
+
+
+def _grey_range(array: npt.NDArray[Any], channels: int) -> tuple[float, float]:
+    if channels > 1 and array.dtype.kind == "u":
+        return 0.0, float(np.iinfo(array.dtype).max)
+    low, high = float(array.min()), float(array.max())
+    return (low, high) if high > low else (low - 0.5, low + 0.5)

@@ -1,0 +1,166 @@
+"""enhance() takes noise off lines and closes their gaps."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aniso
+
+
+def rms(difference):
+    return np.sqrt(np.mean(difference**2))
+
+
+def error(result, sample):
+    return rms(result - sample.truth) / rms(sample.image - sample.truth)
+
+
+@pytest.mark.parametrize("noise", [10.0, 40.0, 80.0])
+@pytest.mark.parametrize(("size", "period"), [(112, 8.0), (144, 13.0)])
+@pytest.mark.parametrize("make", [aniso.samples.rings, aniso.samples.fingerprint])
+def test_lines_are_restored_and_gaps_closed(make, size, period, noise):
+    sample = make(size, period=period, noise=noise, seed=77)
+    result = aniso.enhance(sample.image)
+    assert error(result, sample) < 0.35
+    assert (result[sample.gaps] < 127.5).mean() > 0.9
+
+
+def test_the_remedies_are_worth_it():
+    sample = aniso.samples.fingerprint(128, noise=20.0, seed=5)
+    plain = aniso.enhance(sample.image, refine=False)
+    assert error(aniso.enhance(sample.image), sample) < 0.6 * error(plain, sample)
+
+
+def test_bright_lines_are_lines_too():
+    sample = aniso.samples.rings(112, seed=5)
+    result = aniso.enhance(255 - sample.image)
+    np.testing.assert_allclose(result, 255 - aniso.enhance(sample.image), atol=1e-8)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+@pytest.mark.parametrize("make", [aniso.samples.rings, aniso.samples.fingerprint])
+def test_quarter_turns_commute(make, turns):
+    image = make(96, seed=2).image
+    np.testing.assert_allclose(
+        aniso.enhance(np.rot90(image, turns)), np.rot90(aniso.enhance(image), turns), atol=1e-8
+    )
+
+
+def test_mirroring_commutes():
+    image = aniso.samples.fingerprint(80, seed=2).image
+    np.testing.assert_allclose(aniso.enhance(image.T), aniso.enhance(image).T, atol=1e-8)
+    np.testing.assert_allclose(aniso.enhance(image[::-1]), aniso.enhance(image)[::-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [2.0**-8, 2.0**7])
+def test_the_result_scales_with_the_image(factor):
+    image = aniso.samples.rings(80, seed=2).image
+    np.testing.assert_allclose(aniso.enhance(factor * image), factor * aniso.enhance(image), rtol=1e-7)
+
+
+def test_a_shift_of_all_grey_values_shifts_the_result():
+    image = aniso.samples.rings(80, seed=2).image
+    np.testing.assert_allclose(aniso.enhance(image + 1000) - 1000, aniso.enhance(image), atol=1e-6)
+
+
+def test_spacing_is_a_unit_of_length():
+    image = aniso.samples.rings(80, seed=2).image
+    result, info = aniso.enhance(image, return_info=True)
+    wide, wide_info = aniso.enhance(image, spacing=3.0, return_info=True)
+    np.testing.assert_allclose(wide, result, atol=1e-6)
+    assert wide_info.wavelength == pytest.approx(3 * info.wavelength)
+    assert wide_info.time == pytest.approx(9 * info.time)
+
+
+def test_pixels_may_be_longer_along_one_axis():
+    sample = aniso.samples.rings(160, noise=20.0, seed=4)
+    squeezed = aniso.samples.Sample(sample.image[::2], sample.truth[::2], sample.gaps[::2])
+    assert error(aniso.enhance(squeezed.image, spacing=(2.0, 1.0)), squeezed) < 0.4
+
+
+def test_colours_are_enhanced_together():
+    sample = aniso.samples.fingerprint(96, noise=0.0, seed=2)
+    noise = np.random.default_rng(3).normal(0, 40, (3, 96, 96))
+    weights = np.reshape([1.0, 0.6, -0.4], (3, 1, 1))
+    colours, truth = weights * sample.image + noise, weights * sample.truth
+    result = aniso.enhance(colours, channel_axis=0)
+    assert rms(result - truth) < 0.3 * rms(colours - truth)
+    last = aniso.enhance(np.moveaxis(colours, 0, -1), channel_axis=-1)
+    np.testing.assert_allclose(np.moveaxis(last, -1, 0), result, atol=1e-8)
+
+
+def test_given_parameters_are_used():
+    image = aniso.samples.rings(80, seed=2).image
+    options: dict[str, Any] = {"noise": 35.0, "wavelength": 11.0, "contrast": 9.0, "time": 20.0}
+    result, info = aniso.enhance(image, refine=False, return_info=True, **options)
+    assert (info.noise, info.wavelength, info.contrast, info.time) == (35.0, 11.0, 9.0, 20.0)
+    model = aniso.CoherenceEnhancing(contrast=9.0, sigma=info.sigma, rho=info.rho)
+    stencil = aniso.DeltaStencil(alpha=0.45)
+    np.testing.assert_array_equal(
+        result, aniso.diffuse(image, model, 20.0, scheme=aniso.FED(4), stencil=stencil)
+    )
+
+
+def test_the_summary_says_what_was_found():
+    sample = aniso.samples.rings(128, seed=2)
+    _, info = aniso.enhance(sample.image, return_info=True)
+    assert info.wavelength == pytest.approx(12, rel=0.1)
+    assert info.noise == pytest.approx(40, rel=0.1)
+    assert info.interrupted == pytest.approx(sample.gaps.mean(), abs=0.02)
+    assert info.diffusions == 4
+    assert "distance of the lines" in str(info)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_types_and_the_callers_array_are_kept(dtype):
+    image = aniso.samples.rings(64, seed=2).image.clip(0, 255).astype(dtype)
+    before = image.copy()
+    result = aniso.enhance(image)
+    assert result.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    np.testing.assert_array_equal(image, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (2, 2), (3, 50)])
+def test_small_images(shape):
+    image = np.random.default_rng(0).normal(100, 5, shape)
+    result = aniso.enhance(image)
+    assert result.shape == shape
+    assert np.isfinite(result).all()
+
+
+def test_a_constant_image_stays():
+    flat = np.full((24, 20), 0.1)
+    result = aniso.enhance(flat)
+    np.testing.assert_allclose(result, flat, rtol=1e-12)
+    assert not np.shares_memory(result, flat)
+
+
+def test_progress_ends_at_the_total():
+    told = []
+    aniso.enhance(aniso.samples.rings(64).image, progress=lambda done, total: told.append((done, total)))
+    times, totals = zip(*told, strict=True)
+    assert len(set(totals)) == 1
+    assert list(times) == sorted(times)
+    assert times[-1] == pytest.approx(totals[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"noise": -1}, ValueError, "noise must lie in"),
+        ({"contrast": -3}, ValueError, "contrast must lie in"),
+        ({"wavelength": 0}, ValueError, "wavelength must lie in"),
+        ({"time": "long"}, ValueError, 'time must be a number or "auto"'),
+        ({"progress": 3}, TypeError, "progress must be"),
+        ({"engine": "none"}, ValueError, "there is no engine"),
+    ],
+)
+def test_bad_parameters_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        aniso.enhance(aniso.samples.rings(32).image, **options)
+
+
+def test_signals_are_refused():
+    with pytest.raises(ValueError, match="a signal has no lines"):
+        aniso.enhance(np.arange(10.0))

@@ -1,0 +1,101 @@
+"""What holds for every verb: tensors are taken like arrays, the input stays, the info can be read."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+
+import aniso
+
+SAMPLE = aniso.samples.rings(48, noise=20.0)
+MASK = np.random.default_rng(0).random((48, 48)) > 0.3
+
+#: Name → the verb, as a function of an image and options.
+VERBS = {
+    "denoise": aniso.denoise,
+    "enhance": aniso.enhance,
+    "inpaint": lambda image, **options: aniso.inpaint(image, **({"mask": MASK} | options)),
+    "upsample": lambda image, **options: aniso.upsample(image, 2, **options),
+}
+every_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+
+
+@every_verb
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_tensor_gives_what_the_array_gives(verb, dtype):
+    image = torch.from_numpy(SAMPLE.image).to(dtype)
+    before = image.clone()
+    result = verb(image)
+    assert isinstance(result, torch.Tensor)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result.numpy(), verb(image.numpy()))
+    assert torch.equal(image, before)
+
+
+@every_verb
+def test_a_batch_gives_what_its_images_give(verb):
+    other = aniso.samples.fingerprint(48, noise=20.0).image
+    batch = torch.tensor(np.stack([[SAMPLE.image, other], [other, SAMPLE.image]])).float()
+    result, infos = verb(batch, return_info=True)
+    assert result.shape[:2] == (2, 2)
+    assert len(infos) == 2
+    for one, image, info in zip(result, batch, infos, strict=True):
+        expected, expected_info = verb(image.numpy(), channel_axis=0, return_info=True)
+        np.testing.assert_array_equal(one.numpy(), expected)
+        assert str(info) == str(expected_info)
+
+
+@every_verb
+def test_integers_and_half_precision_give_single_precision(verb):
+    for dtype in (torch.uint8, torch.float16, torch.bfloat16):
+        image = torch.from_numpy(SAMPLE.image.clip(0, 255)).to(dtype)
+        result = verb(image)
+        assert result.dtype == torch.float32
+        assert result.max() > 50  # in the grey scale it has
+
+
+@every_verb
+def test_the_torch_engine_serves_the_verbs_too(verb):
+    cpu, tensors = (verb(SAMPLE.image, engine=engine) for engine in ("cpu", "torch"))
+    assert isinstance(tensors, np.ndarray)
+    assert abs(cpu - tensors).max() < 1e-6 * abs(cpu).max()
+
+
+@every_verb
+def test_gradients_are_refused(verb):
+    with pytest.raises(ValueError, match=r"no gradients.*image\.detach\(\)"):
+        verb(torch.from_numpy(SAMPLE.image).requires_grad_())
+
+
+@every_verb
+def test_a_batch_has_its_channels_along_axis_1(verb):
+    with pytest.raises(ValueError, match=r"batch \(images, channels, H, W\).*channel_axis=-1"):
+        verb(torch.zeros(1, 4, 4, 3), channel_axis=-1)
+    with pytest.raises(ValueError, match="empty"):
+        verb(torch.zeros(0, 1, 8, 8))
+
+
+def test_each_image_of_a_batch_may_have_its_own_mask():
+    batch = torch.from_numpy(SAMPLE.image)[None, None].repeat(2, 1, 1, 1)
+    masks = torch.from_numpy(np.stack([MASK, ~MASK]))
+    result = aniso.inpaint(batch, masks)
+    for one, mask in zip(result, masks, strict=True):
+        np.testing.assert_array_equal(one[0].numpy(), aniso.inpaint(SAMPLE.image, mask.numpy()))
+        np.testing.assert_array_equal(one[0][~mask].numpy(), SAMPLE.image[~mask.numpy()])
+
+
+@every_verb
+def test_the_info_prints_as_a_summary(verb):
+    _, info = verb(SAMPLE.image, return_info=True)
+    lines = str(info).splitlines()
+    assert len(lines) >= 4
+    assert all(len(line) < 160 for line in lines)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_shows_the_parameters(name):
+    parameters = inspect.signature(getattr(aniso, name)).parameters
+    assert {"image", "channel_axis", "spacing", "engine", "threads", "progress", "return_info"} <= set(
+        parameters
+    )
