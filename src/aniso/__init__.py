@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aniso import io as io
     from aniso import models as models
     from aniso import nn as nn
     from aniso import samples as samples
@@ -42,7 +43,7 @@ _HOMES = {
     "diffuse": "evolve",
     "scale_space": "evolve",
 }
-_MODULES = ("models", "nn", "samples", "schemes", "stability", "stencil")
+_MODULES = ("io", "models", "nn", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
@@ -56,6 +57,7 @@ __all__ = [
     "Homogeneous",
     "PeronaMalik",
     "diffuse",
+    "io",
     "models",
     "nn",
     "samples",
