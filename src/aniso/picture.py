@@ -178,7 +178,8 @@ class Picture:
         if self.alpha.dtype != self.dtype:
             raise FileError(
                 f"alpha is {self.alpha.dtype} but the pixels are written as {self.dtype}: a file has one "
-                "type for both. Convert alpha to it, or leave it out with dataclasses.replace(picture, alpha=None)."
+                "type for both. Convert alpha to it, or leave it out with dataclasses.replace(picture, "
+                "alpha=None)."
             )
         if self.channel_axis is None:
             pixels = pixels[..., np.newaxis]

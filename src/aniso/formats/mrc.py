@@ -73,6 +73,8 @@ def write(path: Path, picture: Picture) -> None:
         warnings.simplefilter("ignore")  # on NaN in floats, which are the caller's own
         with mrcfile.new(path, overwrite=True) as file:
             file.set_data(np.ascontiguousarray(values))
+            if values.dtype == np.float16:  # whose squares are beyond its own range
+                file.header.rms = values.std(dtype=np.float64)
             if details:
                 header = details["header"]
                 resized = details["shape"] != values.shape

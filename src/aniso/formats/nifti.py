@@ -6,6 +6,7 @@ stored integers, pixels are the scaled values, and they are written with the sam
 
 from __future__ import annotations
 
+import gzip
 import math
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ _TYPES = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
     *("float32", "float64"),
 )
+_BLOCK = 1 << 20
 
 
 def read(path: Path, limit: int | None) -> Picture:
@@ -38,6 +40,8 @@ def read(path: Path, limit: int | None) -> Picture:
     check_size(path, needed, limit)
     if path.suffix.lower() == ".nii" and image.dataobj.offset + needed > path.stat().st_size:
         raise cut_short(path)
+    if path.suffix.lower() == ".gz":
+        _check_whole(path, image.dataobj.offset + needed)
     values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).T)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     slope, inter = float(image.dataobj.slope), float(image.dataobj.inter)
@@ -89,6 +93,18 @@ def write(path: Path, picture: Picture) -> None:
         image.header.set_xyzt_units(xyz=_unit(picture.unit))
     image.header.set_slope_inter(slope, inter)
     image.to_filename(path)
+
+
+def _check_whole(path: Path, needed: int) -> None:
+    """Read to the end, where the checksum is: nibabel stops at the last pixel."""
+    with gzip.open(path) as file:
+        while needed + _BLOCK > 0:  # whatever follows the pixels is not read for ever
+            block = file.read(_BLOCK)
+            if not block:
+                break
+            needed -= len(block)
+    if needed > 0:
+        raise cut_short(path)
 
 
 def _resize(header: Any, shape: tuple[int, ...], shrink: list[float]) -> None:

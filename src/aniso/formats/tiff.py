@@ -44,6 +44,8 @@ _INCH, _CENTIMETRE = 2, 3
 _KEPT_TAGS = (271, 272, 305, 306, 315, 33432, 700)
 # Where on the earth the pixels lie: true as long as they stay where they are.
 _KEPT_WITH_SHAPE = (33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
+# Bytes that a number takes in a tag, by its kind.
+_SIZES = dict(enumerate((0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8)))
 _LARGEST_CLASSIC = 2**32 - 2**25  # bytes that 32-bit offsets reach, and some room for tags
 
 # tifffile reports damage as log records, which would reach the terminal beside our own sentence.
@@ -229,10 +231,13 @@ def _check_pages(path: Path) -> None:
             seen.add(offset)
             file.seek(min(offset, size))
             count = int.from_bytes(file.read(count_size), "little" if order == "<" else "big")
-            file.seek(min(offset + count_size + count * entry, size))
-            link = file.read(offset_size)
+            entries, link = file.read(min(count * entry, size)), file.read(offset_size)
             if len(link) < offset_size:
                 raise cut_short(path, f"page {len(seen)} is not there")
+            for _, kind, number, value in struct.iter_unpack(f"{order}HH{offset_form}{offset_form}", entries):
+                length = _SIZES.get(kind, 0) * number
+                if length > offset_size and value + length > size:  # longer ones are elsewhere in the file
+                    raise cut_short(path, f"tags of page {len(seen)} are not there")
             (offset,) = struct.unpack(order + offset_form, link)
     if not seen:
         raise FileError(f"{path} holds no image: the TIFF file has no page. Get the file again.")
