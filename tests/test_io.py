@@ -981,6 +981,19 @@ class TestBrokenFiles:
         data[place] ^= 0xFF
         refused(lambda: read(saved(tmp_path / "a.png", bytes(data))), "damaged")
 
+    def test_a_flipped_byte_in_a_text(self, tmp_path):
+        """Decoders pass over it; what goes back into the result should be right."""
+        text = chunk(b"tEXt", b"Title\0A title").replace(b"A title", b"B title")
+        data = with_chunks(imagecodecs.png_encode(pixels((5, 7))), text)
+        refused(lambda: read(saved(tmp_path / "a.png", data)), "a checksum does not match")
+
+    def test_pixels_beyond_the_end_of_a_tiff(self, tmp_path):
+        path = tmp_path / "a.tif"
+        for compression in (None, "lzw"):
+            tiff.imwrite(path, pixels((50, 70)), compression=compression, rowsperstrip=8, metadata=None)
+            data = path.read_bytes()
+            refused(lambda data=data: read(saved(path, data[:-1])), "is cut short:")
+
     def test_a_damaged_volume(self, tmp_path):
         MAKERS[".nii.gz"](tmp_path / "a.nii.gz")
         data = bytearray((tmp_path / "a.nii.gz").read_bytes())

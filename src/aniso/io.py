@@ -70,7 +70,7 @@ def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
             head = file.read(_HEAD)
         _check_head(path, head)
         picture = format.load().read(path, limit)
-    except FileError:
+    except (FileError, ImportError):
         raise
     except FileNotFoundError:
         raise FileError(f"{path} does not exist. Check the name and the folder.") from None
@@ -79,9 +79,8 @@ def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
     except MemoryError as error:
         raise FileError(f"{path} does not fit into memory. Cut it into parts first.") from error
     except Exception as error:  # decoders have many ways to say that a file is broken
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(
-            f"{path} cannot be read as {format.name}: it is damaged or cut short ({reason.rstrip('.')}). Get "
+            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_told(error)}). Get "
             "the file again."
         ) from error
     if 0 in picture.pixels.shape or picture.pixels.ndim == 0:
@@ -153,7 +152,7 @@ def write(
     try:
         with _replacing(path) as temporary:
             module.write(temporary, full, **options)
-    except FileError:
+    except (FileError, ImportError):
         raise
     except MemoryError as error:
         raise FileError(f"{path} cannot be written: there is not enough memory.") from error
@@ -161,7 +160,7 @@ def write(
         raise FileError(f"{path} cannot be written: {_reason(error)}. Nothing was changed.") from error
     except Exception as error:
         raise FileError(
-            f"{path} cannot be written as {format.name} ({str(error).rstrip('.')}). Try another kind of file."
+            f"{path} cannot be written as {format.name} ({_told(error)}). Try another kind of file."
         ) from error
     return path
 
@@ -279,4 +278,9 @@ def _reason(error: OSError) -> str:
         return "this user may not write there"
     if error.errno == errno.ENOSPC:
         return "the disk is full"
-    return (error.strerror or str(error) or type(error).__name__).rstrip(".").lower()
+    return (error.strerror or _told(error)).lower()
+
+
+def _told(error: Exception) -> str:
+    """What a library says, in one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
