@@ -96,4 +96,6 @@ def test_the_info_prints_as_a_summary(verb):
 @pytest.mark.parametrize("name", VERBS)
 def test_help_shows_the_parameters(name):
     parameters = inspect.signature(getattr(aniso, name)).parameters
-    assert {"image", "channel_axis", "spacing", "engine", "threads", "progress", "return_info"} <= set(parameters)
+    assert {"image", "channel_axis", "spacing", "engine", "threads", "progress", "return_info"} <= set(
+        parameters
+    )
