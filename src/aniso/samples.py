@@ -47,6 +47,23 @@ class Sample:
 def rings(size: int = 256, *, period: float = 12.0, noise: float = 40.0, seed: int = 0) -> Sample:
     """Dark concentric lines on bright ground, with gaps and noise.
 
+    Parameters
+    ----------
+    size : int
+        Pixels along each side.
+    period : float
+        Distance of the lines in pixels.
+    noise : float
+        Standard deviation of the noise in grey values.
+    seed : int
+        Of the noise and of the places where lines are interrupted.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a line is interrupted, all of
+        shape (size, size).
+
     Examples
     --------
     >>> import aniso
@@ -60,6 +77,23 @@ def rings(size: int = 256, *, period: float = 12.0, noise: float = 40.0, seed: i
 
 def fingerprint(size: int = 256, *, period: float = 9.0, noise: float = 40.0, seed: int = 0) -> Sample:
     """Dark lines that flow like the ridges of a finger, with gaps and noise.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along each side.
+    period : float
+        Distance of the lines in pixels, about: it differs from place to place.
+    noise : float
+        Standard deviation of the noise in grey values.
+    seed : int
+        Of the noise and of the places where lines are interrupted.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a line is interrupted, all of
+        shape (size, size).
 
     Examples
     --------
@@ -76,6 +110,20 @@ def fingerprint(size: int = 256, *, period: float = 9.0, noise: float = 40.0, se
 
 def shapes(size: int = 256, *, noise: float = 30.0, seed: int = 0) -> Sample:
     """A disc, a bar, a triangle, a ring and a ramp with sharp edges and corners, under noise.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along each side.
+    noise : float
+        Standard deviation of the noise in grey values.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and ``truth`` without, of shape (size, size).
 
     Examples
     --------
@@ -205,6 +253,19 @@ def ring_pattern(
 
     With :func:`ring_tensor` nothing of it should ever change: what does is the stencil's dissipation.
 
+    Parameters
+    ----------
+    size : int
+        Pixels along each side.
+    k_max : float
+        Largest frequency, in radians per pixel: π/2 is a wavelength of four pixels.
+    radius, width : float
+        Where the rings fade out, and over which distance, in pixels.
+
+    Returns
+    -------
+    array, shape (size, size)
+
     Examples
     --------
     >>> import aniso
@@ -218,6 +279,17 @@ def ring_pattern(
 
 def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
     """a, b, c over the cells of a square image: diffusion along circles around its centre only.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along each side of the image.
+
+    Returns
+    -------
+    a, b, c : array, shape (size+1, size+1)
+        For :meth:`aniso.FixedTensor.from_entries <aniso.models.FixedTensor.from_entries>`. The eigenvalues
+        are 1 along the circles and 0 across them.
 
     Examples
     --------
@@ -237,6 +309,11 @@ def photograph(name: str) -> npt.NDArray[Any]:
     ----------
     name : str
         One of :data:`PHOTOGRAPHS`. Needs scikit-image: ``pip install "aniso[photos]"``.
+
+    Returns
+    -------
+    array, shape (H, W) or (H, W, 3)
+        A new array.
 
     Examples
     --------

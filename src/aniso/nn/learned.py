@@ -28,6 +28,8 @@ class Interval(nn.Module):
     ----------
     value, low, high : float
         Where it starts, and its bounds. At a bound it starts 1 % of the range inside.
+    **factory
+        dtype and device of the parameter.
 
     Examples
     --------
@@ -53,6 +55,13 @@ class Interval(nn.Module):
 
 class Positive(nn.Module):
     """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than at the start.
+
+    Parameters
+    ----------
+    value : float
+        Where it starts; above 0.
+    **factory
+        dtype and device of the parameter.
 
     Examples
     --------
@@ -90,6 +99,8 @@ class LearnedDiffusivity(nn.Module):
         The diffusivity g(r) that it starts close to.
     degree : int
         Of the polynomial.
+    **factory
+        dtype and device of the parameters.
 
     Examples
     --------
