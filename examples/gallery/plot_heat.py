@@ -37,7 +37,7 @@ def spot(time):
 
 plate = aniso.FixedTensor.from_matrix(conductivity, shape=(size, size))
 time = 100.0
-computed = aniso.diffuse(spot(0), plate, time, scheme=aniso.FED(cycles=10))
+computed = aniso.diffuse(spot(0), plate, time)
 exact = spot(time)
 print(f"stable explicit step {aniso.stability.stable_step(plate):.2f}")
 print(f"hottest {computed.max():.3f}, exactly {exact.max():.3f} degrees")
@@ -51,7 +51,7 @@ for panel, picture, title in zip(
     shown = panel.imshow(picture, cmap="inferno", vmin=0, vmax=exact.max())
     panel.contour(picture, levels, colors="white", linewidths=0.8)
     panel.set_title(title, fontsize=14)
-    panel.set(xticks=[], yticks=[])
+    panel.set(xticks=[], yticks=[], xlim=(23.5, 103.5), ylim=(103.5, 23.5))
 figure.colorbar(shown, ax=axes, shrink=0.85, label="degrees", extend="max")
 plt.show()
 
@@ -59,8 +59,8 @@ plt.show()
 # Fibres that turn
 # ----------------
 # Now the fibres run around a knot in the wood. The left edge is kept at 100 degrees and the right edge at 0:
-# these pixels are ``fixed``. After a long time the temperature no longer changes. With 50 times better
-# conduction along the fibres, isotherms bend to cut them at right angles only where they have no choice.
+# these pixels are ``fixed``. Along the fibres heat is conducted 50 times better than across them, and better than
+# in the knot. After a long time the temperature no longer changes.
 
 rows, columns = np.mgrid[: size + 1, : size + 1] - size / 2  # centres of the cells
 knot = np.hypot(rows, columns)
@@ -75,9 +75,7 @@ t_x, t_y = flow_x / speed, flow_y / speed
 slow, fast = 0.02, 1.0
 # Inside the knot the fibres stand upright: heat spreads slowly in all directions.
 share = np.where(inside, 0.0, fast - slow)
-wood = aniso.FixedTensor.from_entries(
-    a=slow + share * t_x**2, b=share * t_x * t_y, c=slow + share * t_y**2
-)
+wood = aniso.FixedTensor.from_entries(a=slow + share * t_x**2, b=share * t_x * t_y, c=slow + share * t_y**2)
 
 start = np.full((size, size), 50.0)
 edges = np.zeros((size, size), bool)
@@ -103,8 +101,8 @@ figure.colorbar(shown, ax=axes, shrink=0.85, label="degrees")
 plt.show()
 
 # %%
-# White lines are isotherms, ten degrees apart, grey ones fibres. What flows in on the left flows out on the
-# right: at rest, the flux through every column of cells is the same.
+# White lines are isotherms, ten degrees apart, grey ones fibres. Heat goes around the knot with the fibres, and
+# the knot warms up last. At rest, what flows in on the left flows out on the right.
 
 matrix = aniso.stencil.matrix(*wood.entries)
 balance = (matrix @ temperatures["wood, at rest"].ravel()).reshape(size, size)

@@ -14,7 +14,7 @@ import aniso
 
 
 def tukey_like(r):
-    """Falls to a hundredth at r = 4 and stays there."""
+    """Falls to a hundredth before r = 4 and stays there."""
     return np.maximum(1 - r / 4, 0.1) ** 2
 
 
@@ -26,8 +26,8 @@ def slow(r):
 diffusivities = {"perona-malik": "perona-malik", "tukey_like": tukey_like, "slow": slow}
 
 # %%
-# All three, on the same noisy shapes. An abrupt end of g cuts sharp outlines and leaves the noise where a
-# gradient happens to exceed it; a slow fall blurs.
+# All three, on the same noisy shapes. Where g comes to an end, outlines stay sharp; where it falls slowly, they
+# blur.
 
 sample = aniso.samples.shapes(noise=20.0)
 results = {

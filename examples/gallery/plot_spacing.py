@@ -29,7 +29,7 @@ def error(image):
 
 # %%
 # Drawn with its true proportions, the image has round rings. Without the spacing, distances along y count
-# for a third of what they are: lines are smoothed too far up and down, and the fine ones run together.
+# for a third of what they are: lines seem flatter than they are, and the innermost rings are lost.
 
 pictures = {
     f"measured: error {error(coarse):.0f}": coarse,

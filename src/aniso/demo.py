@@ -41,7 +41,7 @@ class Panel:
     figure: str
     image: Pixels
     zoom: tuple[int, int, int] | None = None
-    corner: str = "bottom right"
+    corner: str = "top right"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def denoising() -> Block:
     sample = samples.lighthouse(_SIDE, noise=30.0)
     noisy, truth = _float32(sample.image), sample.truth
     result = denoise(noisy, channel_axis=-1)
-    zoom = (66, 36, 32)
+    zoom = (28, 50, 32)
     return Block(
         "Denoising",
         "aniso.denoise(image)",
@@ -77,14 +77,14 @@ def enhancing() -> Block:
     damaged, truth = _float32(sample.image), sample.truth
     result = enhance(damaged)
     closed = np.mean(result[sample.gaps] < 127.5)
-    zoom = (40, 176, 32)
+    zoom, low = (8, 123, 32), "bottom right"
     return Block(
         "Coherence enhancement",
         "aniso.enhance(image)",
         [
-            Panel("enhance-before", "lines with gaps, noise", _decibels(damaged, truth), damaged, zoom),
+            Panel("enhance-before", "lines with gaps, noise", _decibels(damaged, truth), damaged, zoom, low),
             Panel(
-                "enhance-after", f"{closed:.0%} of the gaps closed", _decibels(result, truth), result, zoom
+                "enhance-after", f"{closed:.0%} of gaps closed", _decibels(result, truth), result, zoom, low
             ),
         ],
         Panel("enhance-truth", "", "", truth),
@@ -97,7 +97,7 @@ def inpainting() -> Block:
     unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
     damaged = np.where(unknown[..., np.newaxis], 0, truth)
     result = inpaint(damaged, unknown, channel_axis=-1)
-    zoom = (58, 40, 32)
+    zoom = (128, 56, 32)
     return Block(
         "Inpainting",
         "aniso.inpaint(image, mask)",
@@ -115,13 +115,13 @@ def upsampling() -> Block:
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
     blocks = coarse.repeat(4, axis=0).repeat(4, axis=1)
     result = upsample(coarse, 4, channel_axis=-1)
-    zoom = (148, 184, 32)
+    zoom = (94, 44, 32)
     return Block(
         "Super-resolution",
         "aniso.upsample(image, 4)",
         [
-            Panel("upsample-before", "64 × 64 pixels", _decibels(blocks, truth), blocks, zoom, "top right"),
-            Panel("upsample-after", "256 × 256 pixels", _decibels(result, truth), result, zoom, "top right"),
+            Panel("upsample-before", "64 by 64 pixels", _decibels(blocks, truth), blocks, zoom),
+            Panel("upsample-after", "256 by 256 pixels", _decibels(result, truth), result, zoom),
         ],
         Panel("upsample-truth", "", "", truth),
     )
@@ -136,7 +136,7 @@ def stencils() -> Block:
     for name, label, stencil in (
         ("standard", "standard stencil", DeltaStencil.named("standard")),
         ("nonnegativity", "nonnegativity stencil", DeltaStencil.named("nonnegativity")),
-        ("aniso", "default stencil of aniso", DeltaStencil()),
+        ("aniso", "stencil of aniso", DeltaStencil()),
     ):
         result = diffuse(image, circles, 60.0, stencil=stencil, scheme=FED(1))
         lost = np.linalg.norm(result - image) / np.linalg.norm(127.5 * pattern)
