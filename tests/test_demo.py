@@ -91,7 +91,7 @@ class TestFolder:
         taken = tmp_path / "mine"
         taken.mkdir()
         (taken / "demo.png").write_text("something of value")
-        said = []
+        said: list[str] = []
         picture = demo.run(taken, said.append)
         assert picture == tmp_path / "mine-2" / "demo.png"
         assert (taken / "demo.png").read_text() == "something of value"

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import types
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def _members(module):
 
 def _public():
     modules = [getattr(aniso, name) for name in aniso.__all__]
-    found = {}
+    found: dict[Any, str] = {}
     for module in [aniso, *(m for m in modules if isinstance(m, types.ModuleType))]:
         for name, value in _members(module):
             found.setdefault(value, name)

@@ -11,7 +11,7 @@ def error(image, truth):
 
 def ladder(pictures, truth, part):
     """Pictures by title, all on the scale from 0 to 255; the title may have two lines."""
-    figure, axes = plt.subplots(2, len(pictures), figsize=(2.75 * len(pictures), 6.1), layout="constrained")
+    _, axes = plt.subplots(2, len(pictures), figsize=(2.75 * len(pictures), 6.1), layout="constrained")
     for (top, bottom), (title, picture) in zip(axes.T, pictures.items(), strict=True):
         shown = np.clip(picture / 255, 0, 1)
         top.imshow(shown, cmap="gray", vmin=0, vmax=1)

@@ -59,8 +59,8 @@ plt.show()
 # Fibres that turn
 # ----------------
 # Now the fibres run around a knot in the wood. The left edge is kept at 100 degrees and the right edge at 0:
-# these pixels are ``fixed``. Along the fibres heat is conducted 50 times better than across them, and better than
-# in the knot. After a long time the temperature no longer changes.
+# these pixels are ``fixed``. Along the fibres heat is conducted 50 times better than across them, and
+# than in the knot. After a long time the temperature no longer changes.
 
 rows, columns = np.mgrid[: size + 1, : size + 1] - size / 2  # centres of the cells
 knot = np.hypot(rows, columns)
@@ -101,8 +101,8 @@ figure.colorbar(shown, ax=axes, shrink=0.85, label="degrees")
 plt.show()
 
 # %%
-# White lines are isotherms, ten degrees apart, grey ones fibres. Heat goes around the knot with the fibres, and
-# the knot warms up last. At rest, what flows in on the left flows out on the right.
+# White lines are isotherms, ten degrees apart, grey ones fibres. Heat goes around the knot with the fibres,
+# and the knot warms up last. At rest, what flows in on the left flows out on the right.
 
 matrix = aniso.stencil.matrix(*wood.entries)
 balance = (matrix @ temperatures["wood, at rest"].ravel()).reshape(size, size)

@@ -26,8 +26,8 @@ def slow(r):
 diffusivities = {"perona-malik": "perona-malik", "tukey_like": tukey_like, "slow": slow}
 
 # %%
-# All three, on the same noisy shapes. Where g comes to an end, outlines stay sharp; where it falls slowly, they
-# blur.
+# All three, on the same noisy shapes. Where g comes to an end, outlines stay sharp; where it falls slowly,
+# they blur.
 
 sample = aniso.samples.shapes(noise=20.0)
 results = {

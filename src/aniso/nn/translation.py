@@ -152,8 +152,8 @@ class StencilBlock(DiffusionBlock):
     ----------
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
-    *args, **options
-        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+    stencil, learn, step, spacing, max_sigma, max_rho, device, dtype
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
