@@ -31,6 +31,24 @@ def test_the_pages_that_should_have_code_have_it():
     assert {"README.md", "index.md", "start.md", "parameters.md", "models.md", "networks.md"} <= names
 
 
+def test_what_the_readme_links_to_is_there():
+    text = (ROOT / "README.md").read_text("utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)]+)\)", text) if "://" not in target]
+    assert "docs/start.md" in targets
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        assert (ROOT / path).is_file(), target
+        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text("utf-8"), re.M) if anchor else []
+        assert not anchor or anchor in [heading.lower().replace(" ", "-") for heading in headings], target
+
+
+def test_pictures_are_small_enough_to_be_looked_at_on_the_way():
+    pictures = sorted((ROOT / "docs" / "images").glob("*.png"))
+    assert "demo.png" in {picture.name for picture in pictures}
+    for picture in pictures:
+        assert picture.stat().st_size < 300_000, picture.name
+
+
 def test_an_error_names_the_line_of_the_page(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# Title\n\n```python\nx = 1\n```\n\ntext\n\n```python\nx += undefined\n```\n", "utf-8")
