@@ -10,6 +10,7 @@ import aniso
 from aniso import samples
 
 MAKERS = (samples.rings, samples.fingerprint, samples.shapes)
+# Colours have an axis more, so that they have tests of their own below.
 LINES = (samples.rings, samples.fingerprint)
 every_maker = pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
 every_line_maker = pytest.mark.parametrize("maker", LINES, ids=lambda maker: maker.__name__)
@@ -172,3 +173,29 @@ class TestPhotographs:
         monkeypatch.setitem(sys.modules, "skimage", None)
         with pytest.raises(ImportError, match=r'pip install "aniso\[photos\]"'):
             samples.photograph("camera")
+
+
+class TestLighthouse:
+    def test_it_has_three_colours_and_the_noise_asked_for(self):
+        sample = samples.lighthouse(96, noise=20.0, seed=1)
+        assert sample.image.shape == sample.truth.shape == (96, 96, 3)
+        assert sample.gaps.shape == (96, 96)
+        assert not sample.gaps.any()
+        assert (sample.image - sample.truth).std(axis=(0, 1)) == pytest.approx([20.0] * 3, rel=0.05)
+
+    def test_the_truth_lies_between_black_and_white_and_is_coloured(self):
+        truth = samples.lighthouse(128, noise=0.0).truth
+        assert truth.min() >= 0
+        assert truth.max() <= 255
+        assert np.ptp(truth, axis=-1).mean() > 20
+
+    def test_seeds_change_the_noise_alone(self):
+        first, same, other = (samples.lighthouse(32, seed=seed) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first.image, same.image)
+        np.testing.assert_array_equal(first.truth, other.truth)
+        assert (first.image != other.image).all()
+
+    def test_a_finer_one_shows_the_same_scene(self):
+        coarse, fine = (samples.lighthouse(size, noise=0.0).truth for size in (64, 256))
+        means = fine.reshape(64, 4, 64, 4, 3).mean(axis=(1, 3))
+        assert np.sqrt(np.mean((means - coarse) ** 2)) < 6

@@ -143,7 +143,7 @@ class TestTypes:
 class TestAxes:
     @pytest.mark.parametrize("shape", [(3, 9, 7), (9, 7, 3)], ids=str)
     def test_three_axes_need_a_channel_axis(self, shape):
-        with pytest.raises(ValueError, match="If one axis holds colours, give e.g. channel_axis=0"):
+        with pytest.raises(ValueError, match=r"If one axis holds colours, give e\.g\. channel_axis=0"):
             aniso.diffuse(torch.zeros(shape), EDGE, TIME)
 
     @pytest.mark.parametrize("axis", [0, 2, 3, -1])

@@ -11,7 +11,7 @@ import numpy as np
 
 import aniso
 
-photograph = aniso.samples.photograph("astronaut")[:256, 96:352]
+photograph = aniso.samples.photograph("astronaut")[20:212, 128:320]
 noise = np.random.default_rng(0).normal(0, 25, photograph.shape)
 noisy = photograph + noise
 
@@ -51,7 +51,7 @@ plt.show()
 # short a time leaves noise, too long a time loses the image, and estimate and truth agree on the best one.
 
 grey, truth = noisy.mean(axis=-1), photograph.mean(axis=-1)
-times = [0.25 * 1.35**k for k in range(12)]
+times = [0.25 * 1.55**k for k in range(8)]
 estimated, true = [], []
 for time in times:
     image, info = aniso.denoise(grey, contrast=7.0, time=time, return_info=True)

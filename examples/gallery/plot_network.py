@@ -12,7 +12,7 @@ import torch
 
 import aniso
 
-sample = aniso.samples.shapes(96, noise=30.0)
+sample = aniso.samples.shapes(64, noise=30.0)
 noisy, truth = (torch.tensor(image).float()[None, None] for image in (sample.image, sample.truth))
 
 # %%
@@ -29,7 +29,7 @@ with torch.no_grad():
 
 optimiser = torch.optim.Adam(net.parameters(), lr=0.15)
 errors, contrasts, shares = [], [], []
-for _ in range(50):
+for _ in range(40):
     loss = torch.nn.functional.mse_loss(net(noisy), truth)
     optimiser.zero_grad()
     loss.backward()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aniso import estimates as estimates
+    from aniso import io as io
     from aniso import models as models
     from aniso import nn as nn
     from aniso import samples as samples
@@ -55,7 +56,7 @@ _HOMES = {
     "scale_space_figure": "figures",
     "upsample": "upsampling",
 }
-_MODULES = ("estimates", "models", "nn", "samples", "schemes", "stability", "stencil")
+_MODULES = ("estimates", "io", "models", "nn", "samples", "schemes", "stability", "stencil")
 
 __all__ = [
     "FED",
@@ -74,6 +75,7 @@ __all__ = [
     "enhance",
     "estimates",
     "inpaint",
+    "io",
     "models",
     "nn",
     "samples",

@@ -27,24 +27,19 @@ def _options(
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the picture.")] = Path(
-        "aniso-demo.png"
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path(
+        "aniso-demo"
     ),
 ) -> None:
-    """Diffuse a few images that come with aniso and write one picture of the results."""
+    """Denoise, enhance, fill in and enlarge images that come with aniso: before and after in one picture."""
     from aniso import demo as show
+    from aniso.io import FileError
 
-    if not output.parent.is_dir():
-        typer.echo(f"aniso: the folder {output.parent} does not exist. Make it first.", err=True)
-        raise typer.Exit(1)
-    if output.suffix.lower() != ".png":
-        typer.echo(
-            f"aniso: the picture is written as PNG, got {output}. Give a name that ends in .png.", err=True
-        )
-        raise typer.Exit(2)
-    path = show.free_path(output)
-    show.picture(show.rows()).save(path)
-    typer.echo(f"Wrote {path}: what diffusion along, and not across, structures does.")
+    try:
+        show.run(output, typer.echo)
+    except FileError as error:
+        typer.echo(f"aniso: {error}", err=True)
+        raise typer.Exit(1) from None
 
 
 def main() -> None:

@@ -130,6 +130,11 @@ def image_bound(
     spacing : float or (float, float)
         Distance of the pixels, axis 0 first.
 
+    Returns
+    -------
+    float
+        In one over units of time; the largest stable step for these tensors is 2 over it.
+
     Examples
     --------
     >>> import numpy as np, aniso
@@ -153,7 +158,26 @@ def cell_bound(
 ) -> float:
     """The largest sum of the cells' own spectral norms, max(λ1, ζ), over the four cells of a pixel.
 
-    Parameters as for :func:`image_bound`.
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+
+    Returns
+    -------
+    float
+        An upper bound of ρ(A), in one over units of time.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> one, zero = np.ones((9, 9)), np.zeros((9, 9))
+    >>> aniso.stability.cell_bound(one, zero, one, aniso.DeltaStencil.named("standard"))
+    8.0
     """
     stencil = stencil or DeltaStencil()
     check_stencil(stencil)
@@ -177,7 +201,26 @@ def gershgorin_bound(
 ) -> float:
     """The largest absolute row sum of A.
 
-    Parameters as for :func:`image_bound`.
+    Parameters
+    ----------
+    a, b, c : array, shape (H+1, W+1)
+        Entries of the diffusion tensors over the cells of an H × W image.
+    stencil : DeltaStencil or FreeStencil, optional
+        The member of the family.
+    spacing : float or (float, float)
+        Distance of the pixels, axis 0 first.
+
+    Returns
+    -------
+    float
+        An upper bound of ρ(A), in one over units of time.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> one, zero = np.ones((9, 9)), np.zeros((9, 9))
+    >>> aniso.stability.gershgorin_bound(one, zero, one, aniso.DeltaStencil.named("standard"))
+    8.0
     """
     folded = entries(a, b, c, stencil, spacing)
     # A neighbour outside the image is the pixel on this side of the border: add it to that entry.

@@ -35,7 +35,26 @@ def free_hourglass_weight(a: Any, c: Any, delta: Any) -> Any:
 
 
 def directional_weights(a: Any, b: Any, c: Any, delta: Any) -> tuple[Any, Any, Any, Any]:
-    """w0..w3: diffusivities of the four 1-D diffusions along x, ↘, y and ↙ (arrays: y grows downwards)."""
+    """w0..w3: diffusivities of the four 1-D diffusions along x, ↘, y and ↙ (arrays: y grows downwards).
+
+    Parameters
+    ----------
+    a, b, c : float or array
+        Entries of the diffusion tensor, a along x (axis 1), c along y (axis 0).
+    delta : float or array
+        The free parameter δ of the stencil, in the units of the tensor.
+
+    Returns
+    -------
+    tuple of four floats or arrays
+        a − δ, δ + b, c − δ and δ − b. Where none is negative, a maximum principle holds.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.stencil.directional_weights(1.0, 0.25, 0.5, delta=0.25)
+    (0.75, 0.5, 0.25, 0.0)
+    """
     return a - delta, delta + b, c - delta, delta - b
 
 

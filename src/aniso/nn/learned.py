@@ -28,7 +28,11 @@ class Interval(nn.Module):
     ----------
     value, low, high : float
         Where it starts, and its bounds. At a bound it starts 1 % of the range inside.
+    **factory
+        dtype and device of the parameter.
 
+    Notes
+    -----
     The bounds are saved and loaded with the parameter, so that the number stays what it was.
 
     Examples
@@ -63,6 +67,13 @@ class Positive(nn.Module):
     """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than at the start.
 
     The start is saved and loaded with the parameter, so that the number stays what it was.
+
+    Parameters
+    ----------
+    value : float
+        Where it starts; above 0.
+    **factory
+        dtype and device of the parameter.
 
     Examples
     --------
@@ -101,6 +112,8 @@ class LearnedDiffusivity(nn.Module):
         The diffusivity g(r) that it starts close to.
     degree : int
         Of the polynomial.
+    **factory
+        dtype and device of the parameters.
 
     Examples
     --------

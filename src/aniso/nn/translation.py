@@ -52,6 +52,13 @@ class MirroredConvolutions(nn.Module):
 class DirectionalBlock(DiffusionBlock):
     """The block as the paper draws it: four 1-D divergence blocks B0 … B3, one per direction, summed.
 
+    Parameters
+    ----------
+    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+        What steers the diffusion.
+    *args, **options
+        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+
     Examples
     --------
     >>> import torch, aniso
@@ -78,6 +85,13 @@ class DirectionalBlock(DiffusionBlock):
 class SixChannelBlock(DiffusionBlock):
     """The same as two convolutions, one activation and one summation: all kernels in one 4-D tensor.
 
+    Parameters
+    ----------
+    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+        What steers the diffusion.
+    *args, **options
+        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+
     Examples
     --------
     >>> import torch, aniso
@@ -103,6 +117,13 @@ class CellBlock(DiffusionBlock):
 
     :class:`DiffusionBlock` computes the same, its kernels of ±½ being written as sums and differences.
 
+    Parameters
+    ----------
+    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+        What steers the diffusion.
+    *args, **options
+        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+
     Examples
     --------
     >>> import torch, aniso
@@ -127,6 +148,13 @@ class CellBlock(DiffusionBlock):
 
 class StencilBlock(DiffusionBlock):
     """For comparison, without convolutions: the 3×3 entries first, then applied to the image.
+
+    Parameters
+    ----------
+    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+        What steers the diffusion.
+    stencil, learn, step, spacing, max_sigma, max_rho, device, dtype
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
@@ -161,8 +189,10 @@ class Diffusion1d(DiffusionBlock):
     ----------
     model : PeronaMalik, EdgeEnhancing or Homogeneous
         Gives contrast, sigma and diffusivity. In one dimension all models with a diffusivity agree.
-    learn, step, spacing, ...
-        As for :class:`DiffusionBlock`; ``alpha`` and ``gamma`` do not exist here.
+    learn : sequence of str
+        What becomes a parameter, as for :class:`DiffusionBlock`; ``alpha`` and ``gamma`` do not exist here.
+    **options
+        As for :class:`DiffusionBlock`: step, spacing and the like.
 
     Examples
     --------

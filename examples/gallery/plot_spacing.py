@@ -1,0 +1,51 @@
+"""
+Pixels that are not square
+==========================
+
+Slices of a microscope, radargrams and satellite tracks have pixels that are longer along one axis than along
+the other. ``spacing`` says how long, axis 0 first. The diffusion then takes place in real lengths: ``sigma``
+and ``rho`` are in the units of the spacing, ``contrast`` in grey values per unit, ``time`` in squared units.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import aniso
+
+# %%
+# Rings on a fine grid, of which every third row is measured.
+
+fine = aniso.samples.rings(240, period=16.0, noise=60.0)
+coarse, truth = fine.image[1::3], fine.truth[1::3]
+model = aniso.CoherenceEnhancing(contrast=3.0, sigma=1.5, rho=5.0)
+
+told = aniso.diffuse(coarse, model, 40.0, spacing=(3.0, 1.0), scheme=aniso.FED(6))
+untold = aniso.diffuse(coarse, model, 40.0, scheme=aniso.FED(6))
+
+
+def error(image):
+    return np.sqrt(np.mean((image - truth) ** 2))
+
+
+# %%
+# Drawn with its true proportions, the image has round rings. Without the spacing, distances along y count
+# for a third of what they are: lines seem flatter than they are, and the innermost rings are lost.
+
+pictures = {
+    f"measured: error {error(coarse):.0f}": coarse,
+    f"spacing not given: {error(untold):.0f}": untold,
+    f"spacing=(3, 1): {error(told):.0f}": told,
+    "truth": truth,
+}
+figure, axes = plt.subplots(1, 4, figsize=(14, 4), layout="constrained")
+for panel, (title, picture) in zip(axes, pictures.items(), strict=True):
+    panel.imshow(picture, cmap="gray", vmin=0, vmax=255, aspect=3)
+    panel.set_title(title, fontsize=14)
+    panel.set(xticks=[], yticks=[])
+plt.show()
+
+# %%
+# The largest stable step follows the smaller spacing. A coarser grid allows longer steps.
+
+for spacing in (1.0, (3.0, 1.0), 3.0):
+    print(f"spacing {spacing}: step up to {aniso.stability.stable_step(model, spacing=spacing):g}")

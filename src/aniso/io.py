@@ -1,0 +1,286 @@
+"""Pictures from files and back: `read`, `write`, and what a file says beside its pixels.
+
+PNG, JPEG, TIFF and NPY; with the extra `volumes` also NIfTI and MRC. The kind of file follows from the
+suffix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso import checks
+from aniso.formats import FORMATS, format_of, suffix_of
+from aniso.picture import FileError, Picture
+
+__all__ = ["FileError", "Picture", "check_output", "read", "write"]
+
+_HEAD = 512  # bytes in which every kind of file says what it is
+
+
+def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
+    """The picture in a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A PNG, JPEG, TIFF, NPY, NIfTI or MRC file, by its suffix.
+    limit : int, optional
+        Bytes to which any file may unfold in memory. Beyond it, files that would grow to more than 200
+        times their size are refused as decompression bombs. None: no limit.
+
+    Returns
+    -------
+    Picture
+        Pixels as stored: integers as integers, colours in the file's own colour space, never turned. Images
+        of less than 8 bit are widened to 8 bit, and palettes become RGB.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is not what its suffix says, damaged, cut short, or of a kind that
+        has no grey values or RGB colours.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, aniso.io
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = aniso.io.write(Path(folder, "ramp.png"), np.arange(12, dtype=np.uint16).reshape(3, 4))
+    ...     aniso.io.read(path)
+    <Picture: 3 × 4 pixels, uint16 PNG>
+    """
+    path = Path(path)
+    format = format_of(path)
+    try:
+        if path.is_dir():
+            raise FileError(f"{path} is a folder, not a file. Name a file in it.")
+        if path.exists() and not path.is_file():
+            raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        _check_head(path, head)
+        picture = format.load().read(path, limit)
+    except (FileError, ImportError):
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist. Check the name and the folder.") from None
+    except PermissionError:
+        raise FileError(f"{path} may not be read by this user. Change its permissions.") from None
+    except MemoryError as error:
+        raise FileError(f"{path} does not fit into memory. Cut it into parts first.") from error
+    except Exception as error:  # decoders have many ways to say that a file is broken
+        raise FileError(
+            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_told(error)}). Get "
+            "the file again."
+        ) from error
+    if 0 in picture.pixels.shape or picture.pixels.ndim == 0:
+        raise FileError(
+            f"{path} holds no pixels: its array has shape {picture.pixels.shape}. Check its maker."
+        )
+    return replace(picture, format=format.name, source=path.absolute())
+
+
+def write(
+    path: str | os.PathLike[str],
+    picture: Any,
+    *,
+    like: Picture | None = None,
+    force: bool = False,
+    quality: int = 95,
+) -> Path:
+    """Write a picture to a file, whole or not at all.
+
+    The file is written under another name in the same folder and renamed when it is complete. If anything
+    goes wrong, what was there before is still there.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to; the kind of file follows from the suffix.
+    picture : Picture or array
+        What to write. Values are rounded and clipped to the type that is written, never wrapped.
+    like : Picture, optional
+        Type, alpha, profile, spacing and everything else that is not pixels, for an array. Without it, an
+        array is written in its own type, and a last axis of 3 or 4 holds colours or colours and alpha
+        (except in NPY, NIfTI and MRC files).
+    force : bool
+        Overwrite an existing file, even the one from which `like` was read.
+    quality : int
+        Of a JPEG file, 1 to 100. Colours are not subsampled.
+
+    Returns
+    -------
+    Path
+        The path as given.
+
+    Raises
+    ------
+    FileError
+        If the file exists, or cannot hold the picture, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, aniso.io
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = aniso.io.write(Path(folder, "in.png"), np.array([[0, 100, 255]], np.uint8))
+    ...     picture = aniso.io.read(path)
+    ...     result = picture.pixels * 1.5 - 20.0
+    ...     path = aniso.io.write(Path(folder, "out.png"), result, like=picture)
+    ...     print(aniso.io.read(path).pixels)
+    [[  0 130 255]]
+    """
+    path = Path(path)
+    if not 1 <= checks.whole("quality", quality, "A good one is 95.") <= 100:
+        raise FileError(f"quality must be a whole number from 1 to 100, got {quality!r}. A good one is 95.")
+    format = format_of(path)
+    full = _picture(picture, like, format.name)
+    check_output(path, source=full.source, force=force)
+    module = format.load()
+    options = {"quality": quality} if format.name == "JPEG" else {}
+    module.check(full)
+    try:
+        with _replacing(path) as temporary:
+            module.write(temporary, full, **options)
+    except (FileError, ImportError):
+        raise
+    except MemoryError as error:
+        raise FileError(f"{path} cannot be written: there is not enough memory.") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {_reason(error)}. Nothing was changed.") from error
+    except Exception as error:
+        raise FileError(
+            f"{path} cannot be written as {format.name} ({_told(error)}). Try another kind of file."
+        ) from error
+    return path
+
+
+def check_output(
+    path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
+) -> None:
+    """Refuse an output that `write` would refuse, before anything is computed for it.
+
+    Parameters
+    ----------
+    path : str or path
+        Where somebody wants to write.
+    source : str or path, optional
+        The file that is read. It may go by another name: links are followed.
+    force : bool
+        Whether an existing file may be overwritten.
+
+    Examples
+    --------
+    >>> import aniso.io
+    >>> aniso.io.check_output("result.gif")
+    Traceback (most recent call last):
+    ...
+    aniso.picture.FileError: result.gif has no suffix that stands for an image file: ...
+    """
+    path = Path(path)
+    format_of(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a folder, not a file. Name a file in it.")
+    if not _target(path).parent.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist. Make the folder first.")
+    if path.exists() and not path.is_file():
+        raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
+    if force or not os.path.lexists(path):
+        return
+    if source is not None and path.exists() and os.path.exists(source) and os.path.samefile(path, source):
+        raise FileError(
+            f"{path} is the input itself, which would be replaced. Give another name, or force it to be "
+            "overwritten."
+        )
+    raise FileError(f"{path} exists already. Give another name, or force it to be overwritten.")
+
+
+def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
+    """What is to be written, with everything that goes with it."""
+    if like is not None and not isinstance(like, Picture):
+        raise TypeError(f"like must be a Picture, as read() gives it, got {like!r}.")
+    if isinstance(picture, Picture):
+        if like is not None:
+            raise TypeError("like is for arrays, got a Picture, which says all itself. Leave like out.")
+        full = picture
+    elif like is not None:
+        full = like.with_pixels(picture)
+    else:
+        array = np.asarray(picture)
+        full = Picture(array)
+        if format in ("PNG", "JPEG", "TIFF") and array.ndim >= 3 and array.shape[-1] in (3, 4):
+            colours, alpha = array[..., :3], (array[..., 3] if array.shape[-1] == 4 else None)
+            full = Picture(colours, channel_axis=-1, alpha=alpha)
+    if 0 in full.pixels.shape or full.pixels.ndim == 0:
+        raise FileError(f"there are no pixels in an array of shape {full.pixels.shape}. Give an image.")
+    if full.dtype.kind == "b" and format != "NPY":
+        # As 1-bit images are read: black and white.
+        full = Picture(full.pixels.astype(np.uint8) * np.uint8(255), source=full.source)
+    return full
+
+
+def _check_head(path: Path, head: bytes) -> None:
+    """Refuse a file that is not what its name says."""
+    format = format_of(path)
+    if not head:
+        raise FileError(f"{path} is empty: it has no bytes at all. Get the file again.")
+    if format.recognises(head):
+        return
+    for other in FORMATS:
+        if other.recognises(head) and other.name != format.name and other.suffixes != (".nii.gz",):
+            raise FileError(
+                f"{path} holds {other.name} and not {format.name}, as its name says. Rename it to "
+                f"{path.name.removesuffix(suffix_of(path))}{other.suffixes[0]}."
+            )
+    raise FileError(
+        f"{path} is not a {format.name} file: it begins with {head[:8]!r}. Check whether it is an image."
+    )
+
+
+def _target(path: Path) -> Path:
+    """The file itself, where the path is a symbolic link to it."""
+    return Path(os.path.realpath(path))
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside the path, which takes its place at the end, or vanishes."""
+    target = _target(path)
+    suffix = suffix_of(path)
+    stem = target.name.removesuffix(suffix)[:40]
+    temporary = target.with_name(f".{stem}-{secrets.token_hex(6)}{suffix.lower()}")
+    try:
+        # Not tempfile: its files are for their owner alone, this one is to be as any other.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        with temporary.open("r+b") as file:
+            os.fsync(file.fileno())  # a rename must not reach the disk before the pixels
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "this user may not write there"
+    if error.errno == errno.ENOSPC:
+        return "the disk is full"
+    return (error.strerror or _told(error)).lower()
+
+
+def _told(error: Exception) -> str:
+    """What a library says, in one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
