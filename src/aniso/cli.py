@@ -5,6 +5,7 @@ Each command is a module of `aniso.commands`, which is imported when it is calle
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from typing import Annotated, Any
@@ -58,7 +59,9 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", metavar="", help="Show the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Show the version and stop.")
+    ] = False,
 ) -> None:
     if version:
         import aniso
@@ -79,6 +82,9 @@ def _interrupt(number: int, frame: object) -> None:
 
 def main() -> None:
     """Entry point of the `aniso` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an arrow must not stop work where there are no arrows
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
     try:

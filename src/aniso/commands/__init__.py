@@ -6,6 +6,7 @@ A module holds `command`, whose signature is the options and whose docstring is 
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 #: What the overview says; in this order.
@@ -34,7 +35,13 @@ def loaded(name: str) -> Any:
     module = importlib.import_module(f"aniso.commands.{name.replace('-', '_')}")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in module.EXAMPLES)
-    app.command(name, epilog=epilog, context_settings=CONTEXT, no_args_is_help=module.NEEDS_ARGUMENTS)(
-        expanded(module.command)
-    )
+    # The terminal breaks the lines of a paragraph, not the source.
+    paragraphs = inspect.cleandoc(module.command.__doc__).split("\n\n")
+    app.command(
+        name,
+        help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
+        epilog=epilog,
+        context_settings=CONTEXT,
+        no_args_is_help=module.NEEDS_ARGUMENTS,
+    )(expanded(module.command))
     return typer.main.get_command(app)

@@ -132,8 +132,8 @@ class Writing:
     dtype: Annotated[
         Literal["uint8", "uint16", "float32", "float64"] | None,
         typer.Option(
-            help="Type of the pixels that are written, one of uint8, uint16, float32, float64: values are rounded "
-            "and clipped to it, not scaled. By default that of the input.",
+            help="Type of the pixels that are written, one of uint8, uint16, float32, float64: values are "
+            "rounded and clipped to it, not scaled. By default that of the input.",
             metavar="TYPE",
             show_default=False,
             rich_help_panel=_FILES,

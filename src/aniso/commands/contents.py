@@ -50,6 +50,8 @@ def _values(picture: Picture) -> dict[str, Any]:
 
 def _estimated(picture: Picture) -> dict[str, Any]:
     """Noise, contrast and wavelength of the middle page, or why they are not known."""
+    if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
+        return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
     try:
         stack = list(pages.Pages(picture))
         page = stack[len(stack) // 2]

@@ -13,6 +13,7 @@ from aniso.commands.bundles import Computing, Reading, Reporting, Writing
 from aniso.commands.pages import Page, Pages
 from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell, columns, figures
+from aniso.formats import format_of
 from aniso.picture import Picture
 
 #: From a page and a function to be told the progress to the result, and what was chosen for it.
@@ -62,6 +63,7 @@ def filter_files(
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[path]
+        format_of(path)  # or the output, named after it, would be blamed
         where.prepare()
         io.check_output(target, source=path, force=writing.force)
         picture = pages.read(path, reading)

@@ -96,20 +96,20 @@ def _option(name: str, owners: Mapping[str, Any]) -> Any:
 def _help(owners: Mapping[str, Any]) -> str:
     """Symbol, unit, range, meaning and default of a field; the defaults may differ from model to model."""
     about = next(iter(owners.values())).metadata
-    parts = [about["symbol"]]
-    if about["unit"]:
-        parts.append(f"in {about['unit']}" if " " in about["unit"] else f"a {about['unit']}")
-    if "choices" in about:
-        parts.append(", ".join(about["choices"]))
-    else:
-        parts.append(parsing.span(about["low"], about["high"], about["open_low"]))
+    inner = (
+        ", ".join(about["choices"])
+        if "choices" in about
+        else parsing.span(about["low"], about["high"], about["open_low"])
+    )
+    limits = f"{about['unit']}, {inner}" if about["unit"] else inner
     by_default: dict[str, list[str]] = {}
     for model, field in owners.items():
         by_default.setdefault(
             f"{field.default:g}" if isinstance(field.default, float) else field.default, []
         ).append(model)
     defaults = "; ".join(f"{value} ({', '.join(names)})" for value, names in by_default.items())
-    return f"{', '.join(parts)}: {about['meaning']}. Default {defaults}."
+    comma = "," if ": " in about["meaning"] else ":"
+    return f"{about['symbol']} ({limits}){comma} {about['meaning']}. Default {defaults}."
 
 
 def _flag(name: str) -> str:

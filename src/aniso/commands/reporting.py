@@ -95,7 +95,7 @@ class Report:
         if self.wanted.json:
             summary = {"command": self.command, "version": aniso.__version__, **facts}
             summary |= {"results": self.results, "errors": self.errors}
-            typer.echo(json.dumps(plain(summary), indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(plain(summary), indent=2))
         elif self.errors and len(self.results) + len(self.errors) > 1 and not self.wanted.quiet:
             failed = ", ".join(entry["input"] for entry in self.errors)
             typer.echo(f"{len(self.results)} done, {len(self.errors)} failed: {failed}", err=True)
@@ -164,8 +164,9 @@ def worded(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else "none"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        inner = (f"{field.name}={worded(getattr(value, field.name))}" for field in dataclasses.fields(value))
-        return f"{type(value).__name__}({', '.join(inner)})"
+        given = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        inner = ", ".join(f"{name}={worded(entry)}" for name, entry in given if entry is not None)
+        return f"{type(value).__name__}({inner})"
     return "none" if value is None else str(value)
 
 

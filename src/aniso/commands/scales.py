@@ -17,6 +17,7 @@ from aniso.commands.filtering import described, each_file, hint
 from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell, columns
 from aniso.evolve import scale_space
+from aniso.formats import format_of
 from aniso.picture import FileError
 
 _DPI = 150
@@ -55,6 +56,7 @@ def write_scales(request: Request) -> None:
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
+        format_of(path)  # or the output, named after it, would be blamed
         where.prepare()
         for target in own:
             io.check_output(target, source=path, force=request.writing.force)
@@ -113,6 +115,7 @@ def write_figures(request: Request) -> None:
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
+        format_of(path)  # or the output, named after it, would be blamed
         where.prepare()
         io.check_output(target, source=path, force=request.writing.force)
         stack = request.stack(path, report)
@@ -138,6 +141,6 @@ def _drawn(figure: Any) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure.set_dpi(_DPI)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.array(canvas.buffer_rgba())[..., :3]

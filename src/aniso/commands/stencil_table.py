@@ -22,7 +22,7 @@ def stencil_facts(stencil: DeltaStencil, a: float, b: float, c: float, spacing: 
     eigenvalues = 0.5 * (a + c) + radius, max(0.5 * (a + c) - radius, 0.0)
     bound = stability.spectral_bound(stencil, *eigenvalues, (h_y, h_x))
     paper = stability.paper_bound(stencil, *eigenvalues, h_x) if h_x == h_y else None
-    field = [np.full((4, 4), entry) for entry in (a, b, c)]
+    constant = np.ones((4, 4))
     return {
         "stencil": stencil,
         "tensor": [[a, b], [b, c]],
@@ -31,7 +31,9 @@ def stencil_facts(stencil: DeltaStencil, a: float, b: float, c: float, spacing: 
         "delta": delta,
         "hourglass_weight": float(stencil.hourglass_weight(*seen)),
         "directional_weights": [float(w) for w in directional_weights(*seen, delta)],
-        "entries": entries(*field, stencil, (h_y, h_x))[:, :, 1, 1].tolist(),
+        "entries": entries(a * constant, b * constant, c * constant, stencil, (h_y, h_x))[
+            :, :, 1, 1
+        ].tolist(),
         "nonnegative": stencil.is_nonnegative(a, b, c, (h_y, h_x)),
         "spectral_bound": bound,
         "stable_step": 2 / bound if bound > 0 else math.inf,

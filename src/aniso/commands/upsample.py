@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from aniso.commands import parsing
 from aniso.commands.bundles import Computing, Files, Reading, Reporting, Writing, number_option
 
 NEEDS_ARGUMENTS = True
@@ -20,7 +21,7 @@ def command(
     factor: Annotated[
         int,
         typer.Argument(
-            min=1, max=8, help="How many times finer, 1 to 8.", metavar="FACTOR", show_default=False
+            parser=parsing.factor, help="How many times finer, 1 to 8.", metavar="FACTOR", show_default=False
         ),
     ],
     files: Files,

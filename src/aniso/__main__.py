@@ -1,0 +1,5 @@
+"""`python -m aniso`."""
+
+from aniso.cli import main
+
+main()
