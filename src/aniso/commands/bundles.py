@@ -120,7 +120,7 @@ class Writing:
             "--output",
             "-o",
             help="A file, a folder (results/ is made if needed, names stay), or a pattern of {stem}, "
-            "{suffix}, {name}, {folder}, {number}. By default beside the input, under the name given above.",
+            "{suffix}, {name}, {folder}, {number}. By default beside the input, under a name of its own.",
             metavar="PLACE",
             show_default=False,
             rich_help_panel=_FILES,
