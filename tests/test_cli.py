@@ -379,7 +379,8 @@ class TestStencil:
         fields = [np.full((5, 5), entry) for entry in (1.0, -0.25, 0.5)]
         entries = aniso.stencil.entries(fields[0], fields[1], fields[2], stencil, (1.0, 2.0))[:, :, 2, 2]
         np.testing.assert_allclose(found["entries"], entries, atol=1e-15)
-        bound = aniso.stability.spectral_bound(stencil, *found["eigenvalues"], (1.0, 2.0))
+        larger, smaller = found["eigenvalues"]
+        bound = aniso.stability.spectral_bound(stencil, larger, smaller, (1.0, 2.0))
         assert found["stable_step"] == 2 / bound
         np.testing.assert_allclose(sum(found["eigenvalues"]), 1.5)
 
@@ -435,6 +436,13 @@ class TestPlaces:
         for folder in ("there", "new/"):
             assert called(camera, "diffuse", "camera.png", "--time", 0, "-o", folder).exit_code == 0
             assert (camera / folder / "camera.png").is_file()
+
+    def test_no_folder_is_made_for_nothing(self, camera):
+        (camera / "camera.png").write_text("not an image", "utf-8")
+        assert called(camera, "diffuse", "camera.png", "--time", 0, "-o", "new/").exit_code == 1
+        assert not (camera / "new").exists()
+        answer = called(camera, "diffuse", "camera.png", "--time", 0, "-o", "nowhere/new/")
+        assert (answer.exit_code, "its folder does not exist" in answer.stderr) == (1, True)
 
     def test_a_file_that_looks_like_a_pattern(self, camera):
         (camera / "camera.png").rename(camera / "a[1]*.png")
@@ -531,7 +539,7 @@ class TestHints:
             assert called(tmp_path, "diffuse", "a.png", *words).exit_code == 0
             found = io.read(tmp_path / f"{dtype}.tif")
             assert found.dtype == dtype
-            assert (found.alpha == opacity).all()
+            np.testing.assert_array_equal(found.alpha, np.full((40, 44), opacity))
             assert found.pixels.max() < 256  # not scaled
         answer = called(tmp_path, "diffuse", "a.png", "--time", 1, "--dtype", "float32")
         assert (answer.exit_code, "PNG files cannot hold float32" in answer.stderr) == (1, True)
@@ -625,7 +633,10 @@ class TestFailures:
     def test_what_nobody_expected(self, camera, monkeypatch):
         from aniso import denoising
 
-        monkeypatch.setattr(denoising, "denoise", lambda *_, **__: {}["nothing"])
+        def broken(*_, **__):
+            raise KeyError("nothing")
+
+        monkeypatch.setattr(denoising, "denoise", broken)
         answer = called(camera, "denoise", "camera.png")
         assert answer.exit_code == 1
         assert answer.stderr == (
@@ -875,7 +886,7 @@ class TestProgress:
         assert self.shown(monkeypatch, quiet=True) == ""
 
     def test_verbs_tell_it(self, camera, monkeypatch):
-        told = []
+        told: list[float] = []
         monkeypatch.setattr(Report, "progress", telling(told))
         assert called(camera, "denoise", "camera.png").exit_code == 0
         assert told[-1] == 1.0

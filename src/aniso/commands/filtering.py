@@ -13,7 +13,6 @@ from aniso.commands.bundles import Computing, Reading, Reporting, Writing
 from aniso.commands.pages import Page, Pages
 from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell, columns, figures
-from aniso.formats import format_of
 from aniso.picture import Picture
 
 #: From a page and a function to be told the progress to the result, and what was chosen for it.
@@ -63,14 +62,13 @@ def filter_files(
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[path]
-        format_of(path)  # or the output, named after it, would be blamed
-        where.prepare()
-        io.check_output(target, source=path, force=writing.force)
+        where.check(path, target, force=writing.force)
         picture = pages.read(path, reading)
         stack = pages.pages(picture, computing)
         hint(report, picture, computing)
         results, infos = _filtered(stack, chosen(stack), tell)
         like = pages.with_dtype(picture, writing.dtype)
+        where.make_folder()
         io.write(target, stack.joined(results), like=like, force=writing.force, quality=writing.quality)
         known = [info for info in infos if info is not None]
         lines = [f"{path} → {target}  ({_size(picture)}, {{seconds}})"]

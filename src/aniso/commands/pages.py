@@ -80,6 +80,7 @@ class Pages:
 def read(path: Path, reading: Reading) -> Picture:
     """The picture in a file, with the channels where the options say."""
     picture = io.read(path, limit=None if reading.no_limit else 2**30)
+    picture = replace(picture, source=path)  # as people named it
     axis: Any = reading.channel_axis
     if axis is not None and picture.format != "NPY":
         if axis == "none" and picture.channel_axis is None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import typer
 
+from aniso import io
 from aniso.commands.bundles import Writing
+from aniso.formats import format_of, suffix_of
 
 _FIELDS = ("stem", "suffix", "name", "folder", "number")
 
@@ -41,7 +43,7 @@ class Places:
     >>> from pathlib import Path
     >>> from aniso.commands.bundles import Writing
     >>> from aniso.commands.places import Places
-    >>> str(Places.of(Writing(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix())
+    >>> Places.of(Writing(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
     'scans/a_denoised.tif'
     """
 
@@ -97,16 +99,22 @@ class Places:
                 )
         return list(found)
 
-    def prepare(self) -> None:
-        """Make the folder that was asked for."""
-        if self.folder is not None and self.folder.parent.is_dir():
+    def check(self, path: Path, target: Path, *, force: bool) -> None:
+        """Refuse an input or an output by its name, before anything is computed."""
+        format_of(path)  # first, or the output, named after it, would be blamed
+        if self.folder is not None and self.folder.parent.is_dir() and not self.folder.exists():
+            format_of(target)  # nothing can be in the way in a folder that is still to be made
+        else:
+            io.check_output(target, source=path, force=force)
+
+    def make_folder(self) -> None:
+        """Make the folder that was asked for, once there is something to put into it."""
+        if self.folder is not None:
             self.folder.mkdir(exist_ok=True)
 
 
 def split(path: Path) -> tuple[str, str]:
     """Stem and suffix; `.nii.gz` is one suffix."""
-    from aniso.formats import suffix_of
-
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
 

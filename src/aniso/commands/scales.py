@@ -17,7 +17,6 @@ from aniso.commands.filtering import described, each_file, hint
 from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell, columns
 from aniso.evolve import scale_space
-from aniso.formats import format_of
 from aniso.picture import FileError
 
 _DPI = 150
@@ -56,14 +55,13 @@ def write_scales(request: Request) -> None:
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
-        format_of(path)  # or the output, named after it, would be blamed
-        where.prepare()
         for target in own:
-            io.check_output(target, source=path, force=request.writing.force)
+            where.check(path, target, force=request.writing.force)
         stack = request.stack(path, report)
         like = pages.with_dtype(stack.picture, request.writing.dtype)
         written = []
         for target, time, images in zip(own, request.times, _snapshots(stack, request, tell), strict=True):
+            where.make_folder()
             io.write(
                 target,
                 stack.joined(images),
@@ -115,9 +113,7 @@ def write_figures(request: Request) -> None:
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
-        format_of(path)  # or the output, named after it, would be blamed
-        where.prepare()
-        io.check_output(target, source=path, force=request.writing.force)
+        where.check(path, target, force=request.writing.force)
         stack = request.stack(path, report)
         if stack.count > 1:
             raise FileError(f"{path} has {stack.count} pages: a figure shows one image. Leave --figure out.")
@@ -129,6 +125,7 @@ def write_figures(request: Request) -> None:
             progress=tell,
             **request.diffusion.options(page),
         )
+        where.make_folder()
         io.write(target, _drawn(figure), force=request.writing.force, quality=request.writing.quality)
         return {"output": target, **described(stack.picture)}, [f"{path} → {target}  ({{seconds}})"]
 
