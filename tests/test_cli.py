@@ -1,6 +1,7 @@
 """The command line, on real files: most of it in a process of its own, as people call it."""
 
 import dataclasses
+import importlib
 import json
 import os
 import re
@@ -673,6 +674,7 @@ class TestUsage:
             (("scale-space", "camera.png", "--times", "4,1"), "times must increase"),
             (("scale-space", "camera.png", "--times", "a"), "'a' is not a number"),
             (("dream",), "No such command 'dream'"),
+            (("denois", "camera.png"), "No such command 'denois'. Did you mean 'denoise'"),
         ],
     )
     def test_exit_code_2(self, camera, words, text):
@@ -747,6 +749,17 @@ class TestInterruptions:
             assert errors == "aniso: interrupted; no file was left half-written.\n"
         assert after == before
 
+    def test_in_the_middle_of_the_work(self, camera):
+        np.save(camera / "large.npy", noisy((600, 600), "float32"))
+        before = set(contents(camera))
+        words = ["diffuse", "large.npy", "--time", "1e5", "--contrast", "0.1", "--threads", "2"]
+        with subprocess.Popen([*PROGRAM, *words], cwd=camera, env=WIDE, stderr=subprocess.PIPE) as process:
+            time.sleep(3)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=20)
+        assert (process.returncode, b"Traceback" in errors) == (143, False)
+        assert set(contents(camera)) == before
+
 
 class TestHelp:
     def test_nothing_prints_help(self):
@@ -800,8 +813,10 @@ class TestHelp:
 
         monkeypatch.setattr(models, "SlowHeat", SlowHeat, raising=False)
         monkeypatch.setattr(models, "__all__", [*models.__all__, "SlowHeat"])
-        for name in ("aniso.commands.diffuse", "aniso.commands.scale_space"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
+        modules = ("aniso.commands.diffuse", "aniso.commands.scale_space")
+        for name in modules:
+            importlib.import_module(name)  # so that there is something to come back to
+            monkeypatch.delitem(sys.modules, name)
         shown = " ".join(called(".", "diffuse", "--help").stdout.replace("│", " ").split())
         assert "slow-heat (as it says)" in shown
         assert (
@@ -811,7 +826,7 @@ class TestHelp:
         words = ("--model", "slow-heat", "--thickness", 3, "--time", 1, "--json")
         answer = called(camera, "diffuse", "camera.png", *words)
         assert json.loads(answer.stdout)["model"] == {"name": "SlowHeat", "thickness": 3.0}
-        for name in ("aniso.commands.diffuse", "aniso.commands.scale_space"):
+        for name in modules:
             monkeypatch.delitem(sys.modules, name, raising=False)
 
     @pytest.mark.parametrize(

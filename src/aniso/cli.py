@@ -26,6 +26,8 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in commands.SUMMARIES:
+            names: Any = dict.fromkeys(commands.SUMMARIES)
+            self.commands = names  # where typer looks for what may have been meant
             return None
         if self._listing:  # a name and a line are enough
             return TyperCommand(cmd_name, help=commands.SUMMARIES[cmd_name])
