@@ -1,22 +1,69 @@
-"""The command line."""
+"""The command line: which commands there are, and what happens when one is interrupted.
+
+Each command is a module of `aniso.commands`, which is imported when it is called: help takes no time.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import io
+import signal
+import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+
+from aniso import commands
+
+
+class _Commands(TyperGroup):
+    """The commands of `aniso.commands`, loaded one by one when they are needed."""
+
+    _listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(commands.SUMMARIES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in commands.SUMMARIES:
+            names: Any = dict.fromkeys(commands.SUMMARIES)
+            self.commands = names  # where typer looks for what may have been meant
+            return None
+        if self._listing:  # a name and a line are enough
+            return TyperCommand(cmd_name, help=commands.SUMMARIES[cmd_name])
+        return commands.loaded(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        self._listing = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._listing = False
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Smooth images along their structures, not across them.",
+    epilog="A first try: [bold]aniso demo[/bold], or [bold]aniso denoise photo.jpg[/bold], which writes "
+    "photo_denoised.jpg. Every command tells its options: [bold]aniso denoise --help[/bold].",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings=commands.CONTEXT,
 )
 
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Show the version and stop.")
+    ] = False,
 ) -> None:
     if version:
         import aniso
@@ -25,23 +72,25 @@ def _options(
         raise typer.Exit
 
 
-@app.command()
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path(
-        "aniso-demo"
-    ),
-) -> None:
-    """Denoise, enhance, fill in and enlarge images that come with aniso: before and after in one picture."""
-    from aniso import demo as show
-    from aniso.io import FileError
+class _Interrupted(SystemExit):
+    """The end by a signal: everything is tidied up on the way, and the exit code says which signal."""
 
-    try:
-        show.run(output, typer.echo)
-    except FileError as error:
-        typer.echo(f"aniso: {error}", err=True)
-        raise typer.Exit(1) from None
+
+def _interrupt(number: int, frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
+    raise _Interrupted(128 + number)
 
 
 def main() -> None:
     """Entry point of the `aniso` command."""
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an arrow must not stop work where there are no arrows
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        app(prog_name="aniso")
+    except _Interrupted:
+        print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
+        raise

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from aniso import checks
 from aniso.checks import Field, Spacing
 from aniso.formulas import bounds, cell, views, weights
 from aniso.formulas.weights import directional_weights
+
+if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
+    import scipy.sparse
 
 __all__ = [
     "DeltaStencil",
@@ -375,6 +377,8 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
+    import scipy.sparse
+
     stencil = stencil or DeltaStencil()
     if boundary not in ("mirror", "natural"):
         raise ValueError(f'boundary must be "mirror" or "natural", got {boundary!r}.')
@@ -402,6 +406,8 @@ def matrix(
 
 def _selection(index: npt.NDArray[np.intp], pixels: int) -> scipy.sparse.csr_array:
     """The matrix that takes the pixel of this number into each cell."""
+    import scipy.sparse
+
     cells = index.size
     return scipy.sparse.csr_array(
         (np.ones(cells), index.ravel(), np.arange(cells + 1)), shape=(cells, pixels)

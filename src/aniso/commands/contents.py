@@ -1,0 +1,108 @@
+"""What a file holds, in figures and in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso import estimates
+from aniso.commands import pages
+from aniso.commands.bundles import Reading
+from aniso.commands.filtering import described
+from aniso.commands.reporting import columns
+from aniso.picture import Picture
+
+
+def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, Any], list[str]]:
+    """Facts for JSON, and lines for people."""
+    picture = pages.read(path, reading)
+    facts = {**described(picture), **_beside(picture), **_values(picture)}
+    found = _estimated(picture) if estimate else {}
+    rows = [*_rows(picture, facts), *_estimate_rows(found)]
+    return {**facts, "estimates": found}, [f"{path}", columns(rows)]
+
+
+def _beside(picture: Picture) -> dict[str, Any]:
+    return {
+        "spacing": picture.spacing,
+        "unit": picture.unit,
+        "resolution": picture.resolution,
+        "icc_profile": picture.icc_profile is not None,
+        "orientation": picture.orientation,
+        "description": picture.description,
+    }
+
+
+def _values(picture: Picture) -> dict[str, Any]:
+    pixels = picture.pixels
+    known = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
+    if known.size == 0:
+        return {"least": None, "largest": None, "mean": None, "unknown": pixels.size}
+    return {
+        "least": known.min().item(),
+        "largest": known.max().item(),
+        "mean": float(known.mean(dtype=np.float64)),
+        "unknown": pixels.size - known.size,
+    }
+
+
+def _estimated(picture: Picture) -> dict[str, Any]:
+    """Noise, contrast and wavelength of the middle page, or why they are not known."""
+    if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
+        return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
+    try:
+        stack = list(pages.Pages(picture))
+        page = stack[len(stack) // 2]
+        axis = page.channel_axis
+        noise = estimates.noise_level(page.image, channel_axis=axis)
+        return {
+            "noise": noise,
+            "contrast": estimates.contrast(page.image, noise=noise, channel_axis=axis),
+            "edges": estimates.contrast(page.image, noise=noise, quantile=0.95, channel_axis=axis),
+            "wavelength": estimates.wavelength(page.image, noise=noise, channel_axis=axis),
+        }
+    except (ValueError, TypeError) as error:
+        return {"none": str(error)}
+
+
+def _rows(picture: Picture, facts: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("kind", f"{picture.format}, {picture.dtype}")]
+    size = " × ".join(map(str, picture.shape[-2:]))
+    rows.append(("size", f"{size} pixels (height × width)" if len(picture.shape) > 1 else f"{size} samples"))
+    if len(picture.shape) > 2:
+        rows.append(("pages", " × ".join(map(str, picture.shape[:-2]))))
+    colours = "grey" if picture.channels is None else f"{picture.channels}"
+    rows.append(("channels", colours + (", with alpha" if picture.alpha is not None else "")))
+    if facts["least"] is not None:
+        rows.append(("values", f"{facts['least']:.6g} to {facts['largest']:.6g}, mean {facts['mean']:.6g}"))
+    if facts["unknown"]:
+        rows.append(("not finite", f"{facts['unknown']} values (NaN or infinite)"))
+    if picture.spacing is not None:
+        rows.append(("spacing", " × ".join(f"{h:.6g}" for h in picture.spacing) + f" {picture.unit or ''}"))
+    if picture.resolution is not None:
+        rows.append(("resolution", " × ".join(f"{r:.6g}" for r in picture.resolution) + " pixels per inch"))
+    if picture.icc_profile is not None:
+        rows.append(("colour profile", f"{len(picture.icc_profile)} bytes"))
+    if facts["orientation"] != 1:
+        rows.append(("orientation", f"{facts['orientation']} in EXIF; pixels are not turned"))
+    if picture.description:
+        first = picture.description.strip().splitlines()[0]
+        rows.append(("description", first if len(first) <= 60 else first[:59] + "…"))
+    return rows
+
+
+def _estimate_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    if not found:
+        return []
+    if "none" in found:
+        return [("estimates", f"none: {found['none']}")]
+    return [
+        ("noise", f"{found['noise']:.4g} grey values (standard deviation)"),
+        (
+            "gradients",
+            f"{found['contrast']:.4g} grey values per pixel (typical), {found['edges']:.4g} (edges)",
+        ),
+        ("wavelength", f"{found['wavelength']:.4g} pixels (distance from line to line)"),
+    ]

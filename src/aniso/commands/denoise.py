@@ -1,0 +1,72 @@
+"""aniso denoise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from aniso.commands.bundles import Computing, Files, Reading, Reporting, Stencil, Writing, flag, number_option
+
+NEEDS_ARGUMENTS = True
+EXAMPLES = (
+    "aniso denoise photo.jpg",
+    "aniso denoise scan.tif --noise 12 -o clean.tif",
+    "aniso denoise 'scans/*.tif' -o clean/ --json",
+)
+
+
+def command(
+    files: Files,
+    reading: Reading,
+    writing: Writing,
+    computing: Computing,
+    stencil: Stencil,
+    reporting: Reporting,
+    noise: Annotated[
+        float | None,
+        number_option("Standard deviation of the noise in grey values. Default: estimated.", low=0),
+    ] = None,
+    contrast: Annotated[
+        Any,
+        number_option(
+            "λ in grey values per unit length: gradients above it are edges. Default: found by the error "
+            "expected from it.",
+            low=0,
+            open_low=True,
+            auto=True,
+        ),
+    ] = None,
+    time: Annotated[
+        Any,
+        number_option(
+            "Stopping time in squared units of length. Default: found likewise.",
+            low=0,
+            open_low=True,
+            auto=True,
+        ),
+    ] = None,
+    mix: Annotated[
+        bool,
+        flag("--mix/--no-mix", help="Mix several diffusions, or take the best single one."),
+    ] = True,
+) -> None:
+    """Remove noise from images; all parameters are estimated.
+
+    Several diffusions run, an estimate of their error that needs no clean image picks contrast and
+    stopping time, and the results are mixed. Noise should be about as strong everywhere in the image.
+
+    photo.jpg becomes photo_denoised.jpg.
+    """
+    from aniso.commands.filtering import filter_files, with_verb
+    from aniso.denoising import denoise
+
+    chosen = with_verb(
+        denoise,
+        computing,
+        noise=noise,
+        contrast=contrast,
+        time=time,
+        mix=mix,
+        stencil=stencil.chosen(),
+    )
+    usual = "{stem}_denoised{suffix}"
+    filter_files("denoise", files, usual, chosen, reading, writing, computing, reporting)

@@ -1,0 +1,87 @@
+"""aniso diffuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from aniso.commands.bundles import (
+    Computing,
+    Files,
+    Reading,
+    Reporting,
+    Stencil,
+    Tensor,
+    Writing,
+    number_option,
+)
+from aniso.commands.model_options import model_options
+from aniso.commands.scheme_options import Scheme
+
+if TYPE_CHECKING:
+    ModelOptions = Any
+else:
+    ModelOptions = model_options()
+
+NEEDS_ARGUMENTS = True
+EXAMPLES = (
+    "aniso diffuse camera.png --contrast 5 --sigma 1 --time 10",
+    "aniso diffuse fingerprint.png --model coherence-enhancing --rho 4 --time 20 --scheme fed",
+    "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20 -o brushed.png",
+)
+
+
+def command(
+    files: Files,
+    time: Annotated[
+        float,
+        number_option(
+            "How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a "
+            "Gaussian of variance 2t.",
+            low=0,
+        ),
+    ],
+    model: ModelOptions,
+    tensor: Tensor,
+    stencil: Stencil,
+    scheme: Scheme,
+    reading: Reading,
+    writing: Writing,
+    computing: Computing,
+    reporting: Reporting,
+) -> None:
+    """Diffuse images with any model, stencil and scheme.
+
+    The model says which tensor steers the diffusion; a constant tensor can be given instead. The time is
+    reached exactly, and steps that are not stable are refused.
+
+    camera.png becomes camera_diffused.png.
+    """
+    from aniso.commands.diffusions import Diffusion
+    from aniso.commands.filtering import Filter, filter_files
+    from aniso.commands.pages import Page, Pages
+    from aniso.commands.reporting import Report, Tell
+    from aniso.evolve import diffuse
+
+    chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
+
+    def filters(pages: Pages) -> Filter:
+        chosen.hint(Report("diffuse", reporting), pages.picture, "--contrast" in model.given())
+
+        def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
+            options = chosen.options(page)
+            return diffuse(page.image, chosen.model_of(page), time, progress=tell, **options), None
+
+        return filtered
+
+    filter_files(
+        "diffuse",
+        files,
+        "{stem}_diffused{suffix}",
+        filters,
+        reading,
+        writing,
+        computing,
+        reporting,
+        facts={"time": time, **chosen.facts()},
+        summary=[*chosen.summary(), ("time", f"{time:g}")],
+    )

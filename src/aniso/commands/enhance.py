@@ -1,0 +1,82 @@
+"""aniso enhance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from aniso.commands.bundles import Computing, Files, Reading, Reporting, Stencil, Writing, flag, number_option
+
+NEEDS_ARGUMENTS = True
+EXAMPLES = (
+    "aniso enhance fingerprint.png",
+    "aniso enhance fingerprint.png --wavelength 9 --time 40 -o ridges.png",
+    "aniso enhance 'slices/*.tif' -o enhanced/",
+)
+
+
+def command(
+    files: Files,
+    reading: Reading,
+    writing: Writing,
+    computing: Computing,
+    stencil: Stencil,
+    reporting: Reporting,
+    noise: Annotated[
+        float | None,
+        number_option("Standard deviation of the noise in grey values. Default: estimated.", low=0),
+    ] = None,
+    wavelength: Annotated[
+        Any,
+        number_option(
+            "Distance from line to line; all scales follow from it. Default: estimated.",
+            low=0,
+            open_low=True,
+            auto=True,
+        ),
+    ] = None,
+    contrast: Annotated[
+        Any,
+        number_option(
+            "λ in grey values per unit length: structures that are more coherent are enhanced. Default: "
+            "estimated.",
+            low=0,
+            open_low=True,
+            auto=True,
+        ),
+    ] = None,
+    time: Annotated[
+        Any,
+        number_option(
+            "Time of a diffusion in squared units of length. Default: from the wavelength and the noise.",
+            low=0,
+            open_low=True,
+            auto=True,
+        ),
+    ] = None,
+    refine: Annotated[
+        bool,
+        flag("--refine/--no-refine", help="Close gaps and put back what was lost, or diffuse only once."),
+    ] = True,
+) -> None:
+    """Free lines and flow-like patterns from noise and close their gaps.
+
+    Coherence-enhancing diffusion whose scales follow the distance of the lines: fingerprints, layers,
+    fibres, wood.
+
+    fingerprint.png becomes fingerprint_enhanced.png.
+    """
+    from aniso.commands.filtering import filter_files, with_verb
+    from aniso.enhancing import enhance
+
+    chosen = with_verb(
+        enhance,
+        computing,
+        noise=noise,
+        wavelength=wavelength,
+        contrast=contrast,
+        time=time,
+        refine=refine,
+        stencil=stencil.chosen(),
+    )
+    usual = "{stem}_enhanced{suffix}"
+    filter_files("enhance", files, usual, chosen, reading, writing, computing, reporting)

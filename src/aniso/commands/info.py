@@ -1,0 +1,36 @@
+"""aniso info."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aniso.commands.bundles import Files, Reading, Reporting, flag
+
+NEEDS_ARGUMENTS = True
+EXAMPLES = ("aniso info photo.jpg", "aniso info scan.tif --json", "aniso info volume.npy --channel-axis none")
+
+
+def command(
+    files: Files,
+    reading: Reading,
+    reporting: Reporting,
+    estimate: Annotated[
+        bool,
+        flag(
+            "--estimate/--no-estimate",
+            help="Estimate noise, contrast and wavelength (of the middle page of a stack).",
+        ),
+    ] = True,
+) -> None:
+    """Tell what a file holds, and its estimated noise, contrast and wavelength.
+
+    All lengths are in pixels, all strengths in grey values of the file.
+    """
+    from aniso.commands.contents import contents
+    from aniso.commands.filtering import each_file
+    from aniso.commands.places import inputs
+    from aniso.commands.reporting import Report
+
+    report = Report("info", reporting)
+    each_file(report, inputs(files), lambda path, number, tell: contents(path, reading, estimate))
+    report.finish()

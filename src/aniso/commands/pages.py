@@ -1,0 +1,127 @@
+"""A picture as pages (H, W) that are filtered one by one: a photograph is one page, a stack several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import io
+from aniso.commands.bundles import Computing, Reading
+from aniso.picture import FileError, Picture
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """One image, and what the verbs have to know about it."""
+
+    image: Array
+    channel_axis: int | None
+    spacing: Any
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """The pages of a picture."""
+
+    picture: Picture
+    spacing: Any = None
+
+    def __post_init__(self) -> None:
+        if len(self.picture.shape) > 3:
+            raise FileError(
+                f"{self.picture.source} has {len(self.picture.shape)} axes besides the channels: images "
+                "(H, W) and stacks of them can be filtered. Split it first."
+            )
+
+    @property
+    def count(self) -> int:
+        """Number of pages."""
+        return self.picture.shape[0] if len(self.picture.shape) == 3 else 1
+
+    @property
+    def axis(self) -> int | None:
+        """The axis of the pages, if there are several."""
+        if len(self.picture.shape) < 3:
+            return None
+        return int(self._channel_axis == 0)
+
+    @property
+    def _channel_axis(self) -> int | None:
+        axis = self.picture.channel_axis
+        return None if axis is None else axis % self.picture.pixels.ndim
+
+    def __iter__(self) -> Iterator[Page]:
+        pixels, channel = self.picture.pixels, self._channel_axis
+        if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
+            pixels = pixels.astype(np.float64)  # float32 has not enough digits for them
+        axis = self.axis
+        if axis is None:
+            yield Page(pixels, channel, self.spacing, 1, 1)
+            return
+        if channel is not None and channel > axis:
+            channel -= 1
+        for number in range(self.count):
+            yield Page(np.take(pixels, number, axis), channel, self.spacing, number + 1, self.count)
+
+    def joined(self, results: Sequence[Array]) -> Array:
+        """Results of all pages in the order of the picture's axes."""
+        return results[0] if self.axis is None else np.stack(results, axis=self.axis)
+
+
+def read(path: Path, reading: Reading) -> Picture:
+    """The picture in a file, with the channels where the options say."""
+    picture = io.read(path, limit=None if reading.no_limit else 2**30)
+    picture = replace(picture, source=path)  # as people named it
+    axis: Any = reading.channel_axis
+    if axis is not None and picture.format != "NPY":
+        if axis == "none" and picture.channel_axis is None:
+            return picture
+        raise FileError(
+            f"{path} says itself where its channels are: --channel-axis is for NPY files. Leave it out."
+        )
+    if axis is None and picture.format == "NPY" and picture.pixels.ndim == 3:
+        for colours in (-1, 0):
+            if picture.pixels.shape[colours] in (3, 4):
+                raise FileError(
+                    f"{path} holds an array of shape {picture.pixels.shape}: colours, or a stack of grey "
+                    f"images? Add --channel-axis {colours} or --channel-axis none."
+                )
+    return picture if axis in (None, "none") else replace(picture, channel_axis=axis)
+
+
+def pages(picture: Picture, computing: Computing) -> Pages:
+    """The pages, with their spacing."""
+    spacing = computing.spacing
+    if spacing == "file":
+        if picture.spacing is None:
+            raise FileError(
+                f"{picture.source} does not say how far its pixels are apart. Give --spacing Y,X."
+            )
+        spacing = picture.spacing[-2:]
+    return Pages(picture, spacing)
+
+
+def with_dtype(picture: Picture, dtype: str | None) -> Picture:
+    """The picture as it is to be written: its alpha is scaled to the type, pixels are not."""
+    if dtype is None or picture.dtype == dtype:
+        return picture
+    alpha = picture.alpha
+    if alpha is not None:
+        share = alpha.astype(np.float64) / _full(alpha.dtype)
+        alpha = share * _full(np.dtype(dtype))
+        alpha = (np.rint(alpha) if np.dtype(dtype).kind in "iu" else alpha).astype(dtype)
+    return replace(picture, dtype=np.dtype(dtype), alpha=alpha)
+
+
+def _full(dtype: Any) -> float:
+    """What stands for opaque."""
+    return float(np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else 1.0
