@@ -154,7 +154,8 @@ class TestProcesses:
 
     def test_ctrl_c_ends_a_long_run_and_its_threads(self):
         script = """
-            import threading, numpy as np, aniso
+            import signal, threading, numpy as np, aniso
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
             image = np.add.outer(np.arange(1000.0), np.arange(1000.0) ** 1.5).astype("float32")
             model = aniso.EdgeEnhancing(contrast=9)
             say = lambda done, total: print("going", flush=True) if done < 1 else None
@@ -169,7 +170,10 @@ class TestProcesses:
             assert process.stdout is not None
             assert process.stdout.readline() == "going\n"
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=60)
+            try:
+                rest, _ = process.communicate(timeout=60)
+            finally:
+                process.kill()
         assert rest.endswith("interrupted, 1 thread\n")
 
 
