@@ -924,3 +924,31 @@ def test_usage_errors_of_bundles_are_typers():
         model_options.model_options()(
             model="homogeneous", **dict.fromkeys(model_options._fields(), 1.0)
         ).chosen()
+
+
+class TestNothingIsLostInSilence:
+    def test_alpha_is_clipped_and_not_wrapped(self, tmp_path):
+        alpha = np.full((20, 24), 255.0, np.float32)
+        io.write(tmp_path / "float.tif", Picture(noisy((20, 24)).astype(np.float32), alpha=alpha))
+        answer = called(tmp_path, "diffuse", "float.tif", "--time", "1", "--dtype", "uint8", "-o", "byte.tif")
+        assert answer.exit_code == 0, answer.output
+        assert np.all(io.read(tmp_path / "byte.tif").alpha == 255)
+
+    def test_no_result_goes_to_another_input(self, tmp_path):
+        for name in ("1.png", "2.png"):
+            io.write(tmp_path / name, noisy())
+        words = ("diffuse", "2.png", "1.png", "--time", "2", "-o", "{number}.png", "--force")
+        answer = called(tmp_path, *words)
+        assert answer.exit_code == 2
+        assert "which is an input too" in " ".join(answer.output.replace("│", " ").split())
+        np.testing.assert_array_equal(io.read(tmp_path / "1.png").pixels, noisy())
+
+    def test_close_times_have_files_of_their_own(self, camera):
+        answer = called(
+            camera, "scale-space", "camera.png", "--times", "100.0001,100.0002", "--scheme", "fed"
+        )
+        assert answer.exit_code == 0, answer.output
+        assert {"camera_100.0001.png", "camera_100.0002.png"} <= set(contents(camera))
+
+    def test_an_empty_output_is_a_usage_error(self, camera):
+        assert called(camera, "diffuse", "camera.png", "--time", "1", "-o", "").exit_code == 2

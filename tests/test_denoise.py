@@ -183,3 +183,31 @@ def test_bad_images_are_refused():
         aniso.denoise(np.ma.masked_array(np.eye(4), mask=np.eye(4) > 0))
     with pytest.raises(ValueError, match="empty"):
         aniso.denoise(np.zeros((0, 4)))
+
+
+class TestNoiseThatIsNotWhatItShouldBe:
+    """Mixing rests on white noise of the right level; else the best single diffusion is left."""
+
+    TRUTH = aniso.samples.shapes(96, noise=0.0).truth
+    NOISE = np.random.default_rng(4).normal(0, 15, (3, 96, 96))
+
+    @pytest.mark.parametrize("common", [0.5, 0.9, 1.0])
+    def test_noise_that_the_channels_have_in_common(self, common):
+        noise = np.sqrt(common) * self.NOISE[0] + np.sqrt(1 - common) * self.NOISE
+        result = aniso.denoise(self.TRUTH + noise, channel_axis=0)
+        assert np.sqrt(np.mean((result - self.TRUTH) ** 2)) < 11
+
+    def test_a_grey_image_in_three_channels(self):
+        grey = (self.TRUTH + self.NOISE[0]).clip(0, 255).astype(np.uint8)
+        result = aniso.denoise(np.dstack([grey] * 3), channel_axis=-1)
+        assert result.min() > -30
+        assert result.max() < 285
+
+    @pytest.mark.parametrize("level", [60.0, 200.0])
+    def test_a_level_that_is_far_too_high(self, level):
+        result = aniso.denoise(self.TRUTH + self.NOISE[0], noise=level)
+        assert np.sqrt(np.mean((result - self.TRUTH) ** 2)) < 60
+
+    def test_a_checkerboard(self):
+        result = aniso.denoise(255.0 * (np.indices((40, 40)).sum(axis=0) % 2))
+        assert -1 <= result.min() <= result.max() <= 256

@@ -164,3 +164,13 @@ def test_bad_parameters_are_refused(options, error, message):
 def test_signals_are_refused():
     with pytest.raises(ValueError, match="a signal has no lines"):
         aniso.enhance(np.arange(10.0))
+
+
+def test_a_wavelength_far_beyond_the_image_is_refused():
+    with pytest.raises(ValueError, match=r"wavelength=1000 .*shorter side of the image, 32"):
+        aniso.enhance(np.eye(32), wavelength=1000.0)
+
+
+def test_the_wavelength_of_a_slope_stays_within_the_image():
+    _, info = aniso.enhance(np.add.outer(np.arange(64.0), np.arange(64.0)), return_info=True)
+    assert info.wavelength <= 16

@@ -99,3 +99,9 @@ def test_help_shows_the_parameters(name):
     assert {"image", "channel_axis", "spacing", "engine", "threads", "progress", "return_info"} <= set(
         parameters
     )
+
+
+def test_there_is_one_mask_for_all_images_or_one_for_each():
+    batch, masks = torch.zeros(2, 1, 48, 48), torch.from_numpy(np.stack([MASK] * 3))
+    with pytest.raises(ValueError, match="3 masks for 2 images"):
+        aniso.inpaint(batch, masks)

@@ -44,6 +44,8 @@ _BEFORE, _AFTER = 5, 3
 _PROBE = 0.05
 # Weights must pay by more than this many standard deviations of the estimate.
 _CAUTION, _WEIGHT_ROUNDS = 6.0, 20
+# Of the noise level, what an axis of the channels must have to be mixed.
+_LEAST_NOISE = 0.8
 # Gradients, over the noise level, that count as edges where weights may differ from flat regions.
 _EDGE_ENERGY = 0.05
 
@@ -299,8 +301,10 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
 
     Channels are first turned to their principal axes, which leaves white noise as it is, and each axis has
     weights of its own: brightness needs other ones than colour. For each, the risk is a quadratic function
-    of the weights. A small multiple of their squares is added, so that the noise of the estimate itself is
-    not fitted.
+    of the weights; those whose gain is not significant stay out. The estimate holds for white noise of the
+    given level: an axis that has visibly less of it (channels with common noise, or a level that is too
+    high) is not mixed, and a mixture that cannot be true, with a negative risk or further from the best
+    image than the noise is strong, is not taken.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flat, flat_changed = (_flatness(image, judge.level, ndim) for image in (best.image, best.changed))
@@ -311,6 +315,8 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
         def seen(image: Image, axis: Image = axis) -> Image:
             return np.tensordot(axis, image, 1).ravel()
 
+        if not _has_noise(np.tensordot(axis, judge.image, 1), judge.level):
+            continue
         start, probe = seen(best.image), seen(judge.probe)
         terms = _terms([seen(stop.image) - start for stop in stops], flat)
         start_changed = seen(best.changed)
@@ -324,7 +330,14 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
         for weight, term in zip(weights, terms, strict=True):
             turned[number] += (weight.astype(term.dtype) * term).reshape(flat.shape)
         risk += float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
+    if risk < 0 or float(np.mean(turned * turned)) > judge.level**2:
+        return best.image, best.risk, 1
     return best.image + np.tensordot(axes.T, turned, 1), risk, len(stops) + 1
+
+
+def _has_noise(image: Image, level: float) -> bool:
+    """Whether there can be noise of this level in an image with one channel."""
+    return min(float(image.std()), estimates.noise_level(image)) >= _LEAST_NOISE * level
 
 
 def _cautious_weights(gram: Image, gain: Image, doubt: Image) -> Image:

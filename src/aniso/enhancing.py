@@ -218,7 +218,17 @@ class _Scene:
         level = estimates.given_noise(noise, array, channel_axis)
         where: dict[str, Any] = {"noise": level, "spacing": spacings, "channel_axis": channel_axis}
         period = checks.positive_or_auto("wavelength", wavelength, "the distance of lines")
-        period = estimates.wavelength(array, **where) if period is None else period
+        shortest = min(
+            n * h for n, h in zip(channels_first(array, channel_axis).shape[1:], spacings, strict=True)
+        )
+        if period is None:
+            # Lines further apart than a quarter of the image cannot be told from a slope.
+            period = min(estimates.wavelength(array, **where), max(0.25 * shortest, 8 * max(spacings)))
+        elif period > 4 * shortest:
+            raise ValueError(
+                f"wavelength={period:g} is more than four times the shorter side of the image, {shortest:g}: "
+                'there are no lines in it at such a distance. Give their distance, or "auto".'
+            )
         sigma, rho = _SIGMA * period, _RHO * period
         typical = estimates.contrast(array, sigma=sigma, rho=rho, **where)
         lam = checks.positive_or_auto("contrast", contrast, "the coherence above which lines are enhanced")

@@ -43,6 +43,12 @@ def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
             )
         if len(image) == 0:
             raise ValueError(f"image is empty, got shape {tuple(image.shape)}: there is nothing to do.")
+        for mask in (*arguments, *options.values()):
+            if isinstance(mask, np.ndarray) and mask.ndim == 3 and len(mask) != len(image):
+                raise ValueError(
+                    f"there are {len(mask)} masks for {len(image)} images. Give one (H, W) for all, or one "
+                    "for each, (N, H, W)."
+                )
         options["channel_axis"] = 0
         results = [
             call(

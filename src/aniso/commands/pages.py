@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from aniso import io
 from aniso.commands.bundles import Computing, Reading
-from aniso.picture import FileError, Picture
+from aniso.picture import FileError, Picture, stored
 
 Array = npt.NDArray[Any]
 
@@ -117,8 +117,7 @@ def with_dtype(picture: Picture, dtype: str | None) -> Picture:
     alpha = picture.alpha
     if alpha is not None:
         share = alpha.astype(np.float64) / _full(alpha.dtype)
-        alpha = share * _full(np.dtype(dtype))
-        alpha = (np.rint(alpha) if np.dtype(dtype).kind in "iu" else alpha).astype(dtype)
+        alpha = stored(share * _full(np.dtype(dtype)), dtype)
     return replace(picture, dtype=np.dtype(dtype), alpha=alpha)
 
 

@@ -60,6 +60,10 @@ class Places:
         one file is written for an input. `renamed`: in a folder, too, results have their usual names.
         """
         output = writing.output
+        if output == "":
+            raise typer.BadParameter(
+                "--output is empty. Give a file, a folder or a pattern, or leave it out."
+            )
         if output is None:
             return cls(str(Path("{folder}") / usual))
         if "{" in output or "}" in output:
@@ -87,10 +91,17 @@ class Places:
         )
 
     def places(self, paths: Sequence[Path], **further: str) -> list[Path]:
-        """Where all results go, each to a place of its own."""
+        """Where all results go, each to a place of its own, and none to another input."""
         found: dict[Path, Path] = {}
+        given = {path.resolve(): path for path in paths}
         for number, path in enumerate(paths, 1):
             place = self.place(path, number, **further)
+            other = given.get(place.resolve(), path)
+            if other.resolve() != path.resolve():
+                raise typer.BadParameter(
+                    f"the result of {path} would be written to {other}, which is an input too. Give another "
+                    "folder or pattern with --output."
+                )
             before = found.setdefault(place, path)
             if before is not path:
                 raise typer.BadParameter(

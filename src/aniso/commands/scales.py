@@ -51,7 +51,7 @@ def write_scales(request: Request) -> None:
     """A file for each time."""
     report, paths = request.report(), places.inputs(request.files)
     where = Places.of(request.writing, len(paths), "{stem}_{time}{suffix}", names=("time",))
-    targets = [where.places(paths, time=f"{time:g}") for time in request.times]
+    targets = [where.places(paths, time=time) for time in _spelled(request.times)]
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
@@ -76,6 +76,12 @@ def write_scales(request: Request) -> None:
 
     each_file(report, paths, action)
     report.finish(**request.diffusion.facts())
+
+
+def _spelled(times: Sequence[float]) -> list[str]:
+    """Short names of times, with as many digits as tell them apart."""
+    short = [f"{time:g}" for time in times]
+    return short if len(set(short)) == len(short) else [repr(time) for time in times]
 
 
 def _snapshots(stack: pages.Pages, request: Request, tell: Tell) -> Iterator[list[Any]]:
