@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import aniso
 from benchmarks import report, timing
+from benchmarks.quality_inpaint import psnr
 from benchmarks.report import Report, Target
 
 Image = npt.NDArray[np.float64]
@@ -36,11 +37,6 @@ def photograph(name: str, colour: bool = False) -> Image:
 def noisy_version(image: Image, level: float, seed: int = 0) -> npt.NDArray[np.float32]:
     """With white Gaussian noise, neither clipped nor rounded to whole numbers."""
     return (image + np.random.default_rng(seed).normal(0, level, image.shape)).astype(np.float32)
-
-
-def psnr(result: npt.NDArray[Any], truth: Image) -> float:
-    """Peak signal-to-noise ratio in dB, for a peak of 255."""
-    return float(10 * np.log10(255**2 / np.mean((result - truth) ** 2)))
 
 
 # Each gives the results for all parameters to be tried. Grey: channel_axis None, colour: -1.

@@ -205,4 +205,4 @@ def picture(found: Report, path: Path) -> None:
             axis.imshow(image, cmap="gray", vmin=0, vmax=255)
             axis.set_title(name, fontsize=12)
             axis.set(xticks=[], yticks=[])
-    report.save_picture(figure, path)
+    report.save_picture(figure, path, report.PHOTO_DPI)

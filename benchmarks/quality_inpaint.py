@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import aniso
 from benchmarks import fresh
-from benchmarks.report import Report, Target, figure_of, save_picture
+from benchmarks.report import PHOTO_DPI, Report, Target, figure_of, save_picture
 from benchmarks.timing import CONSOLE, environment
 
 #: Figures are reported on these; parameters were chosen on the other photographs of scikit-image.
@@ -218,7 +218,7 @@ def picture(found: Report, path: Path) -> None:
             better = f", {psnr(result, truth):.2f} dB" if title in METHODS else ""
             panel.set_title(f"{title}{better}", fontweight="bold" if title == "aniso" else "normal")
             panel.set(xticks=[], yticks=[])
-    save_picture(figure, path)
+    save_picture(figure, path, PHOTO_DPI)
 
 
 def main() -> None:

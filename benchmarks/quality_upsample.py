@@ -16,7 +16,7 @@ import numpy as np
 
 import aniso
 from benchmarks.quality_inpaint import PHOTOGRAPHS, photograph, psnr
-from benchmarks.report import Report, Target, figure_of, save_picture
+from benchmarks.report import PHOTO_DPI, Report, Target, figure_of, save_picture
 from benchmarks.timing import CONSOLE, environment
 
 
@@ -123,7 +123,7 @@ def picture(found: Report, path: Path, factor: int = 4) -> None:
             figures = f"\n{psnr(result, truth):.2f} dB" if title in METHODS else "\n"
             panel.set_title(f"{title}{figures}", fontweight="bold" if title == "aniso" else "normal")
             panel.set(xticks=[], yticks=[])
-    save_picture(figure, path)
+    save_picture(figure, path, PHOTO_DPI)
 
 
 def main() -> None:

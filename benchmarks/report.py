@@ -175,8 +175,12 @@ def figure_of(rows: int, columns: int, size: tuple[float, float], **options: Any
     return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
 
 
-def save_picture(picture: Any, path: Path) -> None:
+#: Dots per inch of figures with text and lines, and of those that show photographs.
+LINE_DPI, PHOTO_DPI = 130, 75
+
+
+def save_picture(picture: Any, path: Path, dpi: int = LINE_DPI) -> None:
     """As PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.savefig(path, dpi=130, metadata={"Software": None})
+    picture.savefig(path, dpi=dpi, metadata={"Software": None})
     CONSOLE.print(f"wrote {path}", highlight=False)

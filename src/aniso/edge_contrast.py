@@ -25,6 +25,11 @@ def checked_contrast(contrast: float | str) -> float | None:
     return number
 
 
+def estimated_contrast(usual: float, least: float) -> float:
+    """The larger of both; where there is no difference at all, every contrast gives the same."""
+    return max(usual, least) or 1.0
+
+
 def usual_difference(
     image: npt.NDArray[Any], spacings: tuple[float, ...], known: npt.NDArray[np.bool_] | None = None
 ) -> float:

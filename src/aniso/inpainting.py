@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from aniso import checks, engines
 from aniso.checks import Spacing
-from aniso.edge_contrast import checked_contrast, usual_difference
+from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
     Image,
@@ -192,16 +193,15 @@ def inpaint(
     channels = channels_first(given, channel_axis)
     known = _known_pixels(channels, mask)
     spacings = checks.axis_spacing(spacing, known.ndim)
-    pixel = math.prod(spacings) ** (1 / known.ndim)
+    pixel = pixel_size(spacings)
     sigma = 0.7 * pixel if sigma is None else sigma
     rho = 0.8 * pixel if rho is None else rho
 
     filled = channels.astype(result_type(given.dtype))
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
-        # If all known pixels agree, every contrast gives the same.
-        usual = _SHARE * usual_difference(filled, spacings, known)
-        wanted = max(usual, _LEAST * spread / pixel) or 1.0
+        usual = usual_difference(filled, spacings, known)
+        wanted = estimated_contrast(_SHARE * usual, _LEAST * spread / pixel)
     model = EdgeContinuing(wanted, sigma, rho, "charbonnier")
     course = _Course(0, 0, 0.0)
     if not known.all():

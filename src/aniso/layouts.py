@@ -128,7 +128,7 @@ class TensorLayout:
 
         image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
         image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
-        if image.ndim == len(self.shape) + 2 and self._batch:
+        if self._batch:
             return image
         image = image.reshape(-1, *self.shape)
         return image[0] if self._channel_axis is None else image.movedim(0, self._channel_axis).contiguous()

@@ -101,6 +101,17 @@ def _sigma(default: float) -> Any:
     )
 
 
+def _rho(default: float, averaged: str) -> Any:
+    return _parameter(
+        default,
+        symbol="ρ",
+        unit="length",
+        low=0.0,
+        high=np.inf,
+        meaning=f"integration scale: {averaged} is averaged over a Gaussian of this width",
+    )
+
+
 def _diffusivity(default: str) -> Any:
     return field(
         default=default,
@@ -302,14 +313,7 @@ class EdgeContinuing(ImageDriven):
 
     contrast: float = _contrast(3.5)
     sigma: float = _sigma(0.7)
-    rho: float = _parameter(
-        0.8,
-        symbol="ρ",
-        unit="length",
-        low=0.0,
-        high=np.inf,
-        meaning="integration scale: the direction is averaged over a Gaussian of this width",
-    )
+    rho: float = _rho(0.8, "the direction")
     diffusivity: str | Callable[[Any], Any] = _diffusivity("charbonnier")  # noqa: RUF009
 
     def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
@@ -347,14 +351,7 @@ class CoherenceEnhancing(ImageDriven):
 
     contrast: float = _contrast(1.0)
     sigma: float = _sigma(0.5)
-    rho: float = _parameter(
-        4.0,
-        symbol="ρ",
-        unit="length",
-        low=0.0,
-        high=np.inf,
-        meaning="integration scale: orientation is averaged over a Gaussian of this width",
-    )
+    rho: float = _rho(4.0, "orientation")
     min_diffusivity: float = _parameter(
         1e-3,
         symbol="ε",

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Spacing
-from aniso.edge_contrast import checked_contrast, usual_difference
+from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
     Image,
@@ -165,12 +166,11 @@ def upsample(
     channels = channels_first(given, channel_axis)
     coarse = channels.astype(result_type(given.dtype))
     spacings = checks.axis_spacing(spacing, coarse.ndim - 1)
-    pixel = math.prod(spacings) ** (1 / len(spacings))
+    pixel = pixel_size(spacings)
     scale = 0.45 * pixel / math.sqrt(factor)
     if wanted is None:
-        # In a constant image nothing happens, whatever the contrast.
         spread = float(coarse.std(axis=tuple(range(1, coarse.ndim)), dtype=np.float64).max())
-        wanted = max(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel) or 1.0
+        wanted = estimated_contrast(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel)
     model = EdgeContinuing(
         wanted, scale if sigma is None else sigma, scale if rho is None else rho, "charbonnier"
     )

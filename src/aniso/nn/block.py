@@ -87,9 +87,9 @@ class DiffusionBlock(Learning):
         factory = {"device": device, "dtype": dtype}
         lambda1, lambda2 = model.eigenvalue_bounds
         # A learned ε may become 1.
-        self_bounds = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
+        eigenvalues = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
         start = {"alpha": stencil.alpha, "gamma": stencil.gamma}
-        share = share_of_limit(step, largest_step(*self_bounds, spacings, start, stencil.beta))
+        share = share_of_limit(step, largest_step(*eigenvalues, spacings, start, stencil.beta))
         constants = {about.name: getattr(model, about.name) for about in fields(model)}
         largest = {
             name: _largest(name, given, constants[name], min(spacings))
@@ -113,7 +113,7 @@ class DiffusionBlock(Learning):
         constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         super().__init__(constants, learnable, learn)
         self.model, self.stencil, self.spacings, self._largest = model, stencil, spacings, largest
-        self._eigenvalue_bounds = self_bounds
+        self._eigenvalue_bounds = eigenvalues
 
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after one step."""
