@@ -191,18 +191,18 @@ def table(found: Report) -> str:
 
 def picture(found: Report, path: Path) -> None:
     """Both samples: input, plain diffusion, result, truth."""
-    figure, axes = report.figure_of(2, 4, (14, 7.4))
+    figure, axes = report.figure_of(2, 4, (10, 6))
     for row, make in zip(axes, SAMPLES.values(), strict=True):
         sample = make(200, period=10.0, noise=40.0, seed=102)
         plain, result = plain_coherence(sample), aniso.enhance(sample.image)
         panels = {
             "input": sample.image,
-            f"plain CED: error {error(plain, sample):.2f}": plain,
-            f"enhance: error {error(result, sample):.2f}, {closed(result, sample):.0%} of gaps": result,
+            f"plain CED\nerror {error(plain, sample):.2f}": plain,
+            f"enhance\nerror {error(result, sample):.2f}": result,
             "truth": sample.truth,
         }
         for axis, (name, image) in zip(row, panels.items(), strict=True):
-            axis.imshow(image, cmap="gray", vmin=0, vmax=255)
+            axis.imshow(image[:120, 40:160], cmap="gray", vmin=0, vmax=255)
             axis.set_title(name, fontsize=12)
             axis.set(xticks=[], yticks=[])
-    report.save_picture(figure, path, report.PHOTO_DPI)
+    report.save_picture(figure, path, report.PHOTO_DPI, colours=48)

@@ -43,11 +43,14 @@ figure, axes = plt.subplots(2, 4, figsize=(10, 5.5), layout="constrained")
 for (top, bottom), (name, image) in zip(axes.T, panels.items(), strict=True):
     top.imshow(image, cmap="gray", vmin=0, vmax=255)
     top.set_title(name, fontsize=13)
-    difference = bottom.imshow(image - sample.truth, cmap="RdBu_r", vmin=-128, vmax=128)
+    if image is not sample.truth:
+        wrong = image - sample.truth
+        difference = bottom.imshow(wrong, cmap="RdBu_r", vmin=-128, vmax=128)
 for panel in axes.flat:
     panel.set(xticks=[], yticks=[])
 axes[0, 0].set_ylabel("image", fontsize=13)
 axes[1, 0].set_ylabel("minus truth", fontsize=13)
 axes[1, 3].axis("off")
-figure.colorbar(difference, ax=axes[1, 3], location="left", label="grey values")
+scale = axes[1, 3].inset_axes((0.05, 0, 0.08, 1))
+figure.colorbar(difference, cax=scale, label="grey values")
 plt.show()

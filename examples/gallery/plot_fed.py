@@ -157,10 +157,10 @@ for row, (name, problem) in zip(axes, problems.items(), strict=True):
     row[0].set_ylabel(name, fontsize=13)
     for panel, (title, picture) in zip(row, pictures.items(), strict=True):
         panel.imshow(picture, cmap="gray", vmin=0, vmax=255)
-        if row is axes[0]:
-            panel.set_title(title, fontsize=13)
         panel.set(xticks=[], yticks=[])
         if "steps" in title:
             distance = np.sqrt(np.mean((picture - solutions[name]) ** 2))
             panel.set_xlabel(f"error {distance:.2f}", fontsize=13)
+for panel, title in zip(axes[0], pictures, strict=True):
+    panel.set_title(title, fontsize=13)
 plt.show()

@@ -70,19 +70,24 @@ def distance(image, truth):
     return np.sqrt(np.mean((image - truth) ** 2))
 
 
-def show(panel, image, **labels):
+def show(panel, image):
     panel.imshow(image, cmap="gray", vmin=0, vmax=255)
-    panel.set(xticks=[], yticks=[], **labels)
-    panel.title.set_fontsize(13)
-    panel.xaxis.label.set_fontsize(13)
+    panel.set(xticks=[], yticks=[])
+
+
+def entitle(panels):
+    for panel, name in zip(panels, results["shapes"], strict=True):
+        panel.set_title(name, fontsize=13)
 
 
 figure, axes = plt.subplots(2, 5, figsize=(10, 4.8), layout="constrained")
 for row, pictures in zip(axes, results.values(), strict=True):
     for panel, (name, picture) in zip(row, pictures.items(), strict=True):
-        show(panel, picture, title=name if row is axes[0] else "")
+        show(panel, picture)
         if name != "truth":
-            panel.set_xlabel(f"error {distance(picture, pictures['truth']):.1f}")
+            error = distance(picture, pictures["truth"])
+            panel.set_xlabel(f"error {error:.1f}", fontsize=13)
+entitle(axes[0])
 plt.show()
 
 # %%
@@ -98,6 +103,7 @@ plt.show()
 regions = {"shapes": np.s_[150:246, 36:132], "lines": np.s_[120:216, 156:252]}
 figure, axes = plt.subplots(2, 5, figsize=(10, 4.3), layout="constrained")
 for row, name in zip(axes, regions, strict=True):
-    for panel, (title, picture) in zip(row, results[name].items(), strict=True):
-        show(panel, picture[regions[name]], title=title if row is axes[0] else "")
+    for panel, picture in zip(row, results[name].values(), strict=True):
+        show(panel, picture[regions[name]])
+entitle(axes[0])
 plt.show()

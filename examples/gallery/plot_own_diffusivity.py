@@ -46,8 +46,7 @@ curve = axes[0, 0]
 curve.plot(np.sqrt(r), 1 / (1 + r), label="perona-malik", linewidth=2)
 for g in (tukey_like, slow):
     curve.plot(np.sqrt(r), g(r), label=g.__name__, linewidth=2)
-curve.set_xlabel("∣∇u∣/λ", fontsize=12)
-curve.set_title("g(r)", fontsize=13)
+curve.set_title("g(r) over ∣∇u∣/λ", fontsize=13)
 curve.set(ylim=(0, 1.05), xlim=(0, 3))
 curve.legend(fontsize=11)
 curve.set_box_aspect(1)

@@ -32,11 +32,11 @@ for row, (name, model) in zip(axes, models.items(), strict=True):
     snapshots = aniso.scale_space(
         photograph, model, times, scheme=aniso.FED(cycles=8), channel_axis=-1
     )
-    for panel, (time, image) in zip(row, snapshots, strict=True):
+    for panel, (_, image) in zip(row, snapshots, strict=True):
         panel.imshow(image.clip(0, 255) / 255)
-        if row is axes[0]:
-            panel.set_title(f"t = {time:g}", fontsize=13)
         panel.set(xticks=[], yticks=[])
+for panel, time in zip(axes[0], times, strict=True):
+    panel.set_title(f"t = {time:g}", fontsize=13)
 plt.show()
 
 # %%
