@@ -177,15 +177,18 @@ def table(found: Report) -> str:
     values = {name: entry.value for name, entry in found.measurements.items()}
     for case in dict.fromkeys(name.rpartition(": ")[0] for name in values if name.endswith(": Gaussian")):
         lines.append(f"| {case} | " + " | ".join(f"{values[f'{case}: {c}']:.3f}" for c in columns) + " |")
-    kinds = [(angle, kind) for kind in ("enhance", "one diffusion") for angle in ANGLES]
     lines += [
         "",
-        "| stencil | " + " | ".join(f"{k}, {a:g}°" for a, k in kinds) + " |",
-        "|---|" + "---|" * len(kinds),
+        "| stencil | " + " | ".join(f"{angle:g}°" for angle in ANGLES) + " |",
+        "|---|" + "---|" * len(ANGLES),
     ]
     for name in STENCILS:
-        cells = [values.get(f"turn by {angle:g}°, {name}: {kind}") for angle, kind in kinds]
-        lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.3f}" for c in cells) + " |")
+        pairs = [
+            [values.get(f"turn by {angle:g}°, {name}: {kind}") for kind in ("enhance", "one diffusion")]
+            for angle in ANGLES
+        ]
+        cells = ["" if None in pair else f"{pair[0]:.3f} / {pair[1]:.3f}" for pair in pairs]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

@@ -36,7 +36,7 @@ myst_heading_anchors = 3
 
 # Reference
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"  # the docstrings name the types, in words
 python_use_unqualified_type_names = True
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # or an attribute with a docstring of its own would be listed twice
