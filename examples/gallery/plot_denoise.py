@@ -1,6 +1,6 @@
 """
-Noise out, edges in
-===================
+Removing noise, keeping edges
+=============================
 
 ``aniso.denoise`` takes a noisy image and nothing else. How strong the noise is, which gradients are
 edges and how long to diffuse, it finds out by itself.
