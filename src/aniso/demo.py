@@ -120,8 +120,8 @@ def upsampling() -> Block:
         "Super-resolution",
         "aniso.upsample(image, 4)",
         [
-            Panel("upsample-before", "64 by 64 pixels", _decibels(blocks, truth), blocks, zoom),
-            Panel("upsample-after", "256 by 256 pixels", _decibels(result, truth), result, zoom),
+            Panel("upsample-before", "64 pixels wide", _decibels(blocks, truth), blocks, zoom),
+            Panel("upsample-after", "256 pixels wide", _decibels(result, truth), result, zoom),
         ],
         Panel("upsample-truth", "", "", truth),
     )
