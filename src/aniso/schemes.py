@@ -76,10 +76,12 @@ class Explicit:
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """One cycle per step."""
         if self.step is not None and self.step > limit * (1 + 1e-12):
-            raise ValueError(
-                f"step={self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
-                "stencil and spacing: beyond it the image may blow up. "
-                f"Use step={float(limit)!r} or less, or None."
+            raise checks.refusal(
+                ValueError,
+                f"a step of {self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
+                "stencil and spacing: beyond it the image may blow up.",
+                python=f"Use step={float(limit)!r} or less, or None.",
+                command=f"Use --step {float(limit)!r} or less, or leave it out.",
             )
         if time == 0:
             return iter(())

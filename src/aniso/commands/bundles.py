@@ -59,8 +59,8 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def flag(*names: str, **options: Any) -> Any:
-    """A switch; typer would write <bool> beside it."""
-    return typer.Option(*names, metavar="", show_default=False, **options)
+    """A switch."""
+    return typer.Option(*names, show_default=False, **options)
 
 
 def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> Any:
@@ -68,7 +68,7 @@ def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> A
     return typer.Option(
         help=meaning,
         parser=parsing.number(**limits),
-        metavar="NUMBER",
+        metavar="NUMBER/auto" if limits.get("auto") else "NUMBER",
         show_default=False,
         rich_help_panel=panel,
     )

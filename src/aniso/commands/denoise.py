@@ -57,6 +57,7 @@ def command(
     photo.jpg becomes photo_denoised.jpg.
     """
     from aniso.commands.filtering import filter_files, with_verb
+    from aniso.commands.work import Work
     from aniso.denoising import denoise
 
     chosen = with_verb(
@@ -69,4 +70,5 @@ def command(
         stencil=stencil.chosen(),
     )
     usual = "{stem}_denoised{suffix}"
-    filter_files("denoise", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("denoise", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen)

@@ -60,12 +60,13 @@ def command(
     from aniso.commands.filtering import Filter, filter_files
     from aniso.commands.pages import Page, Pages
     from aniso.commands.reporting import Report, Tell
+    from aniso.commands.work import Work
     from aniso.evolve import diffuse
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
 
-    def filters(pages: Pages) -> Filter:
-        chosen.hint(Report("diffuse", reporting), pages.picture, "--contrast" in model.given())
+    def filters(pages: Pages, report: Report) -> Filter:
+        chosen.hint(report, pages.picture, "--contrast" in model.given())
 
         def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
             options = chosen.options(page)
@@ -74,14 +75,9 @@ def command(
         return filtered
 
     filter_files(
-        "diffuse",
-        files,
+        Work("diffuse", files, reading, writing, computing, reporting),
         "{stem}_diffused{suffix}",
         filters,
-        reading,
-        writing,
-        computing,
-        reporting,
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

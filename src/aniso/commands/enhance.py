@@ -66,6 +66,7 @@ def command(
     fingerprint.png becomes fingerprint_enhanced.png.
     """
     from aniso.commands.filtering import filter_files, with_verb
+    from aniso.commands.work import Work
     from aniso.enhancing import enhance
 
     chosen = with_verb(
@@ -79,4 +80,5 @@ def command(
         stencil=stencil.chosen(),
     )
     usual = "{stem}_enhanced{suffix}"
-    filter_files("enhance", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("enhance", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen)

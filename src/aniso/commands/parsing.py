@@ -113,7 +113,9 @@ def usage() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from error
+        from aniso.checks import on_command_line
+
+        raise typer.BadParameter(on_command_line(error)) from error
 
 
 def lengths(text: Any) -> Any:

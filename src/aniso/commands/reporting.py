@@ -13,17 +13,15 @@ from typing import Any
 
 import typer
 
+from aniso import checks
 from aniso.commands.bundles import Reporting
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
 
-# What the library advises, and the option that does it.
-_OPTIONS = {
-    "force it to be overwritten": "add --force",
-    "read it with limit=None": "add --no-limit",
-    "dataclasses.replace(picture, alpha=None)": "an image editor",
-}
+
+class Unheard(Exception):
+    """Standard output takes no more: it is closed, or full. The cause is the OSError."""
 
 
 class Report:
@@ -34,6 +32,7 @@ class Report:
         self.wanted = wanted
         self.results: list[dict[str, Any]] = []
         self.errors: list[dict[str, Any]] = []
+        self._noted: set[str] = set()
 
     @property
     def talks(self) -> bool:
@@ -43,19 +42,20 @@ class Report:
     def say(self, text: str = "") -> None:
         """A line for people."""
         if self.talks:
-            typer.echo(text)
+            _print(text)
 
-    def note(self, text: str) -> None:
-        """A hint, on standard error."""
-        if not self.wanted.quiet:
-            typer.secho(f"note: {text}", fg="yellow", err=True)
+    def note(self, kind: str, text: str) -> None:
+        """A hint, on standard error; one of a kind is enough for many files."""
+        if not self.wanted.quiet and kind not in self._noted:
+            self._noted.add(kind)
+            _print_beside(typer.style(f"note: {text}", fg="yellow"))
 
     @contextlib.contextmanager
     def attempt(self, name: str) -> Iterator[None]:
         """What fails within is told, and the next file has its turn."""
         try:
             yield
-        except (typer.Exit, typer.BadParameter):
+        except (typer.Exit, typer.BadParameter, Unheard):
             raise
         except Exception as error:
             if self.wanted.debug:
@@ -64,8 +64,7 @@ class Report:
             if name and name not in text:
                 text = f"{name}: {text}"
             self.errors.append({"input": name, "error": text})
-            typer.secho("aniso: ", fg="red", bold=True, nl=False, err=True)
-            typer.echo(text, err=True)
+            _print_beside(typer.style("aniso: ", fg="red", bold=True) + text)
 
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Tell]:
@@ -95,19 +94,29 @@ class Report:
         if self.wanted.json:
             summary = {"command": self.command, "version": aniso.__version__, **facts}
             summary |= {"results": self.results, "errors": self.errors}
-            typer.echo(json.dumps(plain(summary), indent=2))
+            _print(json.dumps(plain(summary), indent=2))
         elif self.errors and len(self.results) + len(self.errors) > 1 and not self.wanted.quiet:
             failed = ", ".join(entry["input"] for entry in self.errors)
-            typer.echo(f"{len(self.results)} done, {len(self.errors)} failed: {failed}", err=True)
+            _print_beside(f"{len(self.results)} done, {len(self.errors)} failed: {failed}")
         if self.errors:
             raise typer.Exit(1)
 
 
+def _print(text: str) -> None:
+    try:
+        typer.echo(text)
+    except OSError as error:
+        raise Unheard from error
+
+
+def _print_beside(text: str) -> None:
+    with contextlib.suppress(OSError):  # there is nobody left who could be told
+        typer.echo(text, err=True)
+
+
 def sentence(error: Exception) -> str:
     """An error in one line, without traceback."""
-    text = " ".join(str(error).split())
-    for advice, option in _OPTIONS.items():
-        text = text.replace(advice, option)
+    text = " ".join(checks.on_command_line(error).split())
     if isinstance(error, MemoryError):
         return "there is not enough memory. Cut the image into parts, or use float32."
     if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError | OSError) and text:
