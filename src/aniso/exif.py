@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 _ORIENTATION, _EXIF, _OFFSET, _LENGTH = 274, 34665, 513, 514
 _WIDTHS, _HEIGHTS = (256, 40962), (257, 40963)
-ACROSS, DOWN = 282, 283  # pixels per inch or centimetre
+_ACROSS, _DOWN, _UNIT = 282, 283, 296
+_INCH, _CENTIMETRE = 2, 3
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 _ENTRY = 12
 
@@ -51,13 +52,17 @@ def with_orientation(orientation: int) -> bytes | None:
     return b"II*\0" + struct.pack("<IHHHIHHI", 8, 1, _ORIENTATION, _SHORT, 1, orientation, 0, 0)
 
 
-def says(block: bytes | None, tag: int) -> bool:
-    """Whether a tag stands in the first directory."""
+def resolution(block: bytes | None) -> tuple[float, float] | None:
+    """Pixels per inch along H and W, if the block tells them."""
     try:
         data, order, first = _opened(block or b"")
-        return any(entry.tag == tag for entry in _entries(data, order, first))
-    except (struct.error, ValueError):
-        return False
+        found = {entry.tag: entry for entry in _entries(data, order, first)}
+        unit = _number(data, order, found[_UNIT]) if _UNIT in found else _INCH
+        across, down = (_ratio(data, order, found[tag]) for tag in (_ACROSS, _DOWN))
+    except (struct.error, ValueError, KeyError, ZeroDivisionError):
+        return None
+    per_inch = {_INCH: 1.0, _CENTIMETRE: 2.54}.get(unit, 0.0)
+    return (per_inch * down, per_inch * across) if per_inch * across * down > 0 else None
 
 
 def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -> bytes:
@@ -70,10 +75,11 @@ def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -
         for entry in entries:
             if entry.tag in (*_WIDTHS, *_HEIGHTS):
                 _set_number(data, order, entry, size[int(entry.tag in _WIDTHS)])
-            if entry.tag in (ACROSS, DOWN) and entry.kind == _RATIONAL:
-                _scale(data, order, entry, finer[int(entry.tag == ACROSS)])
+            if entry.tag in (_ACROSS, _DOWN) and entry.kind == _RATIONAL:
+                ratio = _ratio(bytearray(block), order, entry)  # which both tags may share
+                _set_ratio(data, order, entry, ratio * finer[int(entry.tag == _ACROSS)])
         _drop_preview(data, order, first)
-    except (struct.error, ValueError):
+    except (struct.error, ValueError, ZeroDivisionError):
         return block  # a broken block goes back as it came
     return bytes(data)
 
@@ -106,11 +112,15 @@ def _set_number(data: bytearray, order: str, entry: _Entry, value: int) -> None:
         struct.pack_into(f"{order}{form}", data, entry.place, min(value, 0xFFFF) if form == "H" else value)
 
 
-def _scale(data: bytearray, order: str, entry: _Entry, factor: float) -> None:
+def _ratio(data: bytearray, order: str, entry: _Entry) -> float:
     (place,) = struct.unpack_from(f"{order}I", data, entry.place)
     above, below = struct.unpack_from(f"{order}II", data, place)
-    if factor != 1 and below:
-        struct.pack_into(f"{order}II", data, place, round(1000 * factor * above / below), 1000)
+    return float(above / below)
+
+
+def _set_ratio(data: bytearray, order: str, entry: _Entry, ratio: float) -> None:
+    (place,) = struct.unpack_from(f"{order}I", data, entry.place)
+    struct.pack_into(f"{order}II", data, place, round(1000 * ratio), 1000)
 
 
 def _drop_preview(data: bytearray, order: str, first: int) -> None:

@@ -55,8 +55,8 @@ class Inpainting(Info):
     grids: int = told("grids, from coarse to fine")
     cycles: int = told("cycles on the finest grid")
     steps: int = told("steps on the finest grid")
-    residual: float = told("residual: change in the last cycle, of the spread of known values")
-    tolerance: float = told("residual asked for")
+    residual: float = told("change in the last cycle (of the spread)")
+    tolerance: float = told("change asked for")
 
     @property
     def converged(self) -> bool:

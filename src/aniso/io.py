@@ -22,7 +22,7 @@ from aniso import checks
 from aniso.formats import FORMATS, format_of, suffix_of
 from aniso.picture import FileError, Picture
 
-__all__ = ["FileError", "Picture", "check_output", "read", "write"]
+__all__ = ["FileError", "Picture", "check_input", "check_output", "read", "write"]
 
 LIMIT = 2**30  # bytes to which any file may unfold
 _HEAD = 512  # bytes in which every kind of file says what it is
@@ -63,20 +63,15 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     <Picture: 3 × 4 pixels, uint16 PNG>
     """
     path = Path(path)
+    check_input(path)
     format = format_of(path)
     try:
-        if path.is_dir():
-            raise FileError(f"{path} is a folder, not a file. Name a file in it.")
-        if path.exists() and not path.is_file():
-            raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
         with path.open("rb") as file:
             head = file.read(_HEAD)
         _check_head(path, head)
         picture = format.load().read(path, limit)
     except (FileError, ImportError):
         raise
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist. Check the name and the folder.") from None
     except PermissionError:
         raise FileError(f"{path} may not be read by this user. Change its permissions.") from None
     except MemoryError as error:
@@ -91,6 +86,37 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
             f"{path} holds no pixels: its array has shape {picture.pixels.shape}. Check its maker."
         )
     return replace(picture, format=format.name, source=path.absolute())
+
+
+def check_input(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `read` would refuse by its name, or because it is none.
+
+    Parameters
+    ----------
+    path : str or path
+        What somebody wants to read.
+
+    Examples
+    --------
+    >>> import aniso.io
+    >>> aniso.io.check_input(".")
+    Traceback (most recent call last):
+    ...
+    aniso.picture.FileError: . is a folder, not a file. Name a file in it.
+    """
+    path = Path(path)
+    if os.path.isdir(path):
+        raise checks.refusal(
+            FileError,
+            f"{path} is a folder, not a file.",
+            python="Name a file in it.",
+            command=f"Name files in it, such as '{path / '*.png'}'.",
+        )
+    format_of(path)
+    if not os.path.exists(path):
+        raise FileError(f"{path} does not exist. Check the name and the folder.")
+    if not os.path.isfile(path):
+        raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
 
 
 def write(
@@ -204,20 +230,25 @@ def check_output(
     """
     path = Path(path)
     format = format_of(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
     folder = _target(path).parent
     while parents and not os.path.lexists(folder):
         folder = folder.parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         why = "is not a folder" if os.path.lexists(folder) else "does not exist"
         raise FileError(f"{path} cannot be written: its folder {why}. Make the folder first.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise FileError(f"{path} cannot be written: {_FORBIDDEN}. Choose another folder.")
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
     if os.path.lexists(path) and not force:
-        if source is not None and path.exists() and os.path.exists(source) and os.path.samefile(path, source):
+        if (
+            source is not None
+            and os.path.exists(path)
+            and os.path.exists(source)
+            and os.path.samefile(path, source)
+        ):
             raise _exists(path, ": it is the input itself, which would be replaced")
         raise _exists(path)
     if picture is not None:

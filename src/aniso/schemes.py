@@ -22,6 +22,8 @@ from aniso import checks
 
 __all__ = ["FED", "FSI", "Cycle", "Explicit", "Scheme"]
 
+_LONGEST = 100_000  # steps of a cycle
+
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
@@ -180,6 +182,11 @@ def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:
         return 1, 1.5 * time / cycles
     ratio = 3 * time / (cycles * limit)
     length = max(1, math.ceil(math.sqrt(ratio + 0.25) - 0.5 - 1e-8))
+    if length > _LONGEST:
+        raise ValueError(
+            f"a time of {time:g} needs cycles of {length:.3g} steps, got {cycles} of them: rounding errors "
+            f"and memory allow {_LONGEST}. Take more cycles, or a shorter time."
+        )
     return length, limit * ratio / (length * (length + 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 
@@ -30,9 +31,12 @@ class Command(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """A file whose name begins like an option is not called an unknown option without a hint."""
+        """What is wrong, without words for programmers, and with a hint for files that look like options."""
         try:
             return super().parse_args(ctx, list(args))
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
         except Exception as error:
             file = next((arg for arg in args if arg.startswith("-") and os.path.isfile(arg)), None)
             if hasattr(error, "option_name") and file is not None:

@@ -262,7 +262,9 @@ class Tensor:
         float | None,
         typer.Option(
             help="Direction of the first eigenvector in degrees, from x (right) towards y (down).",
+            parser=parsing.number(),
             metavar="DEGREES",
+            show_default=False,
             rich_help_panel=_TENSOR,
         ),
     ] = None
@@ -300,8 +302,8 @@ class Tensor:
                 (along - across) * x * y,
                 along * y * y + across * x * x,
             )
-        if not all(math.isfinite(entry) for entry in (a, b, c)):
-            raise typer.BadParameter("the tensor must consist of finite numbers.")
+        if not all(math.isfinite(number) for number in (a, b, c, a + c)):
+            raise typer.BadParameter("the tensor must consist of finite numbers of ordinary size.")
         if 0.5 * (a + c) - math.hypot(0.5 * (a - c), b) < -1e-12 * (abs(a) + abs(c)):
             raise typer.BadParameter(
                 f"the tensor ({a:g} {b:g}; {b:g} {c:g}) has a negative eigenvalue: diffusion against a "

@@ -46,7 +46,7 @@ def command(
     ] = None,
     mix: Annotated[
         bool,
-        flag("--mix/--no-mix", help="Mix several diffusions, or take the best single one."),
+        flag("--mix/--no-mix", help="Mix several diffusions (the default), or take the best single one."),
     ] = True,
 ) -> None:
     """Remove noise from images; all parameters are estimated.

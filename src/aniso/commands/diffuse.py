@@ -25,8 +25,8 @@ else:
 NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso diffuse camera.png --contrast 5 --sigma 1 --time 10",
-    "aniso diffuse fingerprint.png --model coherence-enhancing --rho 4 --time 20 --scheme fed",
-    "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20 -o brushed.png",
+    "aniso diffuse fingerprint.png -m coherence-enhancing --rho 4 --time 20",
+    "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20",
 )
 
 

@@ -55,7 +55,10 @@ def command(
     ] = None,
     refine: Annotated[
         bool,
-        flag("--refine/--no-refine", help="Close gaps and put back what was lost, or diffuse only once."),
+        flag(
+            "--refine/--no-refine",
+            help="Close gaps and put back what was lost (the default), or diffuse only once.",
+        ),
     ] = True,
 ) -> None:
     """Free lines and flow-like patterns from noise and close their gaps.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import typer
 
-from aniso.commands import parsing
 from aniso.commands.bundles import Writing
 from aniso.formats import format_of, suffix_of
+from aniso.picture import FileError
 
 _FIELDS = ("stem", "suffix", "name", "folder", "number")
 
@@ -26,6 +26,8 @@ def inputs(given: Sequence[str]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for word in given:
+        if not word:
+            raise typer.BadParameter("the name of a file is empty. Give a name, or leave it out.")
         path = Path(word)
         matches = []
         if not os.path.lexists(path) and glob.has_magic(word):
@@ -74,7 +76,7 @@ class Places:
             return cls(str(Path("{folder}") / usual))
         if "{" in output or "}" in output:
             return cls(_checked(output, count, names), makes_folders=True)
-        if output.endswith(("/", os.sep)) or Path(output).is_dir():
+        if output.endswith(("/", os.sep)) or os.path.isdir(output):
             kept = usual if names or renamed else "{name}"
             return cls(str(Path(_escaped(output)) / kept), makes_folders=True)
         if count > 1 or names:
@@ -98,14 +100,13 @@ class Places:
     def places(self, paths: Sequence[Path], **further: str) -> list[Path]:
         """Where all results go, each to a place of its own, and none to another input."""
         found: dict[Path, tuple[Path, Path]] = {}
-        given = {path.resolve(): path for path in paths}
+        given = {os.path.realpath(path): path for path in paths}
         for number, path in enumerate(paths, 1):
             place = self.place(path, number, **further)
             if suffix_of(path):  # or the input will be refused, and not the options
-                with parsing.usage():
-                    format_of(place)
-            other = given.get(place.resolve(), path)
-            if other.resolve() != path.resolve():
+                _check_suffix(place)
+            other = given.get(os.path.realpath(place), path)
+            if os.path.realpath(other) != os.path.realpath(path):
                 raise typer.BadParameter(
                     f"the result of {path} would be written to {other}, which is an input too. Give another "
                     "folder or pattern with --output."
@@ -123,6 +124,14 @@ def split(path: Path) -> tuple[str, str]:
     """Stem and suffix; `.nii.gz` is one suffix."""
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
+
+
+def _check_suffix(place: Path) -> None:
+    try:
+        format_of(place)
+    except FileError as error:
+        folder = "" if place.suffix else f" For a folder, write {place}/."
+        raise typer.BadParameter(f"{error}{folder}") from error
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import json
 import math
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -69,7 +71,7 @@ class Report:
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Tell]:
         """A bar with the time left, while it lasts; only on a terminal."""
-        if self.wanted.quiet or not sys.stderr.isatty():
+        if self.wanted.quiet or not _is_terminal(sys.stderr):
             yield lambda done, total: None
             return
         from rich.console import Console
@@ -102,6 +104,11 @@ class Report:
             raise typer.Exit(1)
 
 
+def _is_terminal(stream: Any) -> bool:
+    """Whether people look at it; there may be no stream at all."""
+    return stream is not None and stream.isatty()
+
+
 def _print(text: str) -> None:
     try:
         typer.echo(text)
@@ -119,6 +126,8 @@ def sentence(error: Exception) -> str:
     text = " ".join(checks.on_command_line(error).split())
     if isinstance(error, MemoryError):
         return "there is not enough memory. Cut the image into parts, or use float32."
+    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
+        return "the numbers are too large or too small to be computed with. Give ordinary ones."
     if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError | OSError) and text:
         return text
     return f"unexpected {type(error).__name__}: {text or 'no message'}. Add --debug to see where."
@@ -180,6 +189,11 @@ def worded(value: Any) -> str:
 
 
 def columns(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
-    """Two columns."""
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{indent}{name:<{width}}  {value}" for name, value in rows)
+    """Two columns; on a terminal, the second one is broken where it would be too wide."""
+    first = max(len(name) for name, _ in rows) + len(indent) + 2
+    width = shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else sys.maxsize
+    lines = []
+    for name, value in rows:
+        parts = textwrap.wrap(value, max(width - first, 20)) or [""]
+        lines += [f"{indent + name:<{first}}{parts[0]}", *(" " * first + part for part in parts[1:])]
+    return "\n".join(lines)

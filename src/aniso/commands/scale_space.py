@@ -20,7 +20,7 @@ NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso scale-space camera.png --times 1,4,16,64",
     "aniso scale-space camera.png --times 0,4,16,64,256 --scheme fed --figure",
-    "aniso scale-space camera.png --times 1,10 -o 'results/{stem}-t{time}.tif' --dtype float32",
+    "aniso scale-space camera.png --times 1,10 -o 'scales/{stem}-{time}.png'",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Work:
 
     def check(self, path: Path, where: Places, targets: Sequence[Path], result: Picture | None) -> None:
         """Refuse an input or outputs before anything is computed; the result, as far as it is known."""
-        format_of(path)  # first, or the output, named after it, would be blamed
+        io.check_input(path)  # first, or the output, named after it, would be blamed
         for target in targets:
             io.check_output(
                 target, source=path, force=self.writing.force, parents=where.makes_folders, picture=result
@@ -88,7 +88,7 @@ class Work:
         """Write the results of all pages; returns what was written."""
         picture = self._like(stack.picture).with_pixels(stack.joined(results))
         self.write_picture(where, target, picture)
-        return picture
+        return replace(picture, format=format_of(target).name)
 
     def write_picture(self, where: Places, target: Path, picture: Picture) -> None:
         """Write a picture as the options say."""

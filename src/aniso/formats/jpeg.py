@@ -31,14 +31,14 @@ def read(path: Path, limit: int | None) -> Picture:
         info = dict(image.info)
         progressive = bool(info.get("progressive"))
     exif = info["exif"].removeprefix(b"Exif\0\0") if info.get("exif") else None
-    # Pillow makes 72 per inch of an EXIF block that does not say.
-    told = info.get("jfif_unit") in (1, 2) or exif_blocks.says(exif, exif_blocks.ACROSS)
-    resolution = info.get("dpi") if told else None
+    resolution = exif_blocks.resolution(exif)  # not from Pillow, which makes 72 of a block that does not say
+    if info.get("jfif_unit") in (1, 2) and all(info["dpi"]):
+        resolution = float(info["dpi"][1]), float(info["dpi"][0])
     comment = info.get("comment")
     return Picture(
         pixels,
         channel_axis=-1 if pixels.ndim == 3 else None,
-        resolution=(float(resolution[1]), float(resolution[0])) if resolution and all(resolution) else None,
+        resolution=resolution,
         icc_profile=info.get("icc_profile"),
         exif=exif,
         description=comment.decode("utf-8", "replace") if comment else None,

@@ -26,7 +26,8 @@ _BLOCK = 1 << 20
 def read(path: Path, limit: int | None) -> Picture:
     """The image or volume in a NIfTI file."""
     nibabel = extra("NIfTI", "nibabel")
-    image = nibabel.load(path, mmap=False)
+    with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
+        image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     if dtype.kind not in "iuf":

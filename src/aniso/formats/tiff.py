@@ -146,9 +146,9 @@ def write(path: Path, picture: Picture) -> None:
 
     details = picture.details if picture.format == "TIFF" else {}
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
-    samples, text, options = _arranged(picture, details)
-    if text is None and picture.spacing is not None:
-        text, true = tiff_texts.imagej(picture), {}
+    samples, channels, text, options = _arranged(picture, details)
+    if text is None and (picture.spacing is not None or channels > 1):
+        text, true = tiff_texts.imagej(picture, channels), {}
     text = text or picture.description
     if text is not None:
         options["description"] = text.encode()
@@ -168,8 +168,12 @@ def write(path: Path, picture: Picture) -> None:
         file.write(np.ascontiguousarray(samples), extratags=tags, **options)
 
 
-def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, str | None, dict[str, Any]]:
-    """Samples in the order of the file, the text that says which page is what, and the options for it."""
+def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, str | None, dict[str, Any]]:
+    """Samples in the order of the file, and how many channels are pages.
+
+    Also the text that says which page is what, if that of the file still holds, and options for the order.
+    """
+    channels = 1
     samples = picture.samples()
     rgb = picture.channels == 3 and details.get("rgb", True)
     options = {"photometric": "rgb" if rgb else "minisblack"}
@@ -184,11 +188,11 @@ def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, str | 
         options["planarconfig"] = "separate"
     elif has_channels:  # channels are pages
         options["photometric"] = "minisblack"
+        channels = samples.shape[place]
         if text is None:
             samples = np.moveaxis(samples, place, -3)  # where ImageJ has them
-            text = tiff_texts.imagej(picture, channels=samples.shape[-3])
         samples = samples.reshape(-1, *samples.shape[-2:])
-    return samples, text, options
+    return samples, channels, text, options
 
 
 def _compression(picture: Picture, details: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def _length(value: Any) -> float | None:
     return number if 0 < number < math.inf else None
 
 
-def imagej(picture: Picture, channels: int = 1) -> str:
+def imagej(picture: Picture, channels: int) -> str:
     """Distances, and which page is what, as ImageJ says it, which most programs read."""
     pages = picture.shape[0] if len(picture.shape) == 3 else 1
     lines = ["ImageJ=1.11a"]
