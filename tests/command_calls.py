@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from aniso.cli import app
 
-WIDE = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+# Streams are buffered where people are.
+_USUAL = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+WIDE = {**_USUAL, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 PROGRAM = [sys.executable, "-m", "aniso"]
 
 

@@ -505,6 +505,7 @@ class TestInputs:
     def test_a_file_under_two_names_is_read_once(self, camera):
         words = ("./camera.png", "camera.png", f"../{camera.name}/camera.png", camera / "camera.png")
         answer = called(camera, "diffuse", *words, "--time", 0, "--json")
+        assert (answer.exit_code, answer.stderr) == (0, "")
         assert [entry["input"] for entry in json.loads(answer.stdout)["results"]] == ["camera.png"]
 
     def test_a_link_is_a_file_of_its_own(self, camera):
