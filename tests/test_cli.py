@@ -797,8 +797,9 @@ class TestHelp:
     )
     def test_help_imports_nothing_heavy(self, words, heavy):
         program = (
-            "import sys; from aniso.cli import app\n"
-            f"try: app({words!r})\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+            "import sys; from aniso.__main__ import main\n"
+            f"sys.argv[1:] = {words!r}\n"
+            "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
         )
         answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=WIDE)
         loaded = set(answer.stderr.split())

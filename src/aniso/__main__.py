@@ -37,7 +37,7 @@ def main() -> None:
 
 def _run() -> None:
     from aniso.cli import app
-    from aniso.commands.reporting import Unheard
+    from aniso.commands import Unheard
 
     try:
         app(prog_name="aniso")

@@ -16,14 +16,11 @@ from typing import Any
 import typer
 
 from aniso import checks
+from aniso.commands import Unheard
 from aniso.commands.bundles import Reporting
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
-
-
-class Unheard(Exception):
-    """Standard output takes no more: it is closed, or full. The cause is the OSError."""
 
 
 class Report:
