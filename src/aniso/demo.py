@@ -224,6 +224,8 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
 
     Raises :class:`aniso.io.FileError` if the folder cannot be made.
     """
+    if folder.name in ("", ".."):  # here, or above: a folder in it
+        folder = folder / "aniso-demo"
     target = free_path(folder)
     if target != folder:
         tell(f"{folder} exists and is left as it is; writing to {target}.")
