@@ -258,6 +258,12 @@ class TestJpeg:
         path = write(tmp_path / "a.jpg", pixels((40, 40)))
         assert read(path).shape == (40, 40)
 
+    def test_progressive_ones_of_much_noise(self, tmp_path):
+        """At the best quality they take more bytes than Pillow has room for."""
+        picture = Picture(pixels((700, 900, 3)), channel_axis=-1, details={"progressive": True})
+        path = write(tmp_path / "a.jpg", picture, quality=100)
+        assert np.abs(read(path).pixels.astype(int) - picture.pixels).mean() < 2
+
 
 class TestTiff:
     @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
@@ -1210,6 +1216,35 @@ class TestInterruptions:
 
         monkeypatch.setattr(os, "fsync", full)
         refused(lambda: write(tmp_path / "a.png", pixels((5, 7))), "the disk is full", folder=tmp_path)
+
+    @pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".npy", ".nii", ".nii.gz", ".mrc"])
+    def test_a_disk_that_fills_up_in_the_middle(self, tmp_path, suffix):
+        """A limit on the length of files cuts writes short, as a disk does on which there is little room."""
+        pytest.importorskip("resource")  # not on Windows
+        path = write(tmp_path / f"a{suffix}", pixels((8, 8)))
+        before = contents(tmp_path)
+        program = textwrap.dedent(
+            """
+            import resource, signal, sys
+            import numpy as np
+            from aniso import io
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+            noise = np.random.default_rng(0).integers(0, 255, (200, 200)).astype(np.uint8)
+            try:
+                io.write(sys.argv[1], noise, force=True)
+            except io.FileError as error:
+                print(error)
+            """
+        )
+        source = str(Path(aniso.__file__).parents[1])
+        result = subprocess.run(
+            [sys.executable, "-c", program, str(path)],
+            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": source},
+        )  # fmt: skip
+        assert re.search("cannot be written: (the disk is full|file too large)", result.stdout)
+        assert contents(tmp_path) == before
 
     def test_the_last_moment(self, tmp_path, monkeypatch):
         path = write(tmp_path / "a.png", pixels((5, 7)))

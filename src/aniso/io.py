@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -307,6 +308,7 @@ def _check_head(path: Path, head: bytes) -> None:
 
 
 _FORBIDDEN = "this user may not write there"
+_CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
 def _target(path: Path) -> Path:
@@ -370,7 +372,8 @@ def _give_name(temporary: Path, target: Path) -> None:
 def _reason(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return _FORBIDDEN
-    if error.errno == errno.ENOSPC:
+    # NumPy and tifffile count what was written, and give no number of an error.
+    if error.errno == errno.ENOSPC or (error.errno is None and _CUT_WRITE.search(str(error))):
         return "the disk is full"
     return (error.strerror or _told(error)).lower()
 
