@@ -60,7 +60,7 @@ def save_all_kinds(folder):
         "plain.npy": Picture(noisy(dtype="float64")),
         "large.npy": Picture(noisy(dtype="int32")),
         "volume.nii.gz": Picture(noisy((2, 40, 44), "int16"), spacing=(2.0, 1.0, 1.0)),
-        "map.mrc": Picture(noisy((2, 40, 44), "float32"), spacing=(3.0, 3.0, 3.0)),
+        "map.mrc": Picture(noisy((2, 40, 44), "float32"), spacing=(3.0, 3.0, 3.0), unit="Å"),
     }
     for name, picture in pictures.items():
         io.write(folder / name, picture)

@@ -100,6 +100,12 @@ class TestTiffTexts:
         assert (pixels["SizeX"], pixels["SizeY"], pixels["SizeC"]) == (28, 24, 2)
         assert (pixels["PhysicalSizeX"], pixels["PhysicalSizeY"]) == (0.25, 0.125)
 
+    @pytest.mark.parametrize("suffix", [".ome.tif", ".OME.TIFF"])
+    def test_ome_stays_ome_by_name(self, tmp_path, suffix):
+        tiff.imwrite(tmp_path / f"a{suffix}", noisy((2, 12, 14), "uint16"), ome=True, metadata=NOTES)
+        assert called(tmp_path, "diffuse", f"a{suffix}", "--time", 1).exit_code == 0
+        assert (tmp_path / f"a_diffused{suffix}").exists()
+
     @pytest.mark.parametrize(
         ("dtype", "name"), [("float32", "float"), ("float64", "double"), ("uint8", "uint8")]
     )

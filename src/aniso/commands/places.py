@@ -121,7 +121,7 @@ class Places:
 
 
 def split(path: Path) -> tuple[str, str]:
-    """Stem and suffix; `.nii.gz` is one suffix."""
+    """Stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
 

@@ -51,7 +51,7 @@ _TIFF_MARKS = ((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+"))
 FORMATS = (
     Format("PNG", (".png",), ((0, b"\x89PNG\r\n\x1a\n"),), "png"),
     Format("JPEG", (".jpg", ".jpeg"), ((0, b"\xff\xd8\xff"),), "jpeg"),
-    Format("TIFF", (".tif", ".tiff"), _TIFF_MARKS, "tiff"),
+    Format("TIFF", (".tif", ".tiff", ".ome.tif", ".ome.tiff"), _TIFF_MARKS, "tiff"),
     Format("NPY", (".npy",), ((0, b"\x93NUMPY"),), "npy"),
     Format("NIfTI", (".nii",), ((344, b"n+1\0"), (4, b"n+2\0")), "nifti"),
     Format("NIfTI", (".nii.gz",), ((0, b"\x1f\x8b"),), "nifti"),
@@ -60,8 +60,9 @@ FORMATS = (
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix by which the kind of file is known, as it is written; `.nii.gz` counts as one."""
-    for suffix in (suffix for format in FORMATS for suffix in format.suffixes):
+    """The suffix by which the kind of file is known, as it is written; `.nii.gz` and `.ome.tif` count as one."""
+    known = sorted((suffix for format in FORMATS for suffix in format.suffixes), key=len, reverse=True)
+    for suffix in known:
         if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
             return path.name[-len(suffix) :]
     return ""
