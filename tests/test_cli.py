@@ -421,7 +421,7 @@ class TestPlaces:
             (("camera.png", "-o", "{stern}.png"), "is not a pattern: it may hold {stem}, {suffix}"),
             (("camera.png", "-o", "{stem.png"), "is not a pattern"),
             (("camera.png", "-o", "{}.png"), "is not a pattern"),
-            (("camera.png", "more/camera.png", "-o", "out/"), "would both be written to"),
+            (("camera.png", "more/camera.png", "-o", "out/"), "both camera.png and more"),
         ],
     )
     def test_refusals(self, camera, words, text):

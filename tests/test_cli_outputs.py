@@ -393,6 +393,30 @@ class TestNoOverwriting:
             assert (camera / "a.png").read_bytes() == b"of somebody else"
         assert set(os.listdir(camera)) == {"camera.png", "a.png"}
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("scale-space", "a.png", "a1.png", "--times", "1,11", "-o", "out/{stem}{time}.png"),
+            ("scale-space", "a.png", "--times", "1,2", "-o", "out{time}.png"),
+            ("scale-space", "a.png", "--times", "10,16", "-o", "{stem}_{time:.1}.png"),
+            ("diffuse", "a.png", "a1.png", "--time", "1", "-o", "{stem}_link.png"),
+            ("diffuse", "a.png", "sym.png", "--time", "1", "-o", "{name}"),
+            ("diffuse", "sym.png", "a.png", "--time", "1", "-o", "{name}"),
+        ],
+        ids=["times", "links-of-times", "short-times", "links", "input-link", "input-link-first"],
+    )
+    def test_two_results_in_one_file(self, tmp_path, nothing_is_computed, words):
+        """Not even with --force: one of them would be lost."""
+        for name in ("a", "a1"):
+            io.write(tmp_path / f"{name}.png", noisy())
+        for link, to in (("sym", "a"), ("out1", "one"), ("out2", "one"), ("a_link", "b"), ("a1_link", "b")):
+            (tmp_path / f"{link}.png").symlink_to(f"{to}.png")
+        before = contents(tmp_path)
+        answer = called(tmp_path, *words, "--force")
+        assert answer.exit_code == 2
+        assert "would be written to" in " ".join(re.sub("[│╭╮╰╯─]", " ", answer.stderr).split())
+        assert contents(tmp_path) == before
+
     def test_without_links_it_is_written_too(self, camera, monkeypatch):
         def no_links(*_, **__):
             raise OSError(95, "Operation not supported")

@@ -41,7 +41,7 @@ def write_scales(scales: Scales) -> None:
     """A file for each time."""
     work = scales.work
     where = work.places("{stem}_{time}{suffix}", names=("time",))
-    targets = [where.places(work.paths, time=time) for time in _spelled(scales.times)]
+    targets = where.variants(work.paths, [{"time": time} for time in _spelled(scales.times)])
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]

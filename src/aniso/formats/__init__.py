@@ -60,7 +60,7 @@ FORMATS = (
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix by which the kind of file is known, as it is written; `.nii.gz` and `.ome.tif` count as one."""
+    """The suffix by which the kind of file is known, as it is written; `.nii.gz` or `.ome.tif` is one."""
     known = sorted((suffix for format in FORMATS for suffix in format.suffixes), key=len, reverse=True)
     for suffix in known:
         if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):

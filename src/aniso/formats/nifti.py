@@ -126,7 +126,7 @@ def _resize(header: Any, shape: tuple[int, ...], shrink: list[float]) -> None:
 
 
 def _unit(name: str | None) -> tuple[str, float]:
-    """The unit in which distances are written, of the three that NIfTI knows, and how many make the given one.
+    """The unit for distances, of the three that NIfTI knows, and how many of it make the given one.
 
     Distances in a unit that is not known are written as they are, and their unit as unknown.
     """
