@@ -269,7 +269,7 @@ class TestBeforeComputing:
         ("words", "text"),
         [
             (("diffuse", "float.tif", "--time", 1, "-o", "a.png"), "PNG files cannot hold float32 pixels"),
-            (("denoise", "float.tif", "-o", "a.jpg"), "or add --dtype uint8, to which values are rounded"),
+            (("denoise", "float.tif", "-o", "a.jpg"), "add --dtype uint8 if values are from 0 to 255"),
             (("denoise", "stack.tif", "-o", "a.png"), "PNG files hold one image (H, W)"),
             (("denoise", "camera.png", "--dtype", "uint16", "-o", "a.jpg"), "JPEG files cannot hold uint16"),
             (("denoise", "alpha.png", "-o", "a.jpg"), "JPEG files have no transparency"),
@@ -529,6 +529,38 @@ class TestAdvice:
             io.write(tmp_path / "a.png", noisy())
         assert "force=True" not in checks.on_command_line(caught.value)
         assert checks.on_command_line(ValueError("as it is")) == "as it is"
+
+
+class TestLosses:
+    """What a file cannot hold is told."""
+
+    @pytest.mark.parametrize(
+        ("values", "dtype", "note"),
+        [
+            (noisy(dtype="uint16"), "uint8", "100 % of the values of a.tif are clipped: they go from"),
+            (noisy(dtype="float32"), "uint8", "almost nothing is left of the picture"),
+            (noisy(dtype="float32") * 400, "uint8", "% of the values of a.tif are clipped"),
+            (noisy().astype("uint16"), "uint8", ""),
+            (noisy(), "uint16", ""),
+            (noisy(dtype="float32"), "float64", ""),
+        ],
+        ids=["16-bit", "share", "a-part", "fits", "wider", "floats"],
+    )
+    def test_of_another_type(self, tmp_path, values, dtype, note):
+        io.write(tmp_path / "in.tif", values)
+        answer = called(tmp_path, "diffuse", "in.tif", "--time", 0, "--dtype", dtype, "-o", "a.tif")
+        assert answer.exit_code == 0
+        assert bool(note) == any(word in answer.stderr for word in ("clipped", "nothing is left"))
+        assert note in answer.stderr
+
+    @pytest.mark.parametrize(("unit", "note"), [(None, "has no unit"), ("furlong", "in furlong"), ("mm", "")])
+    def test_of_voxel_sizes(self, tmp_path, unit, note):
+        io.write(tmp_path / "in.tif", Picture(noisy(dtype="uint16"), spacing=(2.0, 2.0), unit=unit))
+        answer = called(tmp_path, "diffuse", "in.tif", "--time", 0, "-o", "a.mrc")
+        assert answer.exit_code == 0
+        assert ("gets no voxel size" in answer.stderr) == bool(note)
+        assert note in answer.stderr
+        assert (io.read(tmp_path / "a.mrc").spacing is None) == bool(note)
 
 
 class TestInputs:

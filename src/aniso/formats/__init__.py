@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from aniso import checks
 from aniso.picture import FileError, Picture
 
@@ -118,12 +120,16 @@ def check_type(picture: Picture, format: str, types: tuple[str, ...]) -> None:
     """Refuse pixels of a type that files of this kind cannot hold."""
     if picture.dtype.name not in types:
         suffix = ".npy" if format == "TIFF" else ".tif or .npy"
+        if format == "JPEG" and picture.dtype == np.uint16:
+            suffix = ".png, .tif or .npy"
+        limits = np.iinfo(types[0])
         first = "scale the values and " if picture.dtype.kind == "f" else ""
         raise checks.refusal(
             FileError,
             f"{format} files cannot hold {picture.dtype} pixels. Write {suffix},",
             python=f"or {first}convert them to {types[0]} if they fit.",
-            command=f"or add --dtype {types[0]}, to which values are rounded and clipped.",
+            command=f"or add --dtype {types[0]} if values are from {limits.min} to {limits.max}: they are "
+            "rounded and clipped, not scaled.",
         )
 
 

@@ -15,6 +15,8 @@ from aniso.picture import Picture
 _OME_TYPES = {"float32": "float", "float64": "double"} | {
     f"{u}int{n}": f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32)
 }
+# ImageJ takes distances without a unit for pixels.
+_NO_UNIT = "unit"
 # Tags may have the name of a namespace before them.
 _PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*>")
 _TIFF_DATA = re.compile(r"<((?:\w+:)?)TiffData\b[^>]*?(?:/>|>.*?</\1TiffData\s*>)", re.DOTALL)
@@ -39,7 +41,7 @@ def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None
         numbers = numbers[1:]
     if any(number is None for number in numbers):
         return None, None
-    return numbers, unit  # type: ignore[return-value]
+    return numbers, None if unit == _NO_UNIT else unit  # type: ignore[return-value]
 
 
 def _ome_sizes(text: str) -> tuple[dict[str, float | None], str]:
@@ -77,7 +79,7 @@ def imagej(picture: Picture, channels: int) -> str:
     if pages > 1 and channels > 1:
         lines.append("hyperstack=true")
     if picture.spacing is not None:
-        lines.append(f"unit={units.escaped(picture.unit or 'unit')}")
+        lines.append(f"unit={units.escaped(picture.unit or _NO_UNIT)}")
         if len(picture.spacing) == 3:
             lines.append(f"spacing={picture.spacing[0]!r}")
     return "\n".join(lines) + "\n"
