@@ -402,6 +402,15 @@ class TestTiff:
             with Image.open(path) as other:
                 np.testing.assert_array_equal(np.asarray(other.convert("L")), shown)
 
+    @pytest.mark.parametrize("code", ["assocalpha", "unassalpha"])
+    def test_where_white_is_zero_opaque_is_not(self, tmp_path, code):
+        image = pixels((9, 16, 2))
+        options = {"photometric": "miniswhite", "planarconfig": "contig", "metadata": None}
+        tiff.imwrite(tmp_path / "a.tif", image, extrasamples=[code], **options)
+        for picture in there_and_back(tmp_path / "a.tif"):
+            np.testing.assert_array_equal(picture.pixels, 255 - image[..., 0])
+            np.testing.assert_array_equal(picture.alpha, image[..., 1])
+
     def test_white_as_zero_of_floats_is_refused(self, tmp_path):
         path = tmp_path / "a.tif"
         tiff.imwrite(path, pixels((5, 7), "float32"), photometric="miniswhite", metadata=None)
