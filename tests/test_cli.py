@@ -684,7 +684,8 @@ main()
 
 class TestInterruptions:
     @pytest.mark.parametrize(
-        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+        ("number", "code"),
+        [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
     )
     def test_in_the_middle_of_a_write(self, camera, number, code):
         (camera / "result.png").write_bytes(b"the old result")

@@ -258,6 +258,13 @@ class TestListeners:
         assert answer.returncode == 1
         assert answer.stderr == "aniso: standard output cannot be written: no space left on device.\n"
 
+    def test_a_folder_that_is_gone_is_not_its_fault(self, camera):
+        program = " ".join([*PROGRAM, "diffuse", "camera.png", "--time", "1"])
+        script = f"mkdir gone && cd gone && rmdir ../gone && {program}"
+        answer = subprocess.run(["sh", "-c", script], cwd=camera, env=WIDE, capture_output=True, text=True)
+        assert answer.returncode == 1
+        assert answer.stderr == "aniso: the working folder is not there any more. Change to another one.\n"
+
     def test_there_is_none(self, camera):
         command = " ".join([*PROGRAM, "info", "camera.png", ">&-", "2>&-"])
         assert subprocess.run(command, shell=True, cwd=camera, env=WIDE).returncode == 0
@@ -551,6 +558,9 @@ class TestLosses:
         answer = called(tmp_path, "diffuse", "in.tif", "--time", 0, "--dtype", dtype, "-o", "a.tif")
         assert answer.exit_code == 0
         assert bool(note) == any(word in answer.stderr for word in ("clipped", "nothing is left"))
+        words = ("--dtype", dtype, "-o", "a.tif", "--force", "--json", "--quiet")
+        notes = json.loads(called(tmp_path, "diffuse", "in.tif", "--time", 0, *words).stdout)["notes"]
+        assert not note or any(note in text for text in notes)
         assert note in answer.stderr
 
     @pytest.mark.parametrize(("unit", "note"), [(None, "has no unit"), ("furlong", "in furlong"), ("mm", "")])
@@ -595,6 +605,18 @@ class TestInputs:
         )
         assert answer.returncode == 0, answer.stderr
         assert b"caf\xe9_diffused.png" in os.listdir(os.fsencode(camera))
+
+    @pytest.mark.parametrize(
+        "pattern",
+        ["{stem.__class__}.png", "{stem!r}.png", "{stem:>9}.png", "{stem[0]}.png", "{number:{stem}}.png"],
+    )
+    def test_patterns_are_of_plain_names(self, camera, pattern):
+        answer = called(camera, "diffuse", "camera.png", "--time", 0, "-o", pattern)
+        assert (answer.exit_code, "is not a pattern" in " ".join(answer.stderr.split())) == (2, True)
+
+    def test_a_name_that_is_too_long_is_found_at_once(self, camera, nothing_is_computed):
+        answer = called(camera, "diffuse", "camera.png", "--time", 1, "-o", f"{300 * 'a'}.png")
+        assert (answer.exit_code, "its name is too long" in answer.stderr) == (1, True)
 
     def test_numbers_may_have_leading_zeros(self, camera):
         words = ("diffuse", "camera.png", "--time", 0, "-o", "{number:03d}.png")

@@ -16,15 +16,22 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _awaited():
         signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
     raise _Interrupted(128 + number)
 
 
+def _awaited() -> list[signal.Signals]:
+    """The signals that end the work: also that the terminal was closed, unless nohup says to go on."""
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    goes_on = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if goes_on else [hangup])]
+
+
 def main() -> None:
     """Run the command."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
+    for each in _awaited():
+        signal.signal(each, _interrupt)
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -48,6 +55,8 @@ def _run() -> None:
             cause, BrokenPipeError
         ):  # whoever listened has heard enough, as in: aniso info … | head
             sys.exit(128 + 13)  # as other programs end then, by SIGPIPE
+        if isinstance(cause, FileNotFoundError):  # no stream says that
+            sys.exit("aniso: the working folder is not there any more. Change to another one.")
         reason = getattr(cause, "strerror", None) or str(cause)
         print(f"aniso: standard output cannot be written: {reason.lower()}.", file=sys.stderr)
         sys.exit(1)

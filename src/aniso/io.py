@@ -233,6 +233,7 @@ def check_output(
     format = format_of(path)
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
+    _check_length(path)
     folder = _target(path).parent
     while parents and not os.path.lexists(folder):
         folder = folder.parent
@@ -254,6 +255,15 @@ def check_output(
         raise _exists(path)
     if picture is not None:
         format.load().check(picture)
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a name that is too long for the file system."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileError(f"{path} cannot be written: its name is too long. Give a shorter one.") from error
 
 
 def _exists(path: Path, detail: str = "") -> FileError:

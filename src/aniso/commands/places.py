@@ -151,9 +151,15 @@ def _checked(pattern: str, count: int, names: Sequence[str]) -> str:
     known = (*_FIELDS, *names)
     listed = ", ".join(f"{{{name}}}" for name in known)
     try:
-        used = {name for _, name, spec, conversion in string.Formatter().parse(pattern) if name is not None}
+        fields = [field for field in string.Formatter().parse(pattern) if field[1] is not None]
+        used = {name for _, name, _, _ in fields}
+        for _, name, spec, conversion in fields:
+            # Neither parts of a field nor conversions; a number may have leading zeros.
+            formatted = spec and (name not in ("number", *names) or "{" in spec)
+            if name not in known or conversion or formatted:
+                raise ValueError(name)
         pattern.format(**{**dict.fromkeys(known, ""), "number": 1})
-    except (ValueError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError) as error:
         raise typer.BadParameter(
             f"--output {pattern} is not a pattern: it may hold {listed}, and {{{{ for a brace."
         ) from error

@@ -104,6 +104,10 @@ def write_figures(scales: Scales) -> None:
         if stack.count > 1:
             raise FileError(f"{path} has {stack.count} pages: a figure shows one image. Leave --figure out.")
         (page,) = stack
+        if stack.picture.orientation != 1:
+            work.report.note(
+                "turned", f"{path} is to be turned for looking at it; the figure shows it as stored."
+            )
         figure = scale_space_figure(
             page.image,
             scales.diffusion.model_of(page),
