@@ -225,6 +225,13 @@ class TestExif:
             assert called(tmp_path, "upsample", 2, "a.jpg", "-o", f"b{suffix}").exit_code == 0
             assert io.read(tmp_path / f"b{suffix}").orientation == 6
 
+    def test_figures_are_not_turned_and_say_so(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        with_exif(tmp_path, "a.jpg")
+        answer = called(tmp_path, "scale-space", "a.jpg", "--times", "1", "--contrast", 9, "--figure")
+        assert answer.exit_code == 0
+        assert "a.jpg is to be turned for looking at it; the figure shows it as stored." in answer.stderr
+
 
 class TestListeners:
     """Standard output may be full, or closed by whoever has heard enough."""

@@ -23,9 +23,10 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _awaited() -> list[signal.Signals]:
     """The signals that end the work: also that the terminal was closed, unless nohup says to go on."""
-    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
-    goes_on = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM, *([] if goes_on else [hangup])]
+    awaited = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not on Windows
+        awaited.append(signal.SIGHUP)
+    return awaited
 
 
 def main() -> None:

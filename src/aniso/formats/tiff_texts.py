@@ -97,9 +97,20 @@ def renewed(picture: Picture, shape: tuple[int, ...]) -> str | None:
     if text.startswith("{"):
         return text if details["shape"] == picture.shape else json.dumps(json.loads(text) | {"shape": shape})
     if text.rstrip().endswith("OME>"):
-        known = _PIXELS.search(text) and picture.dtype.name in _OME_TYPES  # or the text is in another file
+        known = _planes(text) == _samples(picture) and picture.dtype.name in _OME_TYPES
         return _ome(text, picture) if known else None
     return str(text)  # of ImageJ, which tells pages and no sizes
+
+
+def _planes(text: str) -> int:
+    """Planes of which OME tells: more than there are in one file of a set, none if another file tells."""
+    head = _PIXELS.search(text)
+    return math.prod(int(size) for size in re.findall(r'\bSize[ZCT]="(\d+)"', head[0])) if head else 0
+
+
+def _samples(picture: Picture) -> int:
+    """Planes of a picture, with channels and alpha."""
+    return math.prod(picture.shape[:-2]) * ((picture.channels or 1) + (picture.alpha is not None))
 
 
 def _ome(text: str, picture: Picture) -> str:
