@@ -545,6 +545,23 @@ class TestAdvice:
         assert checks.on_command_line(ValueError("as it is")) == "as it is"
 
 
+def test_a_mask_is_read_once_for_many_files(camera, monkeypatch):
+    io.write(camera / "b.png", noisy(seed=1))
+    mask = np.zeros((40, 44), np.uint8)
+    mask[20:22] = 255
+    io.write(camera / "mask.png", mask)
+    asked = []
+    read = io.read
+
+    def counted(path, **options):
+        asked.append(path.name)
+        return read(path, **options)
+
+    monkeypatch.setattr(io, "read", counted)
+    assert called(camera, "inpaint", "camera.png", "b.png", "--mask", "mask.png").exit_code == 0
+    assert sorted(asked) == ["b.png", "camera.png", "mask.png"]
+
+
 class TestLosses:
     """What a file cannot hold is told."""
 
