@@ -32,7 +32,7 @@ import numpy as np
 
 from aniso.engines.cpu import arithmetic, indirect, kernels, spacing, tensors
 from aniso.engines.cpu.placeholders import STRIDE
-from aniso.formulas import cell, diffusivities, steps, structure, weights
+from aniso.formulas import cell, coherence, diffusivities, steps, structure, weights
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
 
 _log = logging.getLogger("aniso")
@@ -64,7 +64,7 @@ def _tensor_loops(
 ) -> ModuleType:
     user = _user_diffusivity(functions)
     parts = [_header(dtype, spaced, cache=user is None), _body(arithmetic)]
-    parts += [_formulas(module) for module in (structure, diffusivities, weights, cell)]
+    parts += [_formulas(module) for module in (structure, diffusivities, coherence, weights, cell)]
     text = "\n\n".join([*parts, _body(spacing), _binding(function, functions, count), _body(tensors)]) + "\n"
     if user is None:
         return _imported("tensors", text)
