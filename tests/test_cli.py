@@ -808,7 +808,7 @@ class TestHelp:
                 2.0, symbol="d", unit="length", low=0.0, high=9.0, meaning="how thick the plate is"
             )
 
-            def tensor_formula(self, channels, values=None):
+            def tensor_formula(self, channels, values=None, ndim=2):
                 return models.Homogeneous().tensor_formula(channels)
 
         monkeypatch.setattr(models, "SlowHeat", SlowHeat, raising=False)

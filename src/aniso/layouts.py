@@ -1,6 +1,7 @@
 """The caller's arrays and the engines' ones: which axis is which, which type, and the way back.
 
-Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W).
+Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W); volumes have
+one axis more, (channels, D, H, W).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[La
 
 
 class ArrayLayout:
-    """A NumPy array: a signal (N,) or an image (H, W), with channels along any axis."""
+    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis."""
 
     def __init__(self, image: npt.ArrayLike, channel_axis: int | None, engine: str) -> None:
         array = checked_image(image, channel_axis)
@@ -188,11 +189,11 @@ def _check_axes(
                 "axis of the channels, e.g. -1, or None."
             )
     spatial = len(shape) - (channel_axis is not None)
-    if spatial not in (1, 2):
-        remedy = f"If one axis holds colours, give e.g. {for_colours}." if spatial == 3 else ""
+    if spatial not in (1, 2, 3):
+        remedy = f"If one axis holds colours, give e.g. {for_colours}." if spatial == 4 else ""
         raise ValueError(
-            f"image must be a signal (N,) or an image (H, W), with channels only along channel_axis, got "
-            f"shape {shape} with channel_axis={channel_axis}. {remedy}".strip()
+            f"image must be a signal (N,), an image (H, W) or a volume (D, H, W), with channels only along "
+            f"channel_axis, got shape {shape} with channel_axis={channel_axis}. {remedy}".strip()
         )
     if 0 in shape:
         raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")

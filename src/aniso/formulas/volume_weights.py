@@ -44,3 +44,13 @@ def split_weights(
     zeta_y = slack * (xx + zz) + 2 * alpha * yy
     zeta_z = slack * (xx + yy) + 2 * alpha * zz
     return zeta_x, zeta_y, zeta_z, maximum(slack * (xx + yy + zz), 0)
+
+
+def mixed_without_normal_flux(entry: Any, mixed: Any, other_mixed: Any, normal: Any, tangential: Any) -> Any:
+    """The entry of two tangential axes left when the normal flux is made 0; `tangential` is their sum.
+
+    Where the normal entry is 0, or 0 but for rounding, nothing is taken away.
+    """
+    scale = tangential + (tangential == 0)
+    divisor = normal + scale * (normal <= 1e-15 * tangential)
+    return entry - mixed * other_mixed / divisor

@@ -85,7 +85,7 @@ class DiffusionBlock(Learning):
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
         spacings = checks.axis_spacing(spacing, 2)
         factory = {"device": device, "dtype": dtype}
-        lambda1, lambda2 = model.eigenvalue_bounds
+        lambda1, lambda2 = model.eigenvalue_bounds()
         # A learned ε may become 1.
         eigenvalues = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
         start = {"alpha": stencil.alpha, "gamma": stencil.gamma}

@@ -105,7 +105,8 @@ class ImageEvolution(Base):
         if isinstance(model, FixedTensor):
             if not self._tensors:
                 per_y, per_x = (1 / h for h in self._problem.spacings)
-                scaled = weights.scaled(*model.entries, per_x, per_y)
+                a, b, c = model.entries
+                scaled = weights.scaled(a, b, c, per_x, per_y)
                 self._tensors = tuple(entry.astype(dtype).reshape(-1) for entry in scaled)
             return
         if not self._tensors:
