@@ -175,7 +175,8 @@ class TestPredictions:
         module = TensorDiffusion(1, stencil=aniso.DeltaStencil(0.0, 0.3)).double()
         for scale in (0.1, 3.0, 20.0):
             numbers = scale * torch.randn((1, 3, 200, 200), generator=generator, dtype=torch.float64)
-            a, b, c, zeta = (x[0, 0].numpy() for x in module._weights(numbers, module.values()))
+            entries, inner = module._weights(numbers, module.values())
+            a, b, c, zeta = (x[0, 0].numpy() for x in (*entries, *inner))
             smaller = 0.5 * (a + c) - np.hypot(0.5 * (a - c), b)
             larger = 0.5 * (a + c) + np.hypot(0.5 * (a - c), b)
             assert smaller.min() >= -1e-15

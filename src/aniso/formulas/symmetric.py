@@ -37,7 +37,7 @@ def split(
     The floors under the roots keep derivatives finite where eigenvalues coincide. Scale J to order 1 first.
     """
     mean = (xx + yy + zz) * (1 / 3)
-    # Differences first, so that the trace of B is 0 up to rounding of B itself, also where B is rounding of J.
+    # Differences first: then the trace of B is 0 up to rounding of B itself, even if B is rounding of J.
     x_y, y_z, z_x = xx - yy, yy - zz, zz - xx
     b_xx, b_yy, b_zz = (x_y - z_x) * (1 / 3), (y_z - x_y) * (1 / 3), (z_x - y_z) * (1 / 3)
     size = sqrt(
@@ -115,7 +115,7 @@ def split(
 
 
 def reduced(isolated: Any, pair: Any, half_gap: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """The eigenvalues less an offset, at least 0: isolated, lower, upper; the share left of the pair's gap."""
+    """The eigenvalues less an offset, at least 0: isolated, lower, upper; what share of their gap is left."""
     low, high = maximum(pair - half_gap - offset, 0), maximum(pair + half_gap - offset, 0)
     gap = 2 * half_gap
     # Not high − low, which would cancel.
