@@ -148,6 +148,16 @@ SPECIMENS: tuple[Specimen, ...] = (
 )
 
 
+def volume_tensors(shape, seed=5) -> aniso.FixedTensor:
+    """Tensors that turn and stretch from cell to cell of a volume, on the boundary too; some of rank one."""
+    rng = np.random.default_rng(seed)
+    cells = tuple(n + 1 for n in shape)
+    axes, _ = np.linalg.qr(rng.normal(size=(*cells, 3, 3)))
+    along, across = rng.uniform(0.2, 1.0, (*cells, 1)), rng.uniform(-0.2, 0.2, (*cells, 2)).clip(0)
+    tensor = (axes * np.concatenate([along, across], -1)[..., None, :]) @ np.swapaxes(axes, -1, -2)
+    return aniso.FixedTensor(np.moveaxis(tensor, (-2, -1), (0, 1)))
+
+
 def redraw(module, generator, scale) -> None:
     """Random numbers of this size for all that is learned."""
     with torch.no_grad():
