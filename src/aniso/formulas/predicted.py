@@ -6,7 +6,7 @@ from typing import Any
 
 from aniso.formulas.operations import tanh
 from aniso.formulas.structure import spread
-from aniso.formulas.symmetric import joined, split
+from aniso.formulas.symmetric import combined, split
 
 
 def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:
@@ -17,10 +17,18 @@ def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:
 
 
 def squashed_volume(s_xx: Any, s_xy: Any, s_yy: Any, s_xz: Any, s_yz: Any, s_zz: Any) -> tuple[Any, ...]:
-    """The same for the six entries of a tensor in a volume."""
-    (isolated, pair, half_gap), p, c = split(s_xx, s_xy, s_yy, s_xz, s_yz, s_zz)
-    level, gain = logistic_of_pair(pair, half_gap)
-    return joined(0.5 + 0.5 * tanh(0.5 * isolated), level, gain, p, c)
+    """The same for the six entries of a tensor in a volume.
+
+    Eigenvalues are taken relative to s_zz and values of the function as differences, so that derivatives are
+    right where all eigenvalues are equal: predictions may well start there.
+    """
+    (isolated, pair, half_gap), p, c = split(s_xx - s_zz, s_xy, s_yy - s_zz, s_xz, s_yz, 0 * s_zz)
+    level, gain = logistic_of_pair(s_zz + pair, half_gap)
+    above, below = isolated - pair - half_gap, isolated - pair + half_gap
+    apart = tanh(0.5 * (s_zz + isolated))
+    upper, lower = tanh(0.5 * (s_zz + pair + half_gap)), tanh(0.5 * (s_zz + pair - half_gap))
+    excess = 0.25 * (tanh(0.5 * above) * (1 - apart * upper) + tanh(0.5 * below) * (1 - apart * lower))
+    return combined(excess, level, gain, p, c)
 
 
 def logistic_of_pair(mean: Any, half_gap: Any) -> tuple[Any, Any]:

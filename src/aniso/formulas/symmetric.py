@@ -38,7 +38,8 @@ def split(
     """
     mean = (xx + yy + zz) * (1 / 3)
     # Differences first: then the trace of B is 0 up to rounding of B itself, even if B is rounding of J.
-    x_y, y_z, z_x = xx - yy, yy - zz, zz - xx
+    # Where all three eigenvalues coincide, that of x is set apart: by little, but more than the floor below.
+    x_y, y_z, z_x = xx - yy + 3e-17, yy - zz, zz - xx - 3e-17
     b_xx, b_yy, b_zz = (x_y - z_x) * (1 / 3), (y_z - x_y) * (1 / 3), (z_x - y_z) * (1 / 3)
     size = sqrt(
         maximum(
@@ -130,7 +131,13 @@ def joined(
 
     `at_pair` is the mean of the function at the two eigenvalues of the pair, `slope` its slope between them.
     """
-    excess = at_isolated - at_pair
+    return combined(at_isolated - at_pair, at_pair, slope, p, c)
+
+
+def combined(
+    excess: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The same, where it is known by how much the value at the isolated eigenvalue exceeds `at_pair`."""
     p_xx, p_xy, p_yy, p_xz, p_yz, p_zz = p
     c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = c
     return (
