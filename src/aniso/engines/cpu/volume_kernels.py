@@ -180,7 +180,7 @@ def structure_layers(
     even = np.ones(len(fold_y), u.dtype)
     cells = np.empty(6 * STRIDE, u.dtype)
     slots = np.zeros(ring_size, np.uint64)
-    structures = np.empty(6 * n if averages else 1, u.dtype)
+    structures = np.empty(6 * n if averages and n > STRIDE else 1, u.dtype)
     wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
     wide_rings = np.empty((6, ring_size * n if averages else 1), u.dtype)
 
@@ -216,17 +216,16 @@ def structure_layers(
                             structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, count)
                     if not averages:
                         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, count)
-                    for field in range(6):
-                        if averages:
-                            copied(structures, index(field * n + left), cells, index(field * STRIDE), count)
-                        else:
-                            copied(
-                                tensors, index(stored + field * n + left), cells, index(field * STRIDE), count
-                            )
+                    target, at = (structures, left) if averages else (tensors, stored + left)
+                    # A row that fits the buffer of cells is averaged from there.
+                    if not averages or n > STRIDE:
+                        for field in range(6):
+                            copied(target, index(at + field * n), cells, index(field * STRIDE), count)
                 if averages:
+                    source, distance = (structures, n) if n > STRIDE else (cells, STRIDE)
                     for field in range(6):
                         folded_line(
-                            wide_line, structures, index(field * n), 0, 0, wide_fold_x, sign_x,
+                            wide_line, source, index(field * distance), 0, 0, wide_fold_x, sign_x,
                             field == 1 or field == 3, len(wide_line),
                         )  # fmt: skip
                         along_row(wide_rings[field], index(done % ring_size * n), wide_line, wide_x, n)
