@@ -16,6 +16,9 @@ LATTICE = np.array(
     float,
 )
 
+#: How much of the rounding error grows where the ghost cells' normal entries are small.
+COLLAPSE = 1e4
+
 volume_spacings = st.one_of(st.just(1.0), st.tuples(*[st.floats(0.4, 2.5)] * 3))
 split_stencils = st.builds(SplitStencil, alphas)
 volume_stencils = st.one_of(delta_stencils(), split_stencils)
@@ -125,6 +128,13 @@ def literal_matrix(field, stencil):
     if isinstance(stencil, SplitStencil):
         return oracle.split_matrix(field, stencil.alpha)
     return oracle.delta_matrix(field, stencil.alpha, stencil.gamma, stencil.beta)
+
+
+def literal_cell(tensor, stencil):
+    """The 8×8 matrix of one cell, as the definition of the stencil reads."""
+    if isinstance(stencil, SplitStencil):
+        return oracle.split_cell_matrix(tensor, stencil.alpha)
+    return oracle.cell_matrix(tensor, stencil.alpha, stencil.gamma, stencil.beta)
 
 
 @st.composite

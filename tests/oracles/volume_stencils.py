@@ -132,17 +132,38 @@ def delta_matrix(tensor, alpha, gamma, beta=None):
     return matrix
 
 
-def constant_kernel(matrix_of, d):
-    """The 3×3×3 weights around a voxel for a tensor that is the same everywhere."""
-    tensor = np.broadcast_to(d, (6, 6, 6, 3, 3))
-    row = matrix_of(tensor).reshape((5,) * 6)[2, 2, 2]
-    return row[1:4, 1:4, 1:4]
+def split_cell_matrix(d, alpha):
+    """8×8: a cell's share of the nine diffusions, a quarter of each axis weight, half of each diagonal one."""
+    pairs = []
+    for i in AXES:
+        pairs.append((np.eye(3, dtype=int)[i], (1 - 2 * alpha) * d[i, i] / 4))
+    for i, j in PLANES:
+        (k,) = set(AXES) - {i, j}
+        delta = alpha * (d[i, i] + d[j, j] - d[k, k])
+        for sign in (1, -1):
+            step = np.eye(3, dtype=int)[i] + sign * np.eye(3, dtype=int)[j]
+            pairs.append((step, 0.5 * (delta + sign * d[i, j]) / 2))
+    energy = np.zeros((8, 8))
+    for step, weight in pairs:
+        for p, corner in enumerate(CORNERS):
+            other = tuple(int(c) for c in np.add(corner, step))
+            if other in CORNERS:
+                q = CORNERS.index(other)
+                energy[[p, q], [p, q]] += weight
+                energy[[p, q], [q, p]] -= weight
+    return energy
 
 
-def symbol(kernel, *theta):
-    """The eigenvalue of −A for the wave exp(i θ·x) on an infinite or periodic grid, from the 3×3×3 weights."""
-    total = 0.0
-    for offset in itertools.product((-1, 0, 1), repeat=3):
-        phase = sum(o * t for o, t in zip(offset, theta, strict=True))
-        total = total - kernel[tuple(o + 1 for o in offset)] * np.cos(phase)
-    return total
+def constant_kernel(energy):
+    """The 3×3×3 weights around a voxel if all cells have this 8×8 matrix."""
+    kernel = np.zeros((3, 3, 3))
+    for p, corner in enumerate(CORNERS):
+        for q, other in enumerate(CORNERS):
+            kernel[tuple(1 + o - c for o, c in zip(other, corner, strict=True))] -= energy[p, q]
+    return kernel
+
+
+def symbol(kernel, waves):
+    """Eigenvalues of −A for the waves exp(i θ·x) on an infinite or periodic grid, from the 3×3×3 weights."""
+    offsets = np.array(list(itertools.product((-1, 0, 1), repeat=3)))
+    return -np.cos(np.asarray(waves) @ offsets.T) @ kernel.ravel()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.operations import maximum
+from aniso.formulas.operations import maximum, minimum, sqrt
 from aniso.formulas.weights import hourglass_weight, normal_divisor
 
 
@@ -51,11 +51,12 @@ def plane_without_normal_flux(
 ) -> tuple[Any, Any, Any]:
     """The entries of the two tangential axes left when the normal flux is made 0 (Schur complement).
 
-    All three are divided by the same, or they would not be semidefinite together.
+    All three are divided by the same, or they would not be semidefinite together; nor may the mixed one be
+    more than rounding has left of the others.
     """
     divisor = normal_divisor(normal, first + second)
-    return (
-        maximum(first - mixed_first * mixed_first / divisor, 0),
-        both - mixed_first * mixed_second / divisor,
-        maximum(second - mixed_second * mixed_second / divisor, 0),
-    )
+    left_first = maximum(first - mixed_first * mixed_first / divisor, 0)
+    left_second = maximum(second - mixed_second * mixed_second / divisor, 0)
+    limit = sqrt(left_first) * sqrt(left_second)
+    left_both = minimum(maximum(both - mixed_first * mixed_second / divisor, -limit), limit)
+    return left_first, left_both, left_second
