@@ -40,14 +40,16 @@ def edge_enhancing_joint(
 ) -> Entries:  # fmt: skip
     """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
 
-    What of an eigenvalue is rounding of the largest one does not count, as in images.
+    What of an eigenvalue is rounding of the largest one does not count, as in images: neither its value, nor,
+    where the pair is little more than that, the direction in which it splits.
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    pair = maximum(pair, half_gap)  # J is semidefinite
     upper = pair + half_gap
     rounding = 16 * precision(upper) * maximum(isolated, upper)
     apart, low = maximum(isolated - rounding, 0), maximum(pair - half_gap - rounding, 0)
-    fall = slope(maximum(upper, low), low)
+    fall = where(upper > 4 * rounding, slope(maximum(upper, low), low), 0 * upper)
     return joined(diffusivity(apart), diffusivity(low) + fall * (low - pair), -fall, p, c)
 
 
@@ -59,8 +61,9 @@ def edge_continuing(
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
     least = minimum(isolated, pair - half_gap)
-    low = pair - half_gap - least
-    fall = slope(low + 2 * half_gap, low)
+    low, gap = pair - half_gap - least, 2 * half_gap
+    # A gap that is little more than rounding of the isolated eigenvalue tells no direction.
+    fall = where(gap > 64 * precision(gap) * abs(isolated), slope(low + gap, low), 0 * gap)
     return joined(diffusivity(isolated - least), diffusivity(low) - fall * half_gap, -fall, p, c)
 
 
