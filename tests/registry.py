@@ -208,7 +208,7 @@ class VolumeSymmetry:
         """Vectors turn with the volume, and tensors with the vectors."""
         if not isinstance(model, aniso.FixedTensor):
             return model
-        tensor = np.flip(model.tensor, [axis + 2 for axis in self.mirrored]).copy()
+        tensor = np.flip(model.tensor, tuple(axis + 2 for axis in self.mirrored)).copy()
         for axis in self.mirrored:
             tensor[axis] *= -1
             tensor[:, axis] *= -1

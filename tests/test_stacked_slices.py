@@ -102,7 +102,7 @@ def test_members_with_beta(engine, axis):
 
 @every_engine
 def test_lines_only_follow_the_axis_instead(engine):
-    """In a stack nothing changes along the axis: that is the line, and within slices nothing diffuses but ε."""
+    """In a stack nothing changes along the axis: that is the line, and slices stay but for ε."""
     model = aniso.CoherenceEnhancing(8.0, 0.5, 1.5, 0.0, plates=False)
     volume = stacked(SAMPLES["edges"](SHAPE), 0)
     np.testing.assert_allclose(engine.diffuse(volume, model, TIME), volume, rtol=0, atol=1e-10)

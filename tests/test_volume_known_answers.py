@@ -93,7 +93,9 @@ def test_homogeneous_diffusion_spreads_like_a_gaussian():
     u[7, 6, 8] = 1.0
     spacing = (1.0, 1.5, 0.8)
     result = aniso.diffuse(u, aniso.Homogeneous(), 0.5, spacing=spacing, engine="reference")
-    position = (np.indices(u.shape) - np.array([7, 6, 8]).reshape(3, 1, 1, 1)) * np.reshape(spacing, (3, 1, 1, 1))
+    position = (np.indices(u.shape) - np.array([7, 6, 8]).reshape(3, 1, 1, 1)) * np.reshape(
+        spacing, (3, 1, 1, 1)
+    )
     covariance = np.einsum("izyx,jzyx,zyx->ij", position, position, result)
     np.testing.assert_allclose(covariance, np.eye(3), rtol=0, atol=2e-3)  # the tails meet the boundary
 

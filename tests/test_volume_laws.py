@@ -1,6 +1,7 @@
 """Laws in volumes: those of `test_laws`, on volumes so small that all engines and models can afford them."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ class TestEveryModel:
         volume = noisy(dtype) if channels is None else coloured(dtype)
         model = VOLUME_MODELS[name](SHAPE)
         for scheme in (SCHEMES[0], SCHEMES[3]):
-            options = {
+            options: dict[str, Any] = {
                 "scheme": scheme,
                 "spacing": SPACING,
                 "channel_axis": None if channels is None else -1,
@@ -236,7 +237,7 @@ class TestStability:
 @every_dtype
 @pytest.mark.parametrize("shape", tuple(itertools.product((1, 2, 3), repeat=3)), ids=str)
 def test_volumes_of_any_size(engine, dtype, shape):
-    """Where the mirrored volume is all boundary, every model does what the reference does and keeps the mean."""
+    """Where the mirrored volume is all boundary: what the reference does, and the mean is kept."""
     volume = VOLUME_SAMPLES["noise"](shape).astype(dtype)
     for name in ("edge, weickert", "edge, continuing", "coherence", "coherence, lines only", "fixed tensor"):
         model = VOLUME_MODELS[name](shape)
@@ -256,7 +257,9 @@ def test_double_precision_is_kept_and_everything_else_becomes_single(engine, dty
 
 @every_engine
 @every_dtype
-@pytest.mark.parametrize("stencil", [SplitStencil(0.4), SplitStencil(0.0), aniso.DeltaStencil(0.0, beta=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "stencil", [SplitStencil(0.4), SplitStencil(0.0), aniso.DeltaStencil(0.0, beta=1.0)], ids=str
+)
 def test_other_stencils_follow_the_matrix(engine, dtype, stencil):
     model, volume = random_tensors(SHAPE), noisy(dtype)
     step = aniso.stability.stable_step(model, stencil, SPACING, 3)
@@ -284,7 +287,9 @@ def test_linear_diffusion_knows_no_scale(engine, dtype, name):
 @every_engine
 @every_dtype
 @pytest.mark.parametrize("diffusivity", ["weickert", "charbonnier", "perona-malik", "exponential"])
-def test_three_equal_channels_equal_grey_where_gradients_are_far_above_the_contrast(engine, dtype, diffusivity):
+def test_three_equal_channels_equal_grey_where_gradients_are_far_above_the_contrast(
+    engine, dtype, diffusivity
+):
     """Rounding must not pose as structure along the edge."""
     z, y, x = np.mgrid[:12, :12, :12]
     noise = np.random.default_rng(0).normal(0, 100, x.shape)

@@ -1,4 +1,4 @@
-"""Models in volumes: their tensors against a transcription with eigenvectors, where eigenvalues coincide too."""
+"""Models in volumes: their tensors against eigenvectors, also where eigenvalues coincide."""
 
 import numpy as np
 import pytest
@@ -30,9 +30,7 @@ def volume(sample, channels=1, shape=SHAPE):
 def as_matrices(entries):
     """xx, xy, yy, xz, yz, zz as (…, 3, 3) in the order z, y, x."""
     xx, xy, yy, xz, yz, zz = np.broadcast_arrays(*entries)
-    return np.stack(
-        [np.stack(row, -1) for row in ((zz, yz, xz), (yz, yy, xy), (xz, xy, xx))], -2
-    )
+    return np.stack([np.stack(row, -1) for row in ((zz, yz, xz), (yz, yy, xy), (xz, xy, xx))], -2)
 
 
 def as_entries(matrices):
@@ -122,7 +120,10 @@ def test_edge_continuing_without_average_is_edge_enhancing():
     image = volume("edges")
     problem = [
         engines.Problem(model, aniso.DeltaStencil(), (1.0, 0.8, 1.2))
-        for model in (aniso.EdgeContinuing(9.0, 0.5, 0.0, "perona-malik"), aniso.EdgeEnhancing(9.0, 0.5, "perona-malik"))
+        for model in (
+            aniso.EdgeContinuing(9.0, 0.5, 0.0, "perona-malik"),
+            aniso.EdgeEnhancing(9.0, 0.5, "perona-malik"),
+        )
     ]
     continuing, enhancing = (reference.diffusion_tensor(image, each) for each in problem)
     np.testing.assert_allclose(continuing, enhancing, rtol=0, atol=1e-12)
@@ -187,7 +188,9 @@ def test_repeated_and_nearly_repeated_eigenvalues(name, spectrum):
     structure = structure_with(spectrum, frames)
     expected = structure_with(rule(name)(*spectrum), frames)
     # Rounding of J itself is seen through the slope of the rule, at most about 1 per contrast squared.
-    np.testing.assert_allclose(diffusion(name, structure), expected, rtol=0, atol=1e-12 + 1e-14 * max(spectrum))
+    np.testing.assert_allclose(
+        diffusion(name, structure), expected, rtol=0, atol=1e-12 + 1e-14 * max(spectrum)
+    )
 
 
 @every_model
@@ -201,7 +204,9 @@ def test_the_symmetries_of_the_cube_turn_tensors(name):
 
 
 @every_model
-@pytest.mark.parametrize("spectrum", [(2.0, 0.0, 0.0), (2.0, 2.0, 0.0), (2.0, 2.0, 2.0), (2.0, 0.4, 0.4)], ids=str)
+@pytest.mark.parametrize(
+    "spectrum", [(2.0, 0.0, 0.0), (2.0, 2.0, 0.0), (2.0, 2.0, 2.0), (2.0, 0.4, 0.4)], ids=str
+)
 def test_noise_that_breaks_a_tie_changes_little(name, spectrum):
     """On a plate the two small eigenvalues coincide; which direction is least must not matter."""
     rng = np.random.default_rng(2)
@@ -265,7 +270,7 @@ def test_coherence_closes_a_hole_in_a_plate_and_a_gap_in_a_line():
 @pytest.mark.parametrize("name", DIFFUSIVITIES)
 @pytest.mark.parametrize("strength", [10.0, 1e3, 1e5])
 def test_rounding_does_not_pose_as_structure_along_a_strong_edge(name, dtype, strength):
-    """Channels that agree have a J of rank one but for rounding, which must not slow diffusion along the edge."""
+    """Channels that agree have a J of rank one but for rounding, which must not slow diffusion."""
     gradient = (strength * np.random.default_rng(3).normal(size=(3, 20000))).astype(dtype)
     x, y, z = gradient
     entries = (x * x, x * y, y * y, x * z, y * z, z * z)
@@ -281,7 +286,9 @@ def test_in_single_precision_eigenvalues_stay_between_0_and_1(name):
     """Whatever the second eigenvalue is beside the largest, from rounding to its size."""
     rng = np.random.default_rng(4)
     count = 40000
-    values = np.stack([np.ones(count), 10.0 ** rng.uniform(-9, 0, count), 10.0 ** rng.uniform(-12, 0, count)], -1)
+    values = np.stack(
+        [np.ones(count), 10.0 ** rng.uniform(-9, 0, count), 10.0 ** rng.uniform(-12, 0, count)], -1
+    )
     values[:, 2] *= values[:, 1]
     values *= 10.0 ** rng.uniform(-2, 10, (count, 1))
     frames = rotations(rng, count)

@@ -1,5 +1,7 @@
 """The matrix of a volume: its literal definitions, and what holds for all stencils."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -213,7 +215,8 @@ def test_on_volumes_constant_along_an_axis_it_is_the_stencil_of_images(stencil, 
     cells = np.zeros((*plane.shape[:2], 3, 3))
     inner = [k for k in range(3) if k != axis]
     cells[..., axis, axis] = rng.uniform(size=plane.shape[:2])
-    cells[(..., *np.ix_(inner, inner))] = plane
+    for (i, p), (j, q) in itertools.product(enumerate(inner), repeat=2):
+        cells[..., p, q] = plane[..., i, j]
     field = np.stack([cells] * (depth + 1), axis)
     image = rng.normal(size=shape)
     volume = np.stack([image] * depth, axis)
@@ -252,6 +255,6 @@ def test_the_cell_of_the_splitting_has_the_modes_of_the_proof(stencil):
     """½{0, λ(D), λ(R), κ}: the mean gradient sees D, the hourglasses R = (1 − 2α)(tr D·I − 2·diag D) + D."""
     d, slack = random_field((1, 1, 1), 12)[0, 0, 0], 1 - 2 * stencil.alpha
     r = slack * (np.trace(d) * np.eye(3) - 2 * np.diag(np.diag(d))) + d
-    parts = [[0.0], np.linalg.eigvalsh(d), np.linalg.eigvalsh(r), [slack * np.trace(d)]]
-    expected = 0.5 * np.sort(np.concatenate(parts))
+    parts = [0.0, *np.linalg.eigvalsh(d), *np.linalg.eigvalsh(r), slack * np.trace(d)]
+    expected = 0.5 * np.sort(parts)
     assert_close(np.linalg.eigvalsh(oracle.split_cell_matrix(d, stencil.alpha)), expected)

@@ -112,7 +112,7 @@ class VolumeProblem(NamedTuple):
         return max(abs(oracle.on_unit_grid(self.field, self.spacing)).max(), 1e-300)
 
     @property
-    def eigenvalue_bounds(self):
+    def eigenvalue_bounds(self) -> tuple[float, float]:
         """The largest λ1 and the largest λ2 over the field."""
         values = np.linalg.eigvalsh(self.field).reshape(-1, 3).max(axis=0).clip(min=0)
         return float(values[2]), float(values[1])

@@ -404,7 +404,7 @@ def _centred_volume(size: int) -> Field:
 def _centred_axis(size: int) -> Field:
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}: it is the number of pixels along each side.")
-    return np.arange(size) - 0.5 * (size - 1)
+    return np.arange(size, dtype=np.float64) - 0.5 * (size - 1)
 
 
 def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) -> Sample:

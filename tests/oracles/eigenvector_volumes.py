@@ -56,9 +56,7 @@ def edge_enhancing(volume, spacing, contrast, sigma, g):
 def edge_continuing(volume, spacing, contrast, sigma, rho, g):
     """Eigenvalues g((μ − μ3)/λ²): 1 in the direction of least change."""
     tensors = structure_tensors(volume, sigma, rho, spacing)
-    return with_eigenvalues(
-        tensors, lambda *mu: [float(g(max(m - mu[2], 0.0) / contrast**2)) for m in mu]
-    )
+    return with_eigenvalues(tensors, lambda *mu: [float(g(max(m - mu[2], 0.0) / contrast**2)) for m in mu])
 
 
 def _coherence(s, contrast, eps):

@@ -11,7 +11,7 @@ _STEP = 1e-30
 
 
 class Smooth:
-    """u = cos πz cos 2πy cos πx + ½ cos 2πz cos πy cos πx, D full, smooth and even or odd as mirroring asks."""
+    """Cosines, and a full and smooth D whose entries are even or odd as mirroring asks."""
 
     def u(self, z, y, x):
         return cos(pi * z) * cos(2 * pi * y) * cos(pi * x) + 0.5 * cos(2 * pi * z) * cos(pi * y) * cos(pi * x)
@@ -55,7 +55,9 @@ class Smooth:
         place = np.meshgrid(s, s, s, indexing="ij")
         for axis in range(3):
             moved = [p + 1j * _STEP * (k == axis) for k, p in enumerate(place)]
-            np.testing.assert_allclose(np.imag(self.u(*moved)) / _STEP, self.gradient(*place)[axis], atol=1e-12)
+            np.testing.assert_allclose(
+                np.imag(self.u(*moved)) / _STEP, self.gradient(*place)[axis], atol=1e-12
+            )
             outward = np.moveaxis(np.array(self.flux(*place)[axis]), axis, 0)
             np.testing.assert_allclose(outward[[0, -1]], 0, atol=1e-12)
         assert np.linalg.eigvalsh(np.moveaxis(np.array(self.tensor(*place)), (0, 1), (3, 4))).min() > 0.1

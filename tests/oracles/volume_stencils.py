@@ -5,6 +5,7 @@ z, y, x; cell (i, j, k) has voxel (i, j, k) at its last corner. Matrices are den
 """
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -56,10 +57,11 @@ def _cells_between(voxel, neighbour):
 
 
 def split_matrix(tensor, alpha):
-    """Nine 1-D diffusions: δ_ij = α(d_ii + d_jj − d_kk); axes w_i = d_ii − δ_ij − δ_ik, diagonals δ_ij ± d_ij.
+    """Nine 1-D diffusions: w_i = d_ii − δ_ij − δ_ik along axes, δ_ij ± d_ij along the diagonals of faces.
 
-    Every 1-D diffusion is (w ahead·(u ahead − u) − w behind·(u − u behind))/distance², where w at the midpoint
-    of two voxels is the mean over the cells that touch both.
+    δ_ij = α(d_ii + d_jj − d_kk). Every 1-D diffusion is the difference of w·(u ahead − u) and
+    w·(u − u behind) over the squared distance; w at the midpoint of two voxels is the mean over the cells
+    that touch both.
     """
     shape = tuple(n - 1 for n in tensor.shape[:3])
 
@@ -72,25 +74,21 @@ def split_matrix(tensor, alpha):
         j, k = (axis for axis in AXES if axis != i)
         return tensor[cell][i, i] - delta(cell, i, j) - delta(cell, i, k)
 
-    directions = []
-    for i in AXES:
-        step = [0, 0, 0]
-        step[i] = 1
-        directions.append((step, lambda cell, i=i: along_axis(cell, i)))
+    def along_diagonal(cell, i, j, sign):
+        return delta(cell, i, j) + sign * tensor[cell][i, j]
+
+    unit = np.eye(3, dtype=int)
+    directions = [(unit[i], partial(along_axis, i=i)) for i in AXES]
     for i, j in PLANES:
         for sign in (1, -1):
-            step = [0, 0, 0]
-            step[i], step[j] = 1, sign
-            directions.append(
-                (step, lambda cell, i=i, j=j, sign=sign: delta(cell, i, j) + sign * tensor[cell][i, j])
-            )
+            directions.append((unit[i] + sign * unit[j], partial(along_diagonal, i=i, j=j, sign=sign)))
 
     matrix = np.zeros((np.prod(shape),) * 2)
     for voxel in np.ndindex(shape):
         here = _number(voxel, shape)
         for step, weight in directions:
             for way in (1, -1):
-                neighbour = tuple(p + way * s for p, s in zip(voxel, step, strict=True))
+                neighbour = tuple(p + way * int(s) for p, s in zip(voxel, step, strict=True))
                 at_midpoint = np.mean([weight(cell) for cell in _cells_between(voxel, neighbour)])
                 rate = at_midpoint / np.dot(step, step)
                 matrix[here, _number(neighbour, shape)] += rate
@@ -105,7 +103,7 @@ def plane_zeta(d, i, j, alpha, gamma, beta):
 
 
 def cell_matrix(d, alpha, gamma, beta=None):
-    """8×8: Σ d_ij g_i g_j + Σ ζ_k ρ_k² + κt² as a quadratic form of the corner values, κ the mean of the ζ_k."""
+    """8×8: Σ d_ij g_i g_j + Σ ζ_k ρ_k² + κt² as a form of the corner values, κ the mean of the ζ_k."""
     gradient = [0.25 * SIGNS[:, i] for i in AXES]
     energy = sum(d[i, j] * np.outer(gradient[i], gradient[j]) for i in AXES for j in AXES)
     zetas = []
@@ -133,7 +131,7 @@ def delta_matrix(tensor, alpha, gamma, beta=None):
 
 
 def split_cell_matrix(d, alpha):
-    """8×8: a cell's share of the nine diffusions, a quarter of each axis weight, half of each diagonal one."""
+    """8×8: a cell's share of the nine diffusions, a quarter of axis and half of diagonal weights."""
     pairs = []
     for i in AXES:
         pairs.append((np.eye(3, dtype=int)[i], (1 - 2 * alpha) * d[i, i] / 4))

@@ -70,7 +70,7 @@ class Evolution:
     def _hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float) -> Any:
         if isinstance(self._problem.stencil, FreeStencil):
             return weights.free_hourglass_weight(a, c, self._delta * per_area)
-        return self._problem.stencil.hourglass_weight(a, b, c, per_area)
+        return self._problem.stencil.hourglass_weights((a, b, c), per_area)[0]
 
     def _on_device(self, array: Any, dtype: torch.dtype | None = None) -> Tensor:
         return torch.tensor(array, dtype=dtype, device=self._u.device)
