@@ -45,7 +45,6 @@ def edge_enhancing_joint(
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
-    pair = maximum(pair, half_gap)  # J is semidefinite
     upper = pair + half_gap
     rounding = 16 * precision(upper) * maximum(isolated, upper)
     apart, low = maximum(isolated - rounding, 0), maximum(pair - half_gap - rounding, 0)
