@@ -125,7 +125,7 @@ def measure(size: int, image_size: int, steps: int, rounds: int, threads: int) -
         entrants += [
             ours("aniso EED, image", steps, image, used),
             ours("aniso EED", steps, volume, used),
-            ours("aniso CED", few, volume, used, coherence),
+            ours("aniso CED", steps, volume, used, coherence),
         ]
     short, long = 4, 14
     entrants += [Contestant(str(count), partial(cycle, volume, count, threads)) for count in (short, long)]
