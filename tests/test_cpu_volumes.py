@@ -82,6 +82,7 @@ class TestAgreement:
         aniso.EdgeContinuing(12.0, rho=1.0),
         aniso.CoherenceEnhancing(contrast=8.0, rho=2.0),
         aniso.CoherenceEnhancing(contrast=8.0, sigma=0.0, rho=0.0, plates=False),
+        aniso.CoherenceEnhancing(contrast=8.0, rho=0.05),  # a Gaussian without neighbours
         aniso.PeronaMalik(12.0, 2.0, "exponential"),
         aniso.Homogeneous(),
     )
