@@ -89,7 +89,7 @@ class VolumeEvolution(Base):
     def _structure(self) -> None:
         channels, depth, height, width = self._shape
         smoothing = self._smoothing
-        reach = len(smoothing.wide_y[0]) - 1
+        reach = len(smoothing.wide_x[0]) - 1
         kernel, share = self._loops.structure_layers, self._u.dtype.type(1 / channels)
         rows = max(32, 4 * reach, _LAYER_CELLS // (width + 1))
         tiles = list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows)))
@@ -119,9 +119,10 @@ class VolumeEvolution(Base):
 
 @dataclass(frozen=True)
 class _Smoothing:
-    """Kernels from their centre outwards, and where mirrored voxels and cells are found.
+    """Gaussians along each axis, and where mirrored voxels and cells are found.
 
-    `narrow`: kernel and fold along x, y and z. The others: kernel over cells, fold and sign along one axis.
+    `narrow`, over voxels: half kernel and fold along x, the same along y, whole kernel and fold along z.
+    `wide_x`, over cells: half kernel, fold and sign along x. `wide_y` and `wide_z`: weights, see `_bands`.
     """
 
     narrow: tuple[Array, ...]
@@ -132,21 +133,48 @@ class _Smoothing:
     @classmethod
     def of(cls, image: Array, problem: Problem) -> _Smoothing:
         model, dtype = problem.model, image.dtype
+        depth, height, width = image.shape[1:]
         sigma, rho = (0.0, 0.0) if isinstance(model, FixedTensor) else (model.presmoothing, model.integration)
-        narrow: list[Array] = []
-        wide: list[tuple[Array, Array, Array]] = []
-        kernels = zip(
-            image.shape[1:],
-            half_kernels(sigma, problem.spacings, dtype),
-            half_kernels(rho, problem.spacings, dtype),
-            strict=True,
+        kernel_z, kernel_y, kernel_x = half_kernels(sigma, problem.spacings, dtype)
+        wide_z, wide_y, wide_x = half_kernels(rho, problem.spacings, dtype)
+        fold, sign = centre_fold(width + 1, len(wide_x) - 1)
+        return cls(
+            (
+                kernel_x,
+                edge_fold(width, len(kernel_x)),  # one further out than the kernel reaches: mirrored voxels
+                kernel_y,
+                edge_fold(height, len(kernel_y) - 1),
+                _whole(kernel_z),
+                edge_fold(depth, len(kernel_z) - 1),
+            ),
+            (wide_x, fold, sign.astype(dtype)),
+            _bands(height + 1, wide_y),
+            _bands(depth + 1, wide_z),
         )
-        for length, kernel, wide_kernel in reversed(list(kernels)):
-            # Along x, the first axis here, positions one further out are asked for: those of mirrored voxels.
-            narrow += [kernel, edge_fold(length, len(kernel) - (1 if narrow else 0))]
-            fold, sign = centre_fold(length + 1, len(wide_kernel) - 1)
-            wide.append((wide_kernel, fold, sign.astype(dtype)))
-        return cls(tuple(narrow), *wide)
+
+
+def _whole(half: Array) -> Array:
+    """A kernel that is given from its centre outwards."""
+    return np.concatenate([half[:0:-1], half])
+
+
+def _bands(length: int, half: Array) -> tuple[Array, Array, Array]:
+    """Gaussian over cells as a matrix with a band: weights of even and of odd quantities, first columns.
+
+    Each of the `length` rows has as many weights as the kernel is long; they belong to the cells from the
+    first column on. What the kernel finds beyond the boundary is folded back.
+    """
+    kernel = _whole(half)
+    cells, (found, sign) = np.arange(length), centre_fold(length, len(half) - 1)
+    first = np.clip(cells - (len(half) - 1), 0, max(0, length - len(kernel)))
+    even, odd = np.zeros((2, length, len(kernel)))
+    for offset, weight in enumerate(kernel):
+        place = cells, found[cells + offset] - first
+        even[place] += weight
+        odd[place] += weight * sign[cells + offset]
+    # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+    odd[[0, -1]] = 0
+    return even.astype(half.dtype).reshape(-1), odd.astype(half.dtype).reshape(-1), first
 
 
 def _tiles(depth: int, height: int, width: int) -> list[tuple[Span, Span, Span]]:

@@ -12,7 +12,6 @@ import numpy as np
 from aniso.engines.cpu.indirect import call_volume_tensor_row
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index
 from aniso.engines.cpu.rows import (
-    across_rows,
     along_row,
     cleared,
     copied,
@@ -24,21 +23,23 @@ from aniso.engines.cpu.rows import (
     next_smooth_row,
 )
 from aniso.engines.cpu.volume_rows import (
-    across_planes,
     begun_rows,
     extrapolated_row,
     finished_row,
     flux_cells,
     half_rate,
     more_structure_cells,
+    plane_offsets,
+    ring_offsets,
     structure_cells,
+    weighted_rows,
 )
 
 
 @compiled
 def smooth_plane(
-    out, o, u, at, shape, z, rows, left, n, many, blurred, ring, line, even,
-    kernel_x, fold_x, kernel_y, fold_y, kernel_z, fold_z,
+    out, o, u, at, shape, z, rows, left, n, many, blurred, offsets, ring, line, even,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
 ):  # fmt: skip
     """Rows of plane z of the smoothed volume, n voxels from `left` on; they are `many` apart.
 
@@ -51,10 +52,11 @@ def smooth_plane(
     source, start = u, at + index(z * height * width)
     if reach_x > 0:
         begin, end = max(0, left - reach_x), min(width, left + n + reach_x)
+        plane_offsets(offsets, z, height * width, fold_z)
         for y in range(first, last + 1):
-            across_planes(
-                blurred, index((y - first) * width + begin), u, at + index(y * width + begin), height * width,
-                z, kernel_z, fold_z, end - begin,
+            weighted_rows(
+                blurred, index((y - first) * width + begin), u, at + index(y * width + begin), offsets,
+                weights_z, 0, end - begin,
             )  # fmt: skip
         source, start = blurred, index(-first * width)
     done = first - 1
@@ -77,7 +79,7 @@ def blur_size(shape, rows, reach):
 @entry
 def volume_step(
     u, out, channel, shape, planes, rows, columns, extrapolate, weight, tau, numbers, tensor_row, tensors,
-    kernel_x, fold_x, kernel_y, fold_y, kernel_z, fold_z, fixed,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
 ):  # fmt: skip
     """One step of a tile of one channel: u is read once, out written once.
 
@@ -96,6 +98,7 @@ def volume_step(
 
     smooth = np.zeros(2 * size + 1 if fused else 1, u.dtype)
     blurred = np.empty(blur_size(shape, (first, last + 1), reach_y) if fused else 1, u.dtype)
+    offsets = np.zeros(len(weights_z), np.uint64)
     ring = np.empty((2 * reach_y + 1) * many, u.dtype)
     line = np.zeros(many + 2 * reach_x, u.dtype)
     even = np.ones(len(fold_y), u.dtype)
@@ -111,7 +114,7 @@ def volume_step(
             if fused:
                 smooth_plane(
                     smooth, index(z % 2 * size), u, base, shape, z, (first, last + 1), left - 1, n + 2, many,
-                    blurred, ring, line, even, kernel_x, fold_x, kernel_y, fold_y, kernel_z, fold_z,
+                    blurred, offsets, ring, line, even, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
                 )  # fmt: skip
             for y in range(first, last + 1):
                 cut_row(
@@ -152,7 +155,8 @@ def volume_step(
 @entry
 def structure_layers(
     u, channels, share, shape, layers, rows, numbers, tensor_row, tensors,
-    kernel_x, fold_x, kernel_y, fold_y, kernel_z, fold_z, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_x, wide_fold_x, sign_x,
+    even_y, odd_y, first_y,
 ):  # fmt: skip
     """Layers of cells: their structure, mean over the channels.
 
@@ -163,25 +167,24 @@ def structure_layers(
     n = width + 1
     many = full_vectors(width + 2)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
-    wide_reach_x, wide_reach = len(wide_x) - 1, len(wide_y) - 1
-    averages = wide_reach > 0
+    wide_reach_x, ring_size = len(wide_x) - 1, len(even_y) // (height + 1)
+    averages = ring_size > 1
     # Rows of cells whose structure is needed, and rows of voxels for them.
-    begin, end = first_row_needed(start, wide_reach, height + 1), min(stop - 1 + wide_reach, height)
+    begin, end = first_y[start], min(first_y[stop - 1] + ring_size - 1, height)
     first, last = max(begin - 1, 0), min(end, height - 1)
     size = (last - first + 1) * many
 
     smooth = np.zeros(2 * channels * size, u.dtype)
     blurred = np.empty(blur_size(shape, (first, last + 1), reach_y), u.dtype)
+    offsets = np.zeros(len(weights_z), np.uint64)
     ring = np.empty((2 * reach_y + 1) * many, u.dtype)
     line = np.zeros(many + 2 * reach_x, u.dtype)
     even = np.ones(len(fold_y), u.dtype)
     cells = np.empty(6 * STRIDE, u.dtype)
-    ring_size = 2 * wide_reach + 1
+    slots = np.zeros(ring_size, np.uint64)
     structures = np.empty(6 * n if averages else 1, u.dtype)
     wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
     wide_rings = np.empty((6, ring_size * n if averages else 1), u.dtype)
-    signs = np.ones((2, len(sign_y)), u.dtype)
-    signs[1] = sign_y
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -189,15 +192,15 @@ def structure_layers(
             for channel in range(channels):
                 smooth_plane(
                     smooth, index((2 * channel + z % 2) * size), u, index(channel * depth * height * width),
-                    shape, z, (first, last + 1), -1, width + 2, many, blurred, ring, line, even,
-                    kernel_x, fold_x, kernel_y, fold_y, kernel_z, fold_z,
+                    shape, z, (first, last + 1), -1, width + 2, many, blurred, offsets, ring, line, even,
+                    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
                 )  # fmt: skip
         if k == front - 1:
             continue
         done = begin - 1
         for i in range(start, stop):
             stored = (k * (height + 1) + i) * 6 * n
-            while done < min(i + wide_reach, height):
+            while done < min(first_y[i] + ring_size - 1, height):
                 done += 1
                 top, bottom = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
                 for left in range(0, n, STRIDE):
@@ -232,50 +235,41 @@ def structure_layers(
                         )  # fmt: skip
                         along_row(wide_rings[field], index(done % ring_size * n), wide_line, wide_x, n)
             if averages:
+                ring_offsets(slots, first_y[i], height + 1, n)
                 for field in range(6):
-                    at = stored + field * n
-                    odd = field == 1 or field == 4
-                    across_rows(
-                        tensors, index(at), wide_rings[field], ring_size, i, wide_y, wide_fold_y,
-                        signs[1 if odd else 0], n,
+                    weighted_rows(
+                        tensors, index(stored + field * n), wide_rings[field], index(0), slots,
+                        odd_y if field == 1 or field == 4 else even_y, i * ring_size, n,
                     )  # fmt: skip
-                    # An odd quantity vanishes on the boundary: exactly, not but for rounding.
-                    if odd and (i == 0 or i == height):
-                        for j in range(n):
-                            tensors[at + j] = 0
-                    if field == 1 or field == 3:
-                        tensors[at], tensors[at + width] = 0, 0
+                # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+                for field in (1, 3):
+                    tensors[stored + field * n], tensors[stored + field * n + width] = 0, 0
 
 
 @entry
-def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, wide_z, wide_fold_z, sign_z):
+def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, odd_z, first_z):
     """Part of a row of cells in all layers: structure is averaged across the layers and becomes the tensor."""
     (depth, height, width), (left, right) = shape, columns
     per_x, per_y, per_z, _, _, _, p, q = numbers
     n = right - left
-    reach = len(wide_z) - 1
-    size = 2 * reach + 1
+    size = len(even_z) // (depth + 1)
     rings = np.empty((6, size * n), tensors.dtype)
+    slots = np.zeros(size, np.uint64)
     cells = np.empty(6 * STRIDE, tensors.dtype)
-    signs = np.ones((2, len(sign_z)), tensors.dtype)
-    signs[1] = sign_z
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
     for k in range(depth + 1):
-        while done < min(k + reach, depth):
+        while done < min(first_z[k] + size - 1, depth):
             done += 1
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
                 copied(rings[field], index(done % size * n), tensors, at, n)
+        ring_offsets(slots, first_z[k], depth + 1, n)
         for field in range(6):
-            odd = field == 3 or field == 4
-            across_rows(
-                cells, index(field * STRIDE), rings[field], size, k, wide_z, wide_fold_z,
-                signs[1 if odd else 0], n,
+            weighted_rows(
+                cells, index(field * STRIDE), rings[field], index(0), slots,
+                odd_z if field == 3 or field == 4 else even_z, k * size, n,
             )  # fmt: skip
-            if odd and (k == 0 or k == depth):
-                for j in range(n):
-                    cells[field * STRIDE + j] = 0
         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, n)
         for field in range(6):
             at = index(k * layer + start + field * (width + 1))

@@ -18,19 +18,72 @@ from aniso.formulas.volume_weights import hourglass_weights
 
 
 @compiled
-def across_planes(out, o, u, at, plane, z, kernel, fold, n):
-    """Gaussian across planes of a volume. Plane z + k is plane fold[reach + z + k]; they are `plane` apart."""
-    reach = len(kernel) - 1
-    here = z + reach
-    for k in range(1, reach, 2):
-        a, b = at + index(fold[here - k] * plane), at + index(fold[here + k] * plane)
-        c, d = at + index(fold[here - k - 1] * plane), at + index(fold[here + k + 1] * plane)
-        near, far = kernel[k], kernel[k + 1]
-        if k == 1:
-            m = at + index(fold[here] * plane)
-            five_rows(out, o, u, m, a, b, c, d, kernel[0], near, near, far, far, n)
-        else:
-            four_more_rows(out, o, u, a, b, c, d, near, near, far, far, n)
+def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, kg, kh, ki, n):
+    """Weighted sum of nine rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j])
+            + (kd * rows[d + j] + ke * rows[e + j] + kf * rows[f + j])
+            + (kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j])
+        )
+
+
+@compiled
+def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf, kg, kh, n):
+    """Adds a weighted sum of eight rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]) + (
+            ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
+        )
+
+
+@compiled
+def weighted_rows(out, o, rows, at, offsets, weights, w, n):
+    """Sum of rows at at + offsets[i], times weights[w + i]: five of them, or nine, thirteen, …."""
+    count = len(offsets)
+    if count == 5:
+        five_rows(
+            out, o, rows, at + offsets[0], at + offsets[1], at + offsets[2], at + offsets[3], at + offsets[4],
+            weights[w], weights[w + 1], weights[w + 2], weights[w + 3], weights[w + 4], n,
+        )  # fmt: skip
+        return
+    nine_rows(
+        out, o, rows, at + offsets[0], at + offsets[1], at + offsets[2], at + offsets[3], at + offsets[4],
+        at + offsets[5], at + offsets[6], at + offsets[7], at + offsets[8],
+        weights[w], weights[w + 1], weights[w + 2], weights[w + 3], weights[w + 4],
+        weights[w + 5], weights[w + 6], weights[w + 7], weights[w + 8], n,
+    )  # fmt: skip
+    i = 9
+    while i + 8 <= count:
+        eight_more_rows(
+            out, o, rows, at + offsets[i], at + offsets[i + 1], at + offsets[i + 2], at + offsets[i + 3],
+            at + offsets[i + 4], at + offsets[i + 5], at + offsets[i + 6], at + offsets[i + 7],
+            weights[w + i], weights[w + i + 1], weights[w + i + 2], weights[w + i + 3],
+            weights[w + i + 4], weights[w + i + 5], weights[w + i + 6], weights[w + i + 7], n,
+        )  # fmt: skip
+        i += 8
+    if i < count:
+        four_more_rows(
+            out, o, rows, at + offsets[i], at + offsets[i + 1], at + offsets[i + 2], at + offsets[i + 3],
+            weights[w + i], weights[w + i + 1], weights[w + i + 2], weights[w + i + 3], n,
+        )  # fmt: skip
+
+
+@compiled
+def plane_offsets(offsets, z, plane, fold):
+    """Where the planes around z start; those beyond the faces are mirrored ones."""
+    for i in range(len(offsets)):
+        offsets[i] = index(fold[z + i] * plane)
+
+
+@compiled
+def ring_offsets(offsets, start, length, n):
+    """Where rows of a ring start, from row `start` on, and the first one for those that there are not."""
+    size = len(offsets)
+    for i in range(size):
+        offsets[i] = index((start + i if start + i < length else start) % size * n)
 
 
 # Rows of cells ---------------------------------------------------------------------------------------
