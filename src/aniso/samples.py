@@ -254,7 +254,7 @@ def _lighthouse(x: Field, y: Field, pixel: float) -> Field:
 def fibres(
     shape: Shape = 64,
     *,
-    count: int = 12,
+    count: int = 20,
     radius: float = 2.0,
     gaps: int = 0,
     noise: float = 40.0,
@@ -327,7 +327,7 @@ def layers(
     return Sample(*volume_samples.layers(shape, period, gaps, noise, seed))
 
 
-def balls(shape: Shape = 64, *, count: int = 12, noise: float = 30.0, seed: int = 0) -> Sample:
+def balls(shape: Shape = 64, *, count: int = 20, noise: float = 30.0, seed: int = 0) -> Sample:
     """A volume of balls of several sizes and grey values on a slope, under noise.
 
     Parameters
