@@ -34,6 +34,8 @@ _NOISE_STEEPNESS, _NOISE_ROUNDS = 1.3, 5
 # of axes: volumes have more pixels to choose from. And the width of the Gaussian that averages.
 _FLAT = {1: (1.5, 0.25), 2: (1.5, 0.25), 3: (1.0, 0.15)}
 _FLAT_AVERAGED = 2.0
+# About so many eigenvalues are looked at.
+_ENOUGH_VOXELS = 2**16
 # A grey value at the end of the scale that this share of the pixels has is taken for a clipped one.
 _CLIPPED_SHARE = 0.01
 
@@ -45,14 +47,20 @@ def noise_level(image: npt.ArrayLike, *, channel_axis: int | None = None) -> flo
     median deviation is taken over the flattest quarter of the image: the pixels around which the gradient,
     seen through a Gaussian of 1.5 pixels, is smallest. Flatness is judged at low and noise at high
     frequencies, so that the choice hardly favours pixels where the noise happens to be weak. Pixels next
-    to clipped ones (the least and the largest grey value, if 1 % of the pixels have it) do not count.
+    to clipped ones (the least and the largest grey value, if 1 % of the pixels have it) do not count, nor
+    those at the boundary.
+
+    In volumes flatness is seen through a Gaussian of 1 voxel, and the flattest 0.15 give the first estimate.
+    It is refined by the root mean square over them and over all places that are not clearly steeper than
+    noise alone makes them (1.3 times), without values beyond 2.5 standard deviations: what remains after
+    denoising a volume is a small part of the noise, and can be judged only if the level is exact.
 
     Fine texture that fills the whole image cannot be told from noise and is counted with it.
 
     Parameters
     ----------
     image : array
-        A signal or an image.
+        A signal, an image or a volume.
     channel_axis : int, optional
         The axis of the channels, whose variances are averaged.
 
@@ -91,7 +99,7 @@ def contrast(
     Parameters
     ----------
     image : array
-        A signal or an image.
+        A signal, an image or a volume.
     noise : float, optional
         Its noise level in grey values; by default :func:`noise_level`.
     sigma, rho : float
@@ -142,7 +150,7 @@ def wavelength(
     Parameters
     ----------
     image : array
-        A signal or an image.
+        A signal, an image or a volume.
     noise : float, optional
         Its noise level in grey values; by default :func:`noise_level`.
     spacing : float or one float per axis, optional
@@ -247,7 +255,9 @@ def _eigenvalue_gap(tensor: Field) -> Field:
         return tensor[0, 0]
     if len(tensor) == 2:
         return np.hypot(tensor[0, 0] - tensor[1, 1], 2 * tensor[0, 1])
-    values = np.linalg.eigvalsh(np.moveaxis(tensor, (0, 1), (-2, -1)))
+    # In a volume a part of the voxels, evenly spread, is enough for a quantile.
+    step = max(1, math.floor((tensor[0, 0].size / _ENOUGH_VOXELS) ** (1 / 3)))
+    values = np.linalg.eigvalsh(np.moveaxis(tensor[:, :, ::step, ::step, ::step], (0, 1), (-2, -1)))
     return values[..., -1] - values[..., 0]
 
 
