@@ -117,7 +117,8 @@ def denoise(
     Parameters
     ----------
     image : array
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. Never modified.
     noise : float, optional
         Standard deviation of the noise in grey values, the same in all channels; by default
         :func:`aniso.estimates.noise_level`.

@@ -271,7 +271,7 @@ def fibres(
     radius : float
         Their radius in voxels.
     gaps : int
-        How many times they are interrupted, by balls of 1.5 times their radius.
+        How many times they are interrupted, by balls of 1.25 times their radius.
     noise : float
         Standard deviation of the noise in grey values; fibres are 140 grey values brighter than the ground.
     seed : int

@@ -34,7 +34,7 @@ def fibres(
         truth += cover * (FOREGROUND - BACKGROUND)
         inside = (points > radius).all(axis=1) & (points < np.array(sides) - 1 - radius).all(axis=1)
         on_axis = points[inside]
-    cut = _balls_at(on_axis, gaps, 1.5 * radius, sides, rng) & (truth > 0.5 * (BACKGROUND + FOREGROUND))
+    cut = _balls_at(on_axis, gaps, 1.25 * radius, sides, rng) & (truth > 0.5 * (BACKGROUND + FOREGROUND))
     return _with_noise(np.where(cut, BACKGROUND, truth), noise, rng), truth, cut
 
 
