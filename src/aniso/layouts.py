@@ -1,7 +1,7 @@
 """The caller's arrays and the engines' ones: which axis is which, which type, and the way back.
 
 Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W); volumes have
-one axis more, (channels, D, H, W).
+one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 """
 
 from __future__ import annotations
@@ -78,7 +78,11 @@ class ArrayLayout:
 
 
 class TensorLayout:
-    """A PyTorch tensor: like an array, or a batch (images, channels, H, W). The device stays."""
+    """A PyTorch tensor: like an array, or a batch (images, channels, H, W) or (images, channels, D, H, W).
+
+    Four axes are a batch of images, unless `channel_axis` is another one than 1: then they are a volume with
+    channels, as in arrays. The device stays.
+    """
 
     def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
         import torch
@@ -88,13 +92,15 @@ class TensorLayout:
                 f"image must be a dense tensor of real numbers, got {image.dtype} ({image.layout}): "
                 "diffusion is for grey values. Give e.g. image.float()."
             )
-        if image.ndim == 4 and channel_axis not in (None, 1, -3):
+        shape = tuple(image.shape)
+        along_channels = channel_axis in (None, 1, 1 - image.ndim)
+        if image.ndim == 5 and not along_channels:
             raise ValueError(
-                f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, H, W), whose channels "
+                f"a tensor of shape {shape} is a batch (images, channels, D, H, W), whose channels "
                 f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
             )
-        self._batch, self._channel_axis, self._engine = image.ndim == 4, channel_axis, engine
-        shape = tuple(image.shape)
+        self._batch = image.ndim in (4, 5) and along_channels
+        self._channel_axis, self._engine = channel_axis, engine
         if self._batch:
             if image.numel() == 0:
                 raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
