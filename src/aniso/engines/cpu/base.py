@@ -52,8 +52,9 @@ class Base:
         return self._u.reshape(self._shape)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads and free what is not the image itself: it may be copied next."""
         self._crew.close()
+        self._spare = self._spare[:0].copy()
 
     @property
     def _can_fuse(self) -> bool:

@@ -114,7 +114,11 @@ class ImageEvolution(Base):
         self._structure_pass()
         cells, tensors = self._tensors[0].size, self._tensor_loops.tensors_in_place
         pieces = spans(cells, _TILE_HEIGHT * _TILE_WIDTH)
-        self._run(tensors, lambda number: tensors(*self._tensors, *pieces[number], self._numbers), len(pieces))
+
+        def task(number: int) -> None:
+            tensors(*self._tensors, *pieces[number], self._numbers)
+
+        self._run(tensors, task, len(pieces))
 
     def _structure_pass(self) -> None:
         """Structure over the cells, into the arrays of the tensors."""

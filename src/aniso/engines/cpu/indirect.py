@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 
 def called(context, builder, signature, arguments):
-    """Call the function at the first argument with the others; of arrays it gets the first element's address."""
+    """Call the function at the first argument with the others; of an array, with the address of its data."""
     values = []
     for kind, value in zip(signature.args[1:], arguments[1:], strict=True):
         is_array = isinstance(kind, types.Array)

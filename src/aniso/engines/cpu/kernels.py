@@ -1,8 +1,8 @@
 """Fused loops over tiles of an image, for the compiler.
 
 This text becomes part of the generated kernel modules for images, after the formulas and the loops over
-rows that it calls. A tile is at most `STRIDE` − 2 pixels wide, so that the few rows at work stay in the cache;
-rows are handled one after another. :mod:`aniso.engines.cpu.rows` says what makes the loops vectorise.
+rows that it calls. A tile is at most `STRIDE` − 2 pixels wide, so that the few rows at work stay in the
+cache; rows are handled one after another. :mod:`aniso.engines.cpu.rows` says what makes the loops vectorise.
 """
 
 from __future__ import annotations

@@ -51,6 +51,11 @@ class VolumeEvolution(Base):
             # The volume before the first one of a cycle is that one itself: extrapolation is a longer step.
             self._step(tensors, *((weight, tau) if number > 0 else (1.0, weight * tau)))
 
+    def close(self) -> None:
+        """End the threads and free what is not the volume itself."""
+        super().close()
+        self._tensors = None
+
     def _step(self, tensors: Array | None, weight: float, tau: float) -> None:
         channels, *shape = self._shape
         kernel, real = self._loops.volume_step, self._u.dtype.type
@@ -61,8 +66,9 @@ class VolumeEvolution(Base):
         def task(number: int) -> None:
             channel, tile = divmod(number, len(tiles))
             kernel(
-                self._u, self._spare, channel, tuple(shape), *tiles[tile], weight != 1.0, real(weight), real(tau),
-                self._numbers, tensor_row, stored, *self._smoothing.narrow, self._fixed,
+                self._u, self._spare, channel, tuple(shape), *tiles[tile],
+                weight != 1.0, real(weight), real(tau), self._numbers, tensor_row, stored,
+                *self._smoothing.narrow, self._fixed,
             )  # fmt: skip
 
         self._run(kernel, task, channels * len(tiles))
@@ -70,7 +76,7 @@ class VolumeEvolution(Base):
 
     def _freeze_tensors(self) -> None:
         """Store the tensors of the volume as it is now."""
-        channels, depth, height, width = self._shape
+        _, depth, height, width = self._shape
         model, dtype = self._problem.model, self._u.dtype
         if isinstance(model, FixedTensor):
             if self._tensors is None:
@@ -181,7 +187,9 @@ def _tiles(depth: int, height: int, width: int) -> list[tuple[Span, Span, Span]]
     """Planes, rows and columns of all tiles."""
     return list(
         itertools.product(
-            _equal_spans(depth, _TILE_DEPTH), _equal_spans(height, _TILE_HEIGHT), _equal_spans(width, _TILE_WIDTH)
+            _equal_spans(depth, _TILE_DEPTH),
+            _equal_spans(height, _TILE_HEIGHT),
+            _equal_spans(width, _TILE_WIDTH),
         )
     )
 

@@ -46,7 +46,7 @@ def smooth_plane(
     The volume starts at `at`. Across planes it is smoothed first, straight from u: this takes no buffer but
     `blurred`, for the part of one plane.
     """
-    depth, height, width = shape
+    _, height, width = shape
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     first, last = first_row_needed(rows[0], reach_y, height), min(rows[1] - 1 + reach_y, height - 1)
     source, start = u, at + index(z * height * width)
@@ -118,8 +118,8 @@ def volume_step(
                 )  # fmt: skip
             for y in range(first, last + 1):
                 cut_row(
-                    pixels, index(z % 2 * size + (y - first) * many), u, base + index((z * height + y) * width),
-                    width, left - 1, fold_x, n + 2,
+                    pixels, index(z % 2 * size + (y - first) * many),
+                    u, base + index((z * height + y) * width), width, left - 1, fold_x, n + 2,
                 )  # fmt: skip
         if k == front - 1:
             continue
@@ -133,9 +133,7 @@ def volume_step(
             else:
                 stored = (k * (height + 1) + i) * 6 * (width + 1) + left
                 for field in range(6):
-                    copied(
-                        cells, index(field * STRIDE), tensors, index(stored + field * (width + 1)), n + 1
-                    )
+                    copied(cells, index(field * STRIDE), tensors, index(stored + field * (width + 1)), n + 1)
             flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, many)
             if i > start:
                 half = index((i - 1 - start) * n)
@@ -208,21 +206,19 @@ def structure_layers(
                     if channels > 1:
                         cleared(cells, 6 * STRIDE)
                     for channel in range(channels):
-                        near, far = (2 * channel + before % 2) * size + left, (2 * channel + z % 2) * size + left
-                        a, b, c, d = index(near + top), index(near + bottom), index(far + top), index(far + bottom)
+                        near = (2 * channel + before % 2) * size + left
+                        far = (2 * channel + z % 2) * size + left
+                        a, b = index(near + top), index(near + bottom)
+                        c, d = index(far + top), index(far + bottom)
                         if channels > 1:
-                            more_structure_cells(
-                                cells, smooth, a, b, c, d, per_x, per_y, per_z, share, count
-                            )
+                            more_structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, share, count)
                         else:
                             structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, count)
                     if not averages:
                         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, count)
                     for field in range(6):
                         if averages:
-                            copied(
-                                structures, index(field * n + left), cells, index(field * STRIDE), count
-                            )
+                            copied(structures, index(field * n + left), cells, index(field * STRIDE), count)
                         else:
                             copied(
                                 tensors, index(stored + field * n + left), cells, index(field * STRIDE), count
@@ -248,7 +244,7 @@ def structure_layers(
 
 @entry
 def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, odd_z, first_z):
-    """Part of a row of cells in all layers: structure is averaged across the layers and becomes the tensor."""
+    """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
     (depth, height, width), (left, right) = shape, columns
     per_x, per_y, per_z, _, _, _, p, q = numbers
     n = right - left
