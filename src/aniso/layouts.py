@@ -161,9 +161,11 @@ def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray
 def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
     """The array, if it has the type and the axes of an image; its values may be anything."""
     if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values. Give "
-            "an array of numbers, e.g. image.astype(numpy.float32)."
+        raise checks.refusal(
+            TypeError,
+            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values.",
+            python="Give an array of numbers, e.g. image.astype(numpy.float32).",
+            command="Save it as numbers first.",
         )
     _check_axes(array.shape, channel_axis)
     return array
