@@ -26,6 +26,7 @@ __all__ = ["EnhanceInfo", "enhance"]
 Image = npt.NDArray[Any]
 Auto = Literal["auto"]
 
+
 @dataclass(frozen=True)
 class _Rule:
     """How the parameters follow from wavelength, noise and coherence."""

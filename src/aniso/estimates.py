@@ -30,10 +30,13 @@ _MEDIAN_DEVIATION = 0.6744897501960817
 _VARIANCE_WITHIN = 0.9112563609353919
 # Steepness over that of noise alone up to which a place in a volume is flat; how often the level is refined.
 _NOISE_STEEPNESS, _NOISE_ROUNDS = 1.3, 5
-# Where is it flat? Seen through a Gaussian of this width in pixels, in this share of the pixels, by the number
-# of axes: volumes have more pixels to choose from. And the width of the Gaussian that averages.
+# Where is it flat? Seen through a Gaussian of this width in pixels, in this share of them, by the number of
+# axes: volumes have more pixels to choose from. And the width of the Gaussian that averages.
 _FLAT = {1: (1.5, 0.25), 2: (1.5, 0.25), 3: (1.0, 0.15)}
 _FLAT_AVERAGED = 2.0
+# Mean range of the eigenvalues of a random symmetric matrix (entries normal, off the diagonal of variance 1, on
+# it of variance 2) over their number, by the number of axes; for images what fits smoothed noise, 1 for 1.25.
+_RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 # About so many eigenvalues are looked at.
 _ENOUGH_VOXELS = 2**16
 # A grey value at the end of the scale that this share of the pixels has is taken for a clipped one.
@@ -329,10 +332,11 @@ def _noise_gap(sigma: float, rho: float, spacings: tuple[float, ...], channels: 
     """Mean of μ1 − μ2 for white noise of variance 1.
 
     Without averaging it is the mean squared gradient. Averaging over about (1 + 2ρ²/σ²)^(ndim/2) independent
-    gradients, and over the channels, lowers it by the root of their number.
+    gradients, and over the channels, lowers it by the root of their number. In volumes, where it is the range
+    of three eigenvalues, it is larger: as long as there is an average at all.
     """
     gradient = _gradient_energy(sigma, spacings)
     # A gradient of the sampled image is independent of those some half a pixel away, at best.
     own = max(sigma, 0.5 * pixel_size(spacings))
     number = channels * (1 + 2 * rho**2 / own**2) ** (0.5 * len(spacings))
-    return gradient / math.sqrt(number)
+    return gradient * min(_RANGE[len(spacings)] / math.sqrt(number), 1.0)

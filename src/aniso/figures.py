@@ -64,10 +64,11 @@ def scale_space_figure(
         ) from error
     array = np.asarray(image)
     channels = 1 if channel_axis is None else array.shape[channel_axis]
-    if array.ndim - (channel_axis is not None) != 2 or channels not in (1, 3, 4):
+    if array.ndim - (channel_axis is not None) not in (2, 3) or channels not in (1, 3, 4):
         raise checks.refusal(
             ValueError,
-            f"a figure shows images (H, W), grey or with three or four colours, got shape {array.shape}.",
+            f"a figure shows images (H, W) and the middle of volumes (D, H, W), grey or with three or four "
+            f"colours, got shape {array.shape}.",
             python=f"Check channel_axis={channel_axis}, and draw other images slice by slice.",
             command="Leave --figure out.",
         )

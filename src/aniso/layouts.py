@@ -226,8 +226,8 @@ def _warn_of_colours(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
         others = shape[:-1] if axis == -1 else shape[1:]
         if len(shape) == 3 and shape[axis] in (3, 4) and min(others) >= _LARGE_IMAGE:
             warnings.warn(
-                f"an image of shape {shape} without channel_axis is taken for a volume (D, H, W). If its axis "
-                f"{axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
+                f"an image of shape {shape} without channel_axis is taken for a volume (D, H, W). If its "
+                f"axis {axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
                 'warnings.filterwarnings("ignore", "an image of shape").',
                 stacklevel=2,
             )

@@ -86,8 +86,8 @@ def _axis_of_fibre(sides: tuple[int, int, int], rng: np.random.Generator) -> Fie
     through = rng.uniform(0.1, 0.9, 3) * (np.array(sides) - 1)
     curve = through + along * direction
     for normal in (first, second):
-        wave, swing, phase = rng.uniform(0.6, 1.4) * length, rng.uniform(0.03, 0.08), rng.uniform(0, 2 * np.pi)
-        curve = curve + swing * length * np.sin(2 * np.pi * along / wave + phase) * normal
+        wave, swing, phase = rng.uniform((0.6, 0.03, 0.0), (1.4, 0.08, 2 * np.pi))
+        curve = curve + swing * length * np.sin(2 * np.pi * along / (wave * length) + phase) * normal
     return curve
 
 
