@@ -94,7 +94,7 @@ class Reading:
     channel_axis: Annotated[
         int | None,
         typer.Option(
-            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a stack of grey images.",
+            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a stack of grey images or a volume.",
             parser=parsing.axis,
             metavar="AXIS",
             rich_help_panel=_FILES,

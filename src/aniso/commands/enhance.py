@@ -55,7 +55,7 @@ def command(
     ] = None,
     plates: Annotated[
         bool,
-        flag("--plates/--lines", help="In volumes: enhance layers and lines (the default), or lines only."),
+        flag("--plates/--no-plates", help="In volumes: enhance layers and lines (the default), or lines only."),
     ] = True,
     refine: Annotated[
         bool,

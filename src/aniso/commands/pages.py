@@ -107,8 +107,8 @@ def read(path: Path, reading: Reading) -> Picture:
         for colours in (-1, 0):
             if picture.pixels.shape[colours] in (3, 4):
                 raise FileError(
-                    f"{path} holds an array of shape {picture.pixels.shape}: colours, or a stack of grey "
-                    f"images? Add --channel-axis {colours} or --channel-axis none."
+                    f"{path} holds an array of shape {picture.pixels.shape}: colours, or grey "
+                    f"slices? Add --channel-axis {colours} or --channel-axis none."
                 )
     return picture if axis in (None, "none") else replace(picture, channel_axis=axis)
 
