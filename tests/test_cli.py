@@ -960,7 +960,7 @@ class TestVolumes:
         assert called(tmp_path, "enhance", "v.npy", "--no-plates").exit_code == 0
         np.testing.assert_array_equal(np.load(tmp_path / "v_enhanced.npy"), lines)
         assert called(tmp_path, "upsample", 2, "v.npy").exit_code == 0
-        assert np.load(tmp_path / "v_upsampled.npy").shape == (18, 28, 32)
+        assert np.load(tmp_path / "v_x2.npy").shape == (18, 28, 32)
         assert called(tmp_path, "inpaint", "v.npy", "--mask", "mask.png").exit_code == 0
         found, known = np.load(tmp_path / "v_inpainted.npy"), np.eye(14, 16) == 0
         np.testing.assert_array_equal(found[:, known], self.VOLUME[:, known])

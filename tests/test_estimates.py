@@ -120,13 +120,13 @@ class TestVolumes:
 
     @pytest.mark.parametrize("level", [0.0, 20.0, 60.0])
     def test_the_wavelength_of_waves(self, level):
-        z, y, x = np.indices((40, 40, 40))
+        z, _, x = np.indices((40, 40, 40))
         wave = 100 * np.cos(2 * np.pi * (0.6 * z + 0.8 * x) / 9.0)
         assert estimates.wavelength(wave + noise(wave.shape, level)) == pytest.approx(9, rel=0.05)
         assert estimates.wavelength(wave, spacing=(2, 2, 2)) == pytest.approx(18, rel=0.05)
 
     def test_the_contrast_of_a_ramp_is_its_slope(self):
-        z, y, x = np.indices((20, 20, 20))
+        z, _, x = np.indices((20, 20, 20))
         ramp = 3.0 * z + 4.0 * x
         assert estimates.contrast(ramp, quantile=0.9) == pytest.approx(5, rel=0.01)
         steep = estimates.contrast(ramp, spacing=(0.5, 1, 1), rho=1.0, quantile=0.9)

@@ -49,7 +49,9 @@ class Diffusion:
         result = cls(steered, entries, stencil.chosen() or DeltaStencil(), scheme.chosen(), computing)
         if steered is not None and computing.spacing != "file":
             with parsing.usage():
-                limit = stability.stable_step(steered, result.stencil, computing.spacing or 1.0)
+                given = computing.spacing or 1.0
+                axes = len(given) if isinstance(given, tuple) else 2
+                limit = stability.stable_step(steered, result.stencil, given, axes)
                 result.scheme.plan(times[0], limit)
         return result
 

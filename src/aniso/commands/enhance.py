@@ -55,7 +55,9 @@ def command(
     ] = None,
     plates: Annotated[
         bool,
-        flag("--plates/--no-plates", help="In volumes: enhance layers and lines (the default), or lines only."),
+        flag(
+            "--plates/--no-plates", help="In volumes: enhance layers and lines (the default), or lines only."
+        ),
     ] = True,
     refine: Annotated[
         bool,
