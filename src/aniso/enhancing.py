@@ -36,7 +36,7 @@ class _Rule:
     rho: float
     # λ² as a part of the typical coherence μ1 − μ2.
     coherence_share: float
-    # Times over the squared wavelength: proportional to noise over signal, between two, and for the first one.
+    # Times over the squared wavelength: proportional to noise over signal, between two, and of the first.
     time_per_noise: float
     shortest: float
     longest: float

@@ -34,8 +34,9 @@ _NOISE_STEEPNESS, _NOISE_ROUNDS = 1.3, 5
 # axes: volumes have more pixels to choose from. And the width of the Gaussian that averages.
 _FLAT = {1: (1.5, 0.25), 2: (1.5, 0.25), 3: (1.0, 0.15)}
 _FLAT_AVERAGED = 2.0
-# Mean range of the eigenvalues of a random symmetric matrix (entries normal, off the diagonal of variance 1, on
-# it of variance 2) over their number, by the number of axes; for images what fits smoothed noise, 1 for 1.25.
+# Mean range of the eigenvalues of a random symmetric matrix (normal entries, off the diagonal of variance 1,
+# on it of variance 2) over their number, by the number of axes; for images what fits smoothed noise, 1 in
+# place of 1.25.
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 # About so many eigenvalues are looked at.
 _ENOUGH_VOXELS = 2**16

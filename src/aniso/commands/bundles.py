@@ -94,7 +94,7 @@ class Reading:
     channel_axis: Annotated[
         int | None,
         typer.Option(
-            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a stack of grey images or a volume.",
+            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a volume or grey pages.",
             parser=parsing.axis,
             metavar="AXIS",
             rich_help_panel=_FILES,
@@ -105,8 +105,8 @@ class Reading:
         flag(
             "--volume/--slices",
             help="Filter a stack as one volume, or page by page. By default volumes are what NIfTI, MRC and "
-            "NPY files hold, and TIFF files with a z axis or, if they do not say what their pages are, with 8 "
-            "or more.",
+            "NPY files hold, and TIFF files with a z axis or, if they do not say what their pages are, with "
+            "8 or more.",
             rich_help_panel=_FILES,
         ),
     ] = None

@@ -24,7 +24,8 @@ def command(
 ) -> None:
     """Tell what a file holds, and its estimated noise, contrast and wavelength.
 
-    All lengths are in pixels, in volumes in the shortest side of a voxel, all strengths in grey values of the file.
+    All lengths are in pixels, in volumes in the shortest side of a voxel, all strengths in grey values of
+    the file.
     """
     from aniso.commands.contents import contents
     from aniso.commands.places import inputs
