@@ -295,7 +295,7 @@ class TestRefusals:
         with pytest.raises(TypeError, match="real numbers"):
             aniso.inpaint(image)
 
-    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4), ()])
+    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4, 4), ()])
     def test_shapes(self, shape):
         with pytest.raises(ValueError, match="image"):
             aniso.inpaint(np.ones(shape))

@@ -174,7 +174,7 @@ class TestRefusals:
         with pytest.raises(TypeError, match="real numbers"):
             aniso.upsample(image, 2)
 
-    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4), ()])
+    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4, 4), ()])
     def test_shapes(self, shape):
         with pytest.raises(ValueError, match="image"):
             aniso.upsample(np.ones(shape), 2)
