@@ -197,7 +197,7 @@ class TestInfo:
         assert info.steps == 8 * info.cycles
         assert 0 < info.residual <= info.tolerance == 5e-3
         assert "contrast" in str(info)
-        assert "residual" in str(info)
+        assert "change in the last cycle" in str(info)
 
     def test_the_residual_is_the_change_in_the_last_cycle(self, camera):
         mask = lost(camera)
