@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,10 @@ def measure(size: int, image_size: int, steps: int, rounds: int, threads: int) -
         entrants += [
             ours("aniso EED, image", steps, image, used),
             ours("aniso EED", steps, volume, used),
-            ours("aniso CED", few, volume, used, coherence),
+            ours("aniso CED", steps, volume, used, coherence),
         ]
     short, long = 4, 14
-    entrants += [
-        Contestant(str(inner), lambda inner=inner: cycle(volume, inner, threads)) for inner in (short, long)
-    ]  # type: ignore[misc]
+    entrants += [Contestant(str(count), partial(cycle, volume, count, threads)) for count in (short, long)]
     if PYTORCH in programs:
         # The first step of PyTorch asks for its memory; later ones use it again.
         entrants.append(

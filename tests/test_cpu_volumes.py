@@ -106,6 +106,7 @@ class TestAgreement:
     def _assert_agree(self, shape, model, dtype, spacing, channels, scheme, fixed=None):
         image = volume(shape, channels).astype(dtype)
         axis = None if channels is None else -1
+        engines: tuple[Any, ...] = (("cpu", dtype), ("reference", "float64"))
         actual, expected = (
             aniso.diffuse(
                 image.astype(kind),
@@ -117,7 +118,7 @@ class TestAgreement:
                 channel_axis=axis,
                 fixed=fixed,
             )
-            for engine, kind in (("cpu", dtype), ("reference", "float64"))
+            for engine, kind in engines
         )
         slack = {"float64": 1e-12, "float32": 2e-6}[dtype] * abs(expected).max()
         assert abs(actual - expected).max() <= slack, (shape, spacing, channels)

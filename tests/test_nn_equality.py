@@ -470,7 +470,8 @@ class TestPredictedTensors:
         module = TensorDiffusion(6, scheme=kind(2), step=0.5)
         model = aniso.FixedTensor.from_entries(*self.expected_tensors(self.over_cells(numbers, image)[0]))
         # The reference would make longer steps, since it knows these tensors: so by the matrix.
-        matrix = aniso.stencil.matrix(*model.entries).toarray()
+        a, b, c = model.entries
+        matrix = aniso.stencil.matrix(a, b, c).toarray()
         u = image.reshape(2, 30).numpy().T
         for _ in range(2):
             previous = u

@@ -99,7 +99,7 @@ def test_kernels_longer_than_the_image(shape, model):
 
 
 VOLUME = (5, 4, 6)
-SPLIT = aniso.stencil.SplitStencil(0.3)
+SPLIT: Any = aniso.stencil.SplitStencil(0.3)
 VOLUME_MODELS: dict[str, Any] = {
     **{name: model for name, model in MODELS.items() if name != "tensor"},
     "tensor": volume_tensors(VOLUME),

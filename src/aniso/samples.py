@@ -28,6 +28,8 @@ __all__ = [
     "ring_tensor",
     "rings",
     "shapes",
+    "shell_pattern",
+    "shell_tensor",
 ]
 
 #: Names of the photographs that come with scikit-image itself, so that nothing is downloaded.
@@ -383,7 +385,7 @@ def ring_pattern(
     """
     x, y = _centred(size)
     r = np.hypot(x, y)
-    return np.sin(k_max * r**2 / (2 * radius)) * (0.5 * np.tanh((radius - r) / width) + 0.5)
+    return _fading_wave(r, k_max, radius, width)
 
 
 def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
@@ -409,6 +411,58 @@ def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
     x, y = _centred(size + 1)
     r2 = np.maximum(x**2 + y**2, 1e-12)
     return y**2 / r2, -x * y / r2, x**2 / r2
+
+
+def shell_pattern(
+    size: int = 49, *, k_max: float = 0.5 * np.pi, radius: float = 24.0, width: float = 3.0
+) -> Field:
+    """Spherical shells in a volume, else as :func:`ring_pattern`.
+
+    Parameters
+    ----------
+    size : int
+        Voxels along each side.
+    k_max : float
+        Largest frequency, in radians per voxel: π/2 is a wavelength of four voxels.
+    radius, width : float
+        Where the shells fade out, and over which distance, in voxels.
+
+    Returns
+    -------
+    array, shape (size, size, size)
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.shell_pattern().shape
+    (49, 49, 49)
+    """
+    r = np.sqrt((_centred_volume(size) ** 2).sum(axis=0))
+    return _fading_wave(r, k_max, radius, width)
+
+
+def shell_tensor(size: int = 49) -> Field:
+    """Tensors over the cells of a cube: diffusion along spheres around its centre only.
+
+    Parameters
+    ----------
+    size : int
+        Voxels along each side of the volume.
+
+    Returns
+    -------
+    array, shape (3, 3, size+1, size+1, size+1)
+        For :class:`aniso.FixedTensor`. The eigenvalues are 1 along the spheres and 0 across them.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.shell_tensor(9).shape
+    (3, 3, 10, 10, 10)
+    """
+    position = _centred_volume(size + 1)
+    r2 = np.maximum((position**2).sum(axis=0), 1e-12)
+    return np.eye(3)[..., None, None, None] - position[:, None] * position[None] / r2
 
 
 def photograph(name: str) -> npt.NDArray[Any]:
@@ -441,12 +495,25 @@ def photograph(name: str) -> npt.NDArray[Any]:
     return np.asarray(getattr(data, name)())
 
 
+def _fading_wave(r: Field, k_max: float, radius: float, width: float) -> Field:
+    """A wave whose frequency grows with r, up to `k_max` at this radius, where it fades out."""
+    return np.sin(k_max * r**2 / (2 * radius)) * (0.5 * np.tanh((radius - r) / width) + 0.5)
+
+
 def _centred(size: int) -> tuple[Field, Field]:
+    y, x = np.meshgrid(*[_centred_axis(size)] * 2, indexing="ij")
+    return x, y
+
+
+def _centred_volume(size: int) -> Field:
+    """z, y, x."""
+    return np.array(np.meshgrid(*[_centred_axis(size)] * 3, indexing="ij"))
+
+
+def _centred_axis(size: int) -> Field:
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}: it is the number of pixels along each side.")
-    axis = np.arange(size) - 0.5 * (size - 1)
-    y, x = np.meshgrid(axis, axis, indexing="ij")
-    return x, y
+    return np.arange(size, dtype=np.float64) - 0.5 * (size - 1)
 
 
 def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) -> Sample:

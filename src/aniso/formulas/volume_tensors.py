@@ -40,7 +40,8 @@ def edge_enhancing_joint(
 ) -> Entries:  # fmt: skip
     """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
 
-    What of an eigenvalue is rounding of the largest one does not count, as in images.
+    What of an eigenvalue is rounding of the largest one does not count, as in images: neither its value, nor,
+    where the pair is little more than that, the direction in which it splits.
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)

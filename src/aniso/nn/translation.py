@@ -155,8 +155,8 @@ class StencilBlock(DiffusionBlock):
     ----------
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
-    stencil, learn, step, spacing, max_sigma, max_rho, device, dtype
-        As for :class:`DiffusionBlock`.
+    stencil, learn, step, spacing, ndim, max_sigma, max_rho, device, dtype
+        As for :class:`DiffusionBlock`; `ndim` is 2.
 
     Examples
     --------
