@@ -1,4 +1,4 @@
-"""Test images: synthetic ones whose truth is known, and the photographs that scikit-image ships.
+"""Test images and volumes: synthetic ones whose truth is known, and the photographs that scikit-image ships.
 
 Grey values are float64 between 0 and 255; noise may leave that range.
 """
@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso import volume_samples
 from aniso.checks import Field
+from aniso.volume_samples import Shape
 
 __all__ = [
     "PHOTOGRAPHS",
     "Sample",
+    "balls",
+    "fibres",
     "fingerprint",
+    "layers",
     "lighthouse",
     "photograph",
     "ring_pattern",
@@ -38,11 +43,11 @@ PHOTOGRAPHS = (
 class Sample:
     """A damaged image and what it was made from."""
 
-    #: What a filter gets, shape (H, W), or (H, W, 3) for colours.
+    #: What a filter gets, shape (H, W), (H, W, 3) for colours, or (D, H, W) for volumes.
     image: Field
     #: What it should give back, of the same shape.
     truth: Field
-    #: True where a line was interrupted, shape (H, W).
+    #: True where a line or layer was interrupted, shape (H, W) or (D, H, W).
     gaps: npt.NDArray[np.bool_]
 
 
@@ -246,6 +251,110 @@ def _lighthouse(x: Field, y: Field, pixel: float) -> Field:
     door = np.maximum(np.maximum(abs(from_axis) - 0.016, -(y - 0.11)), y - 0.17)
     paint(inside(np.minimum(door, np.hypot(from_axis, y - 0.112) - 0.016)), (60, 44, 56))
     return scene
+
+
+def fibres(
+    shape: Shape = 64,
+    *,
+    count: int = 20,
+    radius: float = 2.0,
+    gaps: int = 0,
+    noise: float = 40.0,
+    seed: int = 0,
+) -> Sample:
+    """A volume of bright curved fibres on dark ground, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W).
+    count : int
+        How many fibres there are. They run through the whole volume, most of them along the last axes.
+    radius : float
+        Their radius in voxels.
+    gaps : int
+        How many times they are interrupted, by balls of 1.25 times their radius.
+    noise : float
+        Standard deviation of the noise in grey values; fibres are 140 grey values brighter than the ground.
+    seed : int
+        Of the fibres, of their gaps and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a fibre is interrupted, all of
+        shape (D, H, W).
+
+    Examples
+    --------
+    >>> import aniso
+    >>> sample = aniso.samples.fibres((16, 32, 32), gaps=3)
+    >>> sample.image.shape, bool(sample.truth[sample.gaps].min() > 130)
+    ((16, 32, 32), True)
+    """
+    return Sample(*volume_samples.fibres(shape, count, radius, gaps, noise, seed))
+
+
+def layers(
+    shape: Shape = 64, *, period: float = 10.0, gaps: int = 0, noise: float = 40.0, seed: int = 0
+) -> Sample:
+    """A volume of folded layers with a fault, as seismic surveys see them, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W), the depth first.
+    period : float
+        Distance of layers of one grey value in voxels, about: it differs from place to place.
+    gaps : int
+        How many times they are interrupted, by balls of mid-grey with 0.4 periods radius.
+    noise : float
+        Standard deviation of the noise in grey values; the layers reach from 27.5 to 227.5.
+    seed : int
+        Of the gaps and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a layer is interrupted, all of
+        shape (D, H, W).
+
+    Examples
+    --------
+    >>> import aniso
+    >>> sample = aniso.samples.layers((32, 24, 24), noise=0.0)
+    >>> bool((sample.image == sample.truth).all()), sample.truth.shape
+    (True, (32, 24, 24))
+    """
+    return Sample(*volume_samples.layers(shape, period, gaps, noise, seed))
+
+
+def balls(shape: Shape = 64, *, count: int = 20, noise: float = 30.0, seed: int = 0) -> Sample:
+    """A volume of balls of several sizes and grey values on a slope, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W).
+    count : int
+        How many balls there are.
+    noise : float
+        Standard deviation of the noise in grey values.
+    seed : int
+        Of the balls and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and ``truth`` without, of shape (D, H, W), without gaps.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.balls(24).image.shape
+    (24, 24, 24)
+    """
+    return Sample(*volume_samples.balls(shape, count, noise, seed))
 
 
 def ring_pattern(
