@@ -244,7 +244,7 @@ class TestVolumes:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (lambda: samples.fibres((4, 4)), "shape must be"),
+            (lambda: samples.fibres((4, 4)), "shape must be"),  # type: ignore[arg-type]
             (lambda: samples.balls(0), "shape must be"),
             (lambda: samples.fibres(8, radius=0), "radius must be positive"),
             (lambda: samples.fibres(8, count=-1), "count must be at least 0"),
