@@ -298,7 +298,7 @@ def test_a_model_with_a_function_of_the_module_is_hashable_and_picklable():
 def test_numbers_become_floats():
     given: tuple[Any, ...] = (np.float32(2), np.int64(1), 4, 0)
     model = aniso.CoherenceEnhancing(*given)
-    values = dataclasses.astuple(model)
+    values = dataclasses.astuple(model)[:4]
     assert values == (2.0, 1.0, 4.0, 0.0)
     assert {type(value) for value in values} == {float}
 

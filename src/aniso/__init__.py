@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aniso import schemes as schemes
     from aniso import stability as stability
     from aniso import stencil as stencil
+    from aniso import volumes as volumes
     from aniso.denoising import denoise as denoise
     from aniso.enhancing import enhance as enhance
     from aniso.evolve import diffuse as diffuse
@@ -58,7 +59,7 @@ _HOMES = {
     "scale_space_figure": "figures",
     "upsample": "upsampling",
 }
-_MODULES = ("estimates", "io", "models", "nn", "samples", "schemes", "stability", "stencil")
+_MODULES = ("estimates", "io", "models", "nn", "samples", "schemes", "stability", "stencil", "volumes")
 
 __all__ = [
     "FED",
@@ -87,6 +88,7 @@ __all__ = [
     "stability",
     "stencil",
     "upsample",
+    "volumes",
 ]
 
 

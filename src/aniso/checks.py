@@ -174,3 +174,20 @@ def semidefinite(a: Field, b: Field, c: Field, precision: float) -> None:
             f"{smallest[worst]:.6g} (a={a[worst]:.6g}, b={b[worst]:.6g}, c={c[worst]:.6g}). Diffusion "
             "against a gradient is unstable; set negative eigenvalues to 0 first."
         )
+
+
+def symmetric(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Tensors over cells, made symmetric to the last bit if they are so but for rounding."""
+    other = tensor.swapaxes(0, 1)
+    precision = np.finfo(np.result_type(tensor, np.float32)).eps
+    size = sum(abs(tensor[axis, axis]) for axis in range(len(tensor)))
+    excess = abs(tensor - other) - 8 * precision * size
+    if (excess > 0).any():
+        row, column, *cell = (int(i) for i in np.argwhere(excess > 0)[0])
+        first = tuple(cell)
+        raise ValueError(
+            f"the tensor in cell {first} is not symmetric: {tensor[(row, column, *first)]} against "
+            f"{tensor[(column, row, *first)]}. A diffusion tensor is symmetric; use "
+            "(D + D.swapaxes(0, 1)) / 2."
+        )
+    return 0.5 * (tensor + other)

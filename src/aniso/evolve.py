@@ -45,14 +45,15 @@ def diffuse(
     Parameters
     ----------
     image : array or tensor
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
-        A PyTorch tensor may also be a batch (N, C, H, W); gradients flow through.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. Never modified. An image with colours is not a volume: say `channel_axis`. A PyTorch
+        tensor may also be a batch (N, C, H, W) or (N, C, D, H, W); gradients flow through.
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
         What steers the diffusion.
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian
         of variance 2t. It is reached exactly.
-    stencil : DeltaStencil or FreeStencil
+    stencil : DeltaStencil or FreeStencil, for volumes DeltaStencil or SplitStencil
         How the diffusion is discretised.
     scheme : Explicit, FED or FSI
         How the time is cut into steps.
@@ -177,10 +178,10 @@ class Journey:
         checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):
             raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
-        check_stencil(stencil)
         engines.check_name(engine)
         layout, name = layouts.layout(image, channel_axis, engine)
         shape, start = layout.shape, layout.start
+        check_stencil(stencil, len(shape))
         spacings = checks.axis_spacing(spacing, len(shape))
         _check_fit(model, stencil, shape)
         limit = stability.stable_step(model, stencil, spacings, len(shape))

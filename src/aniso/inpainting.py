@@ -129,8 +129,8 @@ def inpaint(
     Parameters
     ----------
     image : array
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. What it holds in
-        unknown pixels does not matter. Never modified.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. What it holds in unknown pixels does not matter. Never modified.
     mask : array of bool, optional
         True (or 1) where a pixel is unknown, as in scikit-image; of the shape of the image without channels.
         By default those pixels are unknown that are NaN in at least one channel.

@@ -10,15 +10,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, stability
 from aniso.checks import Field
-from aniso.formulas import diffusivities, tensors
-from aniso.stencil import Stencil, collapse_ghost_cells
+from aniso.formulas import diffusivities, tensors, volume_tensors
+from aniso.formulas.dimensions import ENTRY_AXES
+from aniso.stencil import ImageStencil, Stencil, check_stencil, collapse_ghost_cells
+from aniso.volumes import cell_bound, checked_tensor, collapsed_entries
 
 __all__ = [
     "CoherenceEnhancing",
@@ -35,15 +37,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TensorFormula:
-    """How structure becomes a tensor: a function of (j_xx, j_xy, j_yy), further functions, and numbers."""
+    """How structure becomes a tensor: a function of its entries, further functions, and numbers."""
 
-    function: Callable[..., tuple[Any, Any, Any]]
+    function: Callable[..., tuple[Any, ...]]
     functions: tuple[Callable[..., Any], ...]
     parameters: tuple[float, ...]
 
-    def __call__(self, j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
-        """The entries a, b, c of the diffusion tensor."""
-        return self.function(j_xx, j_xy, j_yy, *self.functions, *self.parameters)
+    def __call__(self, *structure: Any) -> tuple[Any, ...]:
+        """The entries of the diffusion tensor, from those of the structure tensor: xx, xy, yy, …."""
+        return self.function(*structure, *self.functions, *self.parameters)
+
+
+def _tensors(ndim: int) -> Any:
+    """The tensor formulas for images or for volumes, which have the same names."""
+    return volume_tensors if ndim == 3 else tensors
 
 
 class Model(Protocol):
@@ -122,6 +129,10 @@ def _diffusivity(default: str) -> Any:
             "meaning": "how fast diffusion across an edge falls with the contrast",
         },
     )
+
+
+def _switch(default: bool, meaning: str) -> Any:
+    return field(default=default, metadata={"symbol": "", "unit": "", "switch": True, "meaning": meaning})
 
 
 @dataclass(frozen=True)
@@ -203,6 +214,11 @@ def _check_diffusivity(diffusivity: Any) -> None:
         )
 
 
+def _check_switch(name: str, value: Any, meaning: str) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}: {meaning}.")
+
+
 @dataclass(frozen=True)
 class ImageDriven:
     """A model whose tensor follows the evolving image."""
@@ -212,6 +228,9 @@ class ImageDriven:
             value, about = getattr(self, parameter.name), parameter.metadata
             if "choices" in about:
                 _check_diffusivity(value)
+                continue
+            if "switch" in about:
+                _check_switch(parameter.name, value, about["meaning"])
                 continue
             meaning = f"{about['symbol']}, {about['meaning']}."
             number = checks.within(
@@ -233,13 +252,14 @@ class ImageDriven:
         """Width of the Gaussian that averages the structure."""
         return float(getattr(self, "rho", 0.0))
 
-    @property
-    def eigenvalue_bounds(self) -> tuple[float, float]:
-        """λ1 ≥ λ2, which no tensor of this model exceeds."""
+    def eigenvalue_bounds(self, ndim: int = 2) -> tuple[float, float]:
+        """λ1 ≥ λ2, which the largest and all further eigenvalues of this model's tensors do not exceed."""
         return 1.0, 1.0
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
-        """How structure becomes a tensor, for an image with this many channels.
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
+        """How structure becomes a tensor, for an image (ndim 2) or volume (3) with this many channels.
 
         `values` may stand in for the model's own parameters, under the same names: numbers that are learned.
         """
@@ -247,7 +267,7 @@ class ImageDriven:
 
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
         """An upper bound of ρ(A), whatever the image."""
-        return stability.grid_bound(stencil, *self.eigenvalue_bounds, spacings)
+        return stability.grid_bound(stencil, *self.eigenvalue_bounds(len(spacings)), spacings)
 
 
 @dataclass(frozen=True)
@@ -277,13 +297,15 @@ class EdgeEnhancing(ImageDriven):
     sigma: float = _sigma(1.0)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("weickert")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
         """D = I − ψ(r) q qᵀ for one channel, D = g(J/λ²) for several."""
         values = values or vars(self)
         forms, scale = _forms(values["diffusivity"]), (values["contrast"] ** -2,)
         if channels == 1:
-            return TensorFormula(tensors.edge_enhancing, (forms.decline,), scale)
-        return TensorFormula(tensors.edge_enhancing_joint, (forms.diffusivity, forms.slope), scale)
+            return TensorFormula(_tensors(ndim).edge_enhancing, (forms.decline,), scale)
+        return TensorFormula(_tensors(ndim).edge_enhancing_joint, (forms.diffusivity, forms.slope), scale)
 
 
 @dataclass(frozen=True)
@@ -291,7 +313,8 @@ class EdgeContinuing(ImageDriven):
     """Edge-enhancing diffusion in the mean direction of a neighbourhood: it carries edges on into gaps.
 
     With μ1 ≥ μ2 the eigenvalues of the structure tensor, D has the eigenvalue 1 along the mean direction
-    and g((μ1 − μ2)/λ²) across it. With ρ = 0 and one channel it is :class:`EdgeEnhancing`.
+    and g((μ1 − μ2)/λ²) across it; in volumes g((μ − μ3)/λ²) for each eigenvalue μ, with μ3 the least. With
+    ρ = 0 and one channel it is :class:`EdgeEnhancing`.
 
     Parameters
     ----------
@@ -316,11 +339,14 @@ class EdgeContinuing(ImageDriven):
     rho: float = _rho(0.8, "the direction")
     diffusivity: str | Callable[[Any], Any] = _diffusivity("charbonnier")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
-        """D = I − ψ(r)(J − μ2·I)/λ², for any number of channels."""
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
+        """D = I − ψ(r)(J − μ2·I)/λ², for any number of channels; in volumes g((J − μ3·I)/λ²)."""
         values = values or vars(self)
-        decline = _forms(values["diffusivity"]).decline
-        return TensorFormula(tensors.edge_continuing, (decline,), (values["contrast"] ** -2,))
+        forms, scale = _forms(values["diffusivity"]), (values["contrast"] ** -2,)
+        functions = (forms.decline,) if ndim == 2 else (forms.diffusivity, forms.slope)
+        return TensorFormula(_tensors(ndim).edge_continuing, functions, scale)
 
 
 @dataclass(frozen=True)
@@ -329,6 +355,8 @@ class CoherenceEnhancing(ImageDriven):
 
     D has the eigenvalue ε across the structure, and between ε and 1 along it, the larger the more
     coherent it is: ε + (1 − ε)·exp(−(λ²/(μ1 − μ2))²), with μ1 ≥ μ2 the eigenvalues of the structure tensor.
+    In volumes this holds for each eigenvalue, with μ1 − μ for μ1 − μ2: along lines, and within plates in both
+    directions.
 
     Parameters
     ----------
@@ -341,12 +369,16 @@ class CoherenceEnhancing(ImageDriven):
         Gaps up to about this size close.
     min_diffusivity : float
         ε, the diffusivity across structures.
+    plates : bool
+        For volumes: whether plates are structures too. If not, D has the eigenvalue
+        ε + (1 − ε)·exp(−(λ²/(μ2 − μ3))²) in the direction of least change and ε in all others, so that only
+        lines are enhanced.
 
     Examples
     --------
     >>> import aniso
     >>> aniso.CoherenceEnhancing(rho=6)
-    CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=6.0, min_diffusivity=0.001)
+    CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=6.0, min_diffusivity=0.001, plates=True)
     """
 
     contrast: float = _contrast(1.0)
@@ -360,18 +392,21 @@ class CoherenceEnhancing(ImageDriven):
         high=1.0,
         meaning="diffusivity across structures, and where there is no structure",
     )
+    plates: bool = _switch(True, "whether plates are structures too, in volumes; else only lines are")
 
-    @property
-    def eigenvalue_bounds(self) -> tuple[float, float]:
-        """1 along structures, ε across."""
-        return 1.0, self.min_diffusivity
+    def eigenvalue_bounds(self, ndim: int = 2) -> tuple[float, float]:
+        """1 along structures, ε across; plates extend in two directions."""
+        return 1.0, 1.0 if ndim == 3 and self.plates else self.min_diffusivity
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
         """D = f(μ1·I − J/λ²)."""
         values = values or vars(self)
-        return TensorFormula(
-            tensors.coherence_enhancing, (), (values["contrast"] ** -2, values["min_diffusivity"])
-        )
+        formula = _tensors(ndim).coherence_enhancing
+        if ndim == 3 and not self.plates:
+            formula = volume_tensors.line_enhancing
+        return TensorFormula(formula, (), (values["contrast"] ** -2, values["min_diffusivity"]))
 
 
 @dataclass(frozen=True)
@@ -400,11 +435,13 @@ class PeronaMalik(ImageDriven):
     sigma: float = _sigma(0.5)
     diffusivity: str | Callable[[Any], Any] = _diffusivity("perona-malik")  # noqa: RUF009
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
         """D = g(r) I."""
         values = values or vars(self)
         forms = _forms(values["diffusivity"])
-        return TensorFormula(tensors.perona_malik, (forms.diffusivity,), (values["contrast"] ** -2,))
+        return TensorFormula(_tensors(ndim).perona_malik, (forms.diffusivity,), (values["contrast"] ** -2,))
 
 
 @dataclass(frozen=True)
@@ -418,9 +455,11 @@ class Homogeneous(ImageDriven):
     2.0
     """
 
-    def tensor_formula(self, channels: int, values: Mapping[str, Any] | None = None) -> TensorFormula:
+    def tensor_formula(
+        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
+    ) -> TensorFormula:
         """D = I."""
-        return TensorFormula(tensors.homogeneous, (), ())
+        return TensorFormula(_tensors(ndim).homogeneous, (), ())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -429,7 +468,7 @@ class FixedTensor:
 
     Parameters
     ----------
-    tensor : array, shape (2, 2, H+1, W+1), or (1, 1, N+1) for a signal
+    tensor : array, shape (2, 2, H+1, W+1), (3, 3, D+1, H+1, W+1) for a volume, or (1, 1, N+1) for a signal
         Symmetric and positive semidefinite, in the order of the array's axes: ``tensor[0, 0]`` along
         axis 0 (y), ``tensor[1, 1]`` along axis 1 (x). Cell (i, j) has pixel (i, j) at its lower right
         corner; the outer ring lies on the boundary of the image, where the tensors are replaced by what
@@ -447,15 +486,18 @@ class FixedTensor:
     def __post_init__(self) -> None:
         given = np.asarray(self.tensor)
         ndim = given.shape[0] if given.ndim else 0
-        if ndim not in (1, 2) or given.shape[:2] != (ndim, ndim) or given.ndim != ndim + 2:
+        if ndim not in (1, 2, 3) or given.shape[:2] != (ndim, ndim) or given.ndim != ndim + 2:
             raise ValueError(
-                f"tensor must have shape (2, 2, H+1, W+1), one 2 × 2 tensor per cell of an H × W image, got "
-                f"{given.shape}. For a constant tensor use FixedTensor.from_matrix(D, shape)."
+                f"tensor must have shape (2, 2, H+1, W+1), one 2 × 2 tensor per cell of an H × W image, or "
+                f"(3, 3, D+1, H+1, W+1) for a volume, got {given.shape}. For a constant tensor use "
+                "FixedTensor.from_matrix(D, shape)."
             )
-        if ndim == 2:
+        if ndim == 3:
+            tensor = checked_tensor(given)
+        elif ndim == 2:
             if given.dtype.kind == "f":
                 checks.finite("tensor", given, "tensors must be known in every cell")
-            symmetric = _symmetric(given) if given.dtype.kind in "iuf" else given
+            symmetric = checks.symmetric(given) if given.dtype.kind in "iuf" else given
             a, b, c = checks.tensor_field(symmetric[1, 1], symmetric[0, 1], symmetric[0, 0])
             tensor = np.array([[c, b], [b, a]])
         else:
@@ -506,8 +548,16 @@ class FixedTensor:
         return tuple(n - 1 for n in self.tensor.shape[2:])
 
     @functools.cached_property
-    def entries(self) -> tuple[Field, Field, Field]:
-        """a, b, c over the cells, fit for the mirror boundary; a signal is an image of one row."""
+    def entries(self) -> tuple[Field, ...]:
+        """xx, xy, yy and for volumes xz, yz, zz over the cells, fit for the mirror boundary.
+
+        A signal is an image of one row.
+        """
+        if len(self.tensor) == 3:
+            volume_entries = collapsed_entries(tuple(self.tensor[axes] for axes in ENTRY_AXES))
+            for entry in volume_entries:
+                entry.flags.writeable = False
+            return volume_entries
         if len(self.tensor) == 1:
             a = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
             b, c = 0 * a, 0 * a
@@ -520,8 +570,12 @@ class FixedTensor:
 
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
         """An upper bound of ρ(A) for these tensors."""
+        if len(spacings) == 3:
+            return cell_bound(self.tensor, stencil, spacings)
         finite = tuple(h if np.isfinite(h) else 1.0 for h in spacings)
-        return stability.image_bound(*self.entries, stencil, finite)
+        check_stencil(stencil)
+        a, b, c = self.entries
+        return stability.image_bound(a, b, c, cast(ImageStencil, stencil), finite)
 
     def __repr__(self) -> str:
         """Short, since the tensors are an array."""
@@ -537,18 +591,3 @@ class FixedTensor:
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the tensors, so that a copy is read-only too."""
         return FixedTensor, (self.tensor,)
-
-
-def _symmetric(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The tensors, made symmetric to the last bit if they are so but for rounding."""
-    upper, lower = tensor[0, 1], tensor[1, 0]
-    precision = np.finfo(np.result_type(tensor, np.float32)).eps
-    excess = abs(upper - lower) - 8 * precision * (abs(tensor[0, 0]) + abs(tensor[1, 1]))
-    if (excess > 0).any():
-        first = tuple(int(i) for i in np.argwhere(excess > 0)[0])
-        raise ValueError(
-            f"the tensor in cell {first} is not symmetric: {upper[first]} against {lower[first]}. A "
-            "diffusion tensor is symmetric; use (D + D.swapaxes(0, 1)) / 2."
-        )
-    mixed = 0.5 * (upper + lower)
-    return np.array([[tensor[0, 0], mixed], [mixed, tensor[1, 1]]])

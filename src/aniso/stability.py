@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.checks import Field, Spacing
 from aniso.formulas import bounds, views, weights
-from aniso.stencil import DeltaStencil, Stencil, check_stencil, collapse_ghost_cells, entries
+from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
 if TYPE_CHECKING:
     from aniso.models import Model
@@ -31,18 +31,24 @@ __all__ = [
 ]
 
 
-def spectral_bound(stencil: Stencil, lambda1: float, lambda2: float, spacing: Spacing = 1.0) -> float:
+def spectral_bound(
+    stencil: Stencil, lambda1: float, lambda2: float, spacing: Spacing = 1.0, ndim: int = 2
+) -> float:
     """The sharp bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
 
     Parameters
     ----------
-    stencil : DeltaStencil or FreeStencil
+    stencil : DeltaStencil, FreeStencil or SplitStencil
         The member of the family.
     lambda1, lambda2 : float
-        Upper bounds of the larger and of the smaller eigenvalue over the whole image. Edge-enhancing
-        diffusion has λ1 = λ2 = 1, since in flat regions it diffuses in all directions.
-    spacing : float or (float, float)
+        Upper bounds of the larger and of the smaller eigenvalue over the whole image; in volumes of the
+        largest and of the other two. Edge-enhancing diffusion has λ1 = λ2 = 1, since in flat regions it
+        diffuses in all directions.
+    spacing : float or one float per axis
         Distance of the pixels, axis 0 first.
+    ndim : int
+        2 for an image, 3 for a volume. With :class:`aniso.DeltaStencil` it makes no difference but for the
+        number of spacings.
 
     Returns
     -------
@@ -57,9 +63,9 @@ def spectral_bound(stencil: Stencil, lambda1: float, lambda2: float, spacing: Sp
     >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
     6.0
     """
-    check_stencil(stencil)
+    check_stencil(stencil, ndim)
     lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
-    spacings = checks.axis_spacing(spacing, 2)
+    spacings = checks.axis_spacing(spacing, ndim)
     return grid_bound(stencil, lambda1, lambda2, spacings)
 
 
@@ -114,7 +120,7 @@ def image_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The bound on ρ(A) for one given tensor field: the smaller of two that can be read off it.
@@ -153,7 +159,7 @@ def cell_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The largest sum of the cells' own spectral norms, max(λ1, ζ), over the four cells of a pixel.
@@ -196,7 +202,7 @@ def gershgorin_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The largest absolute row sum of A.
@@ -244,7 +250,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     spacing : float or one float per axis
         Distance of the pixels, axis 0 first.
     ndim : int
-        1 for a signal, 2 for an image.
+        1 for a signal, 2 for an image, 3 for a volume.
 
     Returns
     -------
@@ -259,14 +265,14 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     >>> aniso.stability.stable_step(aniso.Homogeneous(), aniso.DeltaStencil.named("standard"))
     0.25
     """
-    if ndim not in (1, 2):
-        raise ValueError(f"ndim must be 1 (a signal) or 2 (an image), got {ndim!r}.")
+    if ndim not in (1, 2, 3):
+        raise ValueError(f"ndim must be 1 (a signal), 2 (an image) or 3 (a volume), got {ndim!r}.")
     if isinstance(model, type) or not hasattr(model, "spectral_bound"):
         raise TypeError(
             f"model must be a diffusion model, got {model!r}. Try aniso.EdgeEnhancing(contrast=3.5)."
         )
     if stencil is not None:
-        check_stencil(stencil)
+        check_stencil(stencil, ndim)
     spacings = checks.axis_spacing(spacing, ndim)
     if ndim == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.

@@ -89,6 +89,16 @@ def _option(name: str, owners: Mapping[str, Any]) -> Any:
                 _flag(name), help=_help(owners), show_default=False, rich_help_panel=_PANEL, metavar="NAME"
             ),
         ]
+    if "switch" in about:
+        return Annotated[
+            bool | None,
+            typer.Option(
+                f"{_flag(name)}/--no-{name.replace('_', '-')}",
+                help=_help(owners),
+                show_default=False,
+                rich_help_panel=_PANEL,
+            ),
+        ]
     limits = {"low": about["low"], "high": about["high"], "open_low": about["open_low"]}
     return Annotated[float | None, number_option(_help(owners), panel=_PANEL, **limits)]
 
@@ -96,6 +106,11 @@ def _option(name: str, owners: Mapping[str, Any]) -> Any:
 def _help(owners: Mapping[str, Any]) -> str:
     """Symbol, unit, range, meaning and default of a field; the defaults may differ from model to model."""
     about = next(iter(owners.values())).metadata
+    if "switch" in about:
+        default = "yes" if next(iter(owners.values())).default else "no"
+        return (
+            f"{about['meaning'][0].upper()}{about['meaning'][1:]}. Default {default} ({', '.join(owners)})."
+        )
     inner = (
         ", ".join(about["choices"])
         if "choices" in about

@@ -34,7 +34,10 @@ class Problem:
 
 
 class Evolution(Protocol):
-    """An image on its way: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W)."""
+    """An image on its way: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W).
+
+    A volume has one axis more, (channels, D, H, W).
+    """
 
     def __init__(self, image: Any, problem: Problem) -> None: ...
 

@@ -5,6 +5,7 @@ Every other engine is measured against it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,10 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso.engines import Problem
-from aniso.formulas import cell, views, weights
+from aniso.formulas import dimensions, views
 from aniso.formulas.folding import centre_fold
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.formulas.steps import extrapolated_step
-from aniso.formulas.structure import structure
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Cycle
 
@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Evolution:
-    """An image on its way: shape (channels, H, W)."""
+    """An image or volume on its way: shape (channels, H, W) or (channels, D, H, W)."""
 
     def __init__(self, image: npt.NDArray[Any], problem: Problem) -> None:
         self._u = image.astype(np.float64)
@@ -53,60 +53,69 @@ class Evolution:
 
 def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
     """The linear map v → A(u) v."""
-    h_y, h_x = problem.spacings
-    a, b, c = weights.scaled(*diffusion_tensor(u, problem), 1 / h_x, 1 / h_y)
-    zeta = problem.stencil.hourglass_weight(a, b, c, 1 / (h_x * h_y))
+    formulas, stencil = dimensions.of(len(problem.spacings)), problem.stencil
+    entries = formulas.scaled(*diffusion_tensor(u, problem), *per_unit(problem.spacings))
+    inner = stencil.hourglass_weights(entries, 1 / math.prod(problem.spacings))
+    fluxes = formulas.coupled_fluxes if stencil.coupled else formulas.fluxes
 
     def rate(v: Array) -> Array:
-        modes = cell.modes(*views.corners(_mirrored(v)))
-        return views.pixel_sums(*cell.corner_shares(*cell.fluxes(*modes, a, b, c, zeta)))
+        modes = formulas.modes(*views.corners(_mirrored(v), formulas.ndim))
+        sums: Array = views.pixel_sums(*formulas.corner_shares(*fluxes(*modes, *entries, *inner)))
+        return sums
 
     return rate
 
 
-def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, Array, Array]:
-    """a, b, c over the cells."""
+def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, ...]:
+    """The entries xx, xy, yy, … over the cells."""
     model = problem.model
     if isinstance(model, FixedTensor):
         return model.entries
-    j_xx, j_xy, j_yy = structure_tensor(u, model, problem.spacings)
-    a, b, c = model.tensor_formula(len(u))(j_xx, j_xy, j_yy)
+    structure = structure_tensor(u, model, problem.spacings)
+    entries = model.tensor_formula(len(u), ndim=len(problem.spacings))(*structure)
     # An entry may be a constant.
-    a, b, c = (np.broadcast_to(np.asarray(entry, np.float64), j_xx.shape) for entry in (a, b, c))
-    return a, b, c
+    return tuple(np.broadcast_to(np.asarray(entry, np.float64), structure[0].shape) for entry in entries)
 
 
-def structure_tensor(u: Array, model: ImageDriven, spacings: tuple[float, ...]) -> tuple[Array, Array, Array]:
-    """j_xx, j_xy, j_yy over the cells: mean over the channels, averaged over the integration scale."""
-    h_y, h_x = spacings
-    smooth = ndimage.gaussian_filter(
-        u, (0, model.presmoothing / h_y, model.presmoothing / h_x), mode="reflect", truncate=4.0
-    )
-    x, y, _ = cell.modes(*views.corners(_mirrored(smooth)))
+def structure_tensor(u: Array, model: ImageDriven, spacings: tuple[float, ...]) -> tuple[Array, ...]:
+    """The entries over the cells: mean over the channels, averaged over the integration scale."""
+    formulas = dimensions.of(len(spacings))
+    widths = [model.presmoothing / h for h in spacings]
+    smooth = ndimage.gaussian_filter(u, (0, *widths), mode="reflect", truncate=4.0)
+    gradient = formulas.modes(*views.corners(_mirrored(smooth), formulas.ndim))[: formulas.ndim]
     with np.errstate(over="ignore"):  # homogeneous diffusion takes any image and does not look at this
-        j_xx, j_xy, j_yy = (j.mean(axis=0) for j in structure(x / h_x, y / h_y))
-    widths = model.integration / h_y, model.integration / h_x
-    j_xx, j_yy = (_averaged(j, widths, odd=False) for j in (j_xx, j_yy))
-    return j_xx, _averaged(j_xy, widths, odd=True), j_yy
+        slopes = (mode * per for mode, per in zip(gradient, per_unit(spacings), strict=True))
+        entries = [entry.mean(axis=0) for entry in formulas.structure(*slopes)]
+    widths = [model.integration / h for h in spacings]
+    return tuple(
+        _averaged(entry, widths, axes) for entry, axes in zip(entries, formulas.entry_axes, strict=True)
+    )
+
+
+def per_unit(spacings: tuple[float, ...]) -> tuple[float, ...]:
+    """One over the spacings, x first."""
+    return tuple(1 / h for h in reversed(spacings))
 
 
 def _mirrored(u: Array) -> Array:
-    return np.pad(u, [(0, 0), (1, 1), (1, 1)], mode="edge")
+    return np.pad(u, [(0, 0)] + [(1, 1)] * (u.ndim - 1), mode="edge")
 
 
-def _averaged(field: Array, widths: tuple[float, ...], odd: bool) -> Array:
+def _averaged(field: Array, widths: list[float], axes: tuple[int, int]) -> Array:
     """A Gaussian over cells. The boundary passes through the centres of the outer ones.
 
-    Mirroring keeps j_xx and j_yy and turns the sign of j_xy, which therefore vanishes on the boundary.
+    Mirroring keeps the entries xx, yy, … and turns the sign of a mixed one if it mirrors one of its axes;
+    it therefore vanishes on that boundary.
     """
-    for axis, width in enumerate(widths):
+    for axis, width in enumerate(widths, start=-len(widths)):
         reach = gaussian_radius(width)
         if reach == 0:
             continue
         index, sign = centre_fold(field.shape[axis], reach)
         folded = np.take(field, index, axis)
+        odd = axes[0] != axes[1] and axis in axes
         if odd:
-            folded = folded * np.expand_dims(sign, 1 - axis)
+            folded = folded * sign.reshape(-1, *[1] * (-1 - axis))
         smooth = ndimage.gaussian_filter1d(folded, width, axis, mode="constant", truncate=4.0)
         field = np.take(smooth, np.arange(reach, reach + field.shape[axis]), axis)
         if odd:

@@ -1,6 +1,8 @@
 """How large the spectrum of A can get: a cell has the eigenvalues 0, λ1, λ2 and ζ.
 
-p1 ≥ p2 are the two largest of the 1/h².
+In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ), but a voxel lies in twice as many cells. Each
+ζ is that of the tensor's block in one plane, whose eigenvalues do not exceed λ1 and λ2, and κ is their mean;
+so the bounds are the same. p1 ≥ p2 are the two largest of the 1/h².
 """
 
 from __future__ import annotations
@@ -23,6 +25,17 @@ def largest_hourglass_weight(
     return slack * (0.5 * (lambda1 + lambda2)) * (p1 + p2) + 0.5 * (lambda1 - lambda2) * reach
 
 
+def largest_split_weight(lambda1: Any, lambda2: Any, alpha: Any) -> Any:
+    """The largest eigenvalue of R, or κ, in a volume split into nine 1-D diffusions.
+
+    R = (1 − 2α)(tr D·I − 2·diag D) + D is linear in D. Its largest eigenvalue is 1 + (1 − 2α)/3 at most for
+    D = vvᵀ, and 2 − 2α for all other projections; a tensor is λ2 times one plus λ1 − λ2 times the former.
+    """
+    slack = 1 - 2 * alpha
+    coupled = lambda2 * (1 + slack) + (lambda1 - lambda2) * (1 + slack / 3)
+    return maximum(coupled, slack * (lambda1 + 2 * lambda2))
+
+
 def spectral_bound(lambda1: Any, p1: float, largest_zeta: Any) -> Any:
-    """ρ(A) ≤ 4·max(λ1·p1, ζ): each pixel lies in four cells."""
+    """ρ(A) ≤ 4·max(λ1·p1, ζ): each pixel lies in four cells, each voxel in eight with half the spectrum."""
     return 4 * maximum(largest_zeta, lambda1 * p1)

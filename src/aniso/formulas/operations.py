@@ -28,8 +28,13 @@ def maximum(x: Any, floor: Any) -> Any:
 
 
 def minimum(x: Any, ceiling: Any) -> Any:
-    """The smaller of x and ceiling, two arrays or two tensors."""
-    return np.minimum(x, ceiling) if _is_numpy(x) else x.minimum(ceiling)
+    """The smaller of x and ceiling; NaN stays NaN."""
+    return np.minimum(x, ceiling) if _is_numpy(x) else x.clamp(max=ceiling)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """X where the condition holds, y elsewhere."""
+    return np.where(condition, x, y) if _is_numpy(x) else x.where(condition, y)
 
 
 def precision(x: Any) -> Any:

@@ -12,6 +12,11 @@ def structure(u_x: Any, u_y: Any) -> tuple[Any, Any, Any]:
     return u_x * u_x, u_x * u_y, u_y * u_y
 
 
+def volume_structure(u_x: Any, u_y: Any, u_z: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """∇u ∇uᵀ of one channel of a volume, as j_xx, j_xy, j_yy, j_xz, j_yz, j_zz."""
+    return u_x * u_x, u_x * u_y, u_y * u_y, u_x * u_z, u_y * u_z, u_z * u_z
+
+
 def spread(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
     """Mean of the eigenvalues, half of j_xx − j_yy, and half of the eigenvalues' gap.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.operations import exp, maximum, precision
+from aniso.formulas.coherence import coherence_slope
+from aniso.formulas.operations import maximum, precision
 from aniso.formulas.structure import spread
 
 
@@ -64,13 +65,11 @@ def coherence_enhancing(
 ) -> tuple[Any, Any, Any]:
     """D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε.
 
-    Across the structure s is 0, along it s is the coherence (μ1 − μ2)/λ². Where 1/s exceeds 32 the
-    exponential is 0 in double precision, so that 1/s may stop growing there.
+    Across the structure s is 0, along it s is the coherence (μ1 − μ2)/λ².
     """
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
     _, slant, half_gap = spread(q_xx, q_xy, q_yy)
-    t = 1 / maximum(2 * half_gap, 0.03125)
-    gain = (1 - min_diffusivity) * t * exp(-(t * t))
+    gain = (1 - min_diffusivity) * coherence_slope(2 * half_gap)
     return (
         min_diffusivity + gain * (half_gap - slant),
         -(gain * q_xy),

@@ -1,29 +1,36 @@
 """All cells of an array at once: shifted views, for engines that compute on whole arrays.
 
-The last two axes are y and x. Cell (i, j) has pixel (i, j) at its lower right corner, so that an
-image of H × W pixels, mirrored by one pixel, has (H+1) × (W+1) cells.
+The last axes are y and x, or z, y and x. Cell (i, j) has pixel (i, j) at its lower right corner, so that
+an image of H × W pixels, mirrored by one pixel, has (H+1) × (W+1) cells; in volumes likewise.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-
-def corners(padded: Any) -> tuple[Any, Any, Any, Any]:
-    """Corner values u00, u01, u10, u11 of every cell, from the image mirrored by one pixel."""
-    return (
-        padded[..., :-1, :-1],
-        padded[..., :-1, 1:],
-        padded[..., 1:, :-1],
-        padded[..., 1:, 1:],
-    )
+_FIRST, _LAST = slice(None, -1), slice(1, None)
+# Number of corners → the views of all cells' corners, in the order 00, 01, 10, 11 or 000, 001, …, 111.
+_CORNERS = {2**ndim: tuple(itertools.product((_FIRST, _LAST), repeat=ndim)) for ndim in (2, 3)}
 
 
-def pixel_sums(s00: Any, s01: Any, s10: Any, s11: Any) -> Any:
-    """The transpose: what every pixel receives as a corner of its four cells; mirrored pixels drop out."""
-    return (s11[..., :-1, :-1] + s00[..., 1:, 1:]) + (s10[..., :-1, 1:] + s01[..., 1:, :-1])
+def corners(padded: Any, ndim: int = 2) -> tuple[Any, ...]:
+    """Corner values of every cell, from the image or volume mirrored by one pixel."""
+    return tuple(padded[(..., *corner)] for corner in _CORNERS[2**ndim])
 
 
-def pixel_cells(field: Any) -> tuple[Any, Any, Any, Any]:
-    """The values of a field over cells in the four cells around every pixel: nw, ne, sw, se."""
-    return corners(field)
+def pixel_sums(*shares: Any) -> Any:
+    """The transpose: what every pixel receives as a corner of its cells; mirrored pixels drop out."""
+    views = _CORNERS[len(shares)]
+    # A pixel is the last corner of the cell before it. Opposite corners are added first.
+    received = [share[(..., *view)] for share, view in zip(shares, reversed(views), strict=True)]
+    half = len(received) // 2
+    pairs = [received[-1 - k] + received[k] for k in range(half)]
+    while len(pairs) > 1:
+        pairs = [first + second for first, second in zip(pairs[::2], pairs[1::2], strict=True)]
+    return pairs[0]
+
+
+def pixel_cells(field: Any, ndim: int = 2) -> tuple[Any, ...]:
+    """The values of a field over cells in the cells around every pixel: nw, ne, sw, se for images."""
+    return corners(field, ndim)

@@ -1,0 +1,54 @@
+"""The formulas for images and those for volumes under the same names, for engines that serve both.
+
+Entries of tensors come in the order xx, xy, yy and, for volumes, xz, yz, zz; x is the last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aniso.formulas import cell, structure, volume_cell, volume_weights, weights
+
+#: The two axes of each entry, as negative array axes.
+ENTRY_AXES = ((-1, -1), (-1, -2), (-2, -2), (-1, -3), (-2, -3), (-3, -3))
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What an engine asks of the formulas; the first modes are the mean gradient, x first."""
+
+    ndim: int
+    modes: Callable[..., tuple[Any, ...]]
+    fluxes: Callable[..., tuple[Any, ...]]
+    coupled_fluxes: Callable[..., tuple[Any, ...]]
+    corner_shares: Callable[..., tuple[Any, ...]]
+    structure: Callable[..., tuple[Any, ...]]
+    scaled: Callable[..., tuple[Any, ...]]
+
+    @property
+    def entry_axes(self) -> tuple[tuple[int, int], ...]:
+        """The two axes of each entry of a tensor."""
+        return ENTRY_AXES[: self.ndim * (self.ndim + 1) // 2]
+
+
+_DIMENSIONS = {
+    2: Dimension(
+        2, cell.modes, cell.fluxes, cell.fluxes, cell.corner_shares, structure.structure, weights.scaled
+    ),
+    3: Dimension(
+        3,
+        volume_cell.modes,
+        volume_cell.fluxes,
+        volume_cell.coupled_fluxes,
+        volume_cell.corner_shares,
+        structure.volume_structure,
+        volume_weights.volume_scaled,
+    ),
+}
+
+
+def of(ndim: int) -> Dimension:
+    """The formulas for images (2) or volumes (3)."""
+    return _DIMENSIONS[ndim]

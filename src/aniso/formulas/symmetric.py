@@ -1,0 +1,150 @@
+"""Symmetric 3×3 matrices: eigenvalues and functions of a matrix, without branches and without angles.
+
+Of three eigenvalues one lies apart, the largest or the smallest: no other is closer to it than to the third.
+Its projection is therefore well determined even where the other two coincide; and where all three do, nothing
+depends on it. A function of the matrix is put together from its value at the isolated eigenvalue, and from
+its value and slope between the two others: no eigenvector, no 0/0.
+
+Matrices are given as xx, xy, yy, xz, yz, zz.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aniso.formulas.operations import maximum, minimum, sqrt, where
+
+
+def isolated_root(r: Any) -> Any:
+    """2·cos(⅓·arccos r) for 0 ≤ r ≤ 1: the largest root of x³ − 3x = 2r.
+
+    It lies between √3 and 2, far from the other roots, so that Newton's method from a parabola that is good
+    to 10⁻³ ends at rounding after three steps, and derivatives pass through.
+    """
+    x = 1.7328 + r * (0.3197 - 0.0529 * r)
+    x = x - (x * (x * x - 3) - 2 * r) / (3 * (x * x - 1))
+    x = x - (x * (x * x - 3) - 2 * r) / (3 * (x * x - 1))
+    return x - (x * (x * x - 3) - 2 * r) / (3 * (x * x - 1))
+
+
+def split(
+    xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any
+) -> tuple[tuple[Any, Any, Any], tuple[Any, ...], tuple[Any, ...]]:
+    """The isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
+
+    J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair: a
+    function of the matrix has the values of the function as eigenvalues, even if C is nothing but rounding.
+    The floors under the roots keep derivatives finite where eigenvalues coincide. Scale J to order 1 first.
+    """
+    mean = (xx + yy + zz) * (1 / 3)
+    # Differences first: then the trace of B is 0 up to rounding of B itself, even if B is rounding of J.
+    # Where all three eigenvalues coincide, that of x is set apart: by little, but more than the floor below.
+    x_y, y_z, z_x = xx - yy + 3e-17, yy - zz, zz - xx - 3e-17
+    b_xx, b_yy, b_zz = (x_y - z_x) * (1 / 3), (y_z - x_y) * (1 / 3), (z_x - y_z) * (1 / 3)
+    size = sqrt(
+        maximum(
+            (b_xx * b_xx + b_yy * b_yy + b_zz * b_zz + 2 * (xy * xy + xz * xz + yz * yz)) * (1 / 6), 1e-36
+        )
+    )
+    per_size = 1 / size
+    b_xx, b_yy, b_zz = b_xx * per_size, b_yy * per_size, b_zz * per_size
+    b_xy, b_xz, b_yz = xy * per_size, xz * per_size, yz * per_size
+    half_determinant = 0.5 * (
+        b_xx * (b_yy * b_zz - b_yz * b_yz)
+        - b_xy * (b_xy * b_zz - b_xz * b_yz)
+        + b_xz * (b_xy * b_yz - b_xz * b_yy)
+    )
+    is_least = half_determinant < 0
+    # Not abs(), which has no derivative at 0, where either sign gives the same in the end.
+    root = isolated_root(minimum(where(is_least, -half_determinant, half_determinant), 1))
+    root = where(is_least, -root, root)
+    # The projection is the adjugate of B − root·I over its trace, which lies between 6 and 9.
+    m_xx, m_yy, m_zz = b_xx - root, b_yy - root, b_zz - root
+    p_xx, p_yy, p_zz = m_yy * m_zz - b_yz * b_yz, m_xx * m_zz - b_xz * b_xz, m_xx * m_yy - b_xy * b_xy
+    p_xy, p_xz, p_yz = b_xz * b_yz - b_xy * m_zz, b_xy * b_yz - b_xz * m_yy, b_xy * b_xz - b_yz * m_xx
+    per_trace = 1 / (p_xx + p_yy + p_zz)
+    p_xx, p_yy, p_zz = p_xx * per_trace, p_yy * per_trace, p_zz * per_trace
+    p_xy, p_xz, p_yz = p_xy * per_trace, p_xz * per_trace, p_yz * per_trace
+    half_root = 0.5 * root
+    weight = 3 * half_root
+    c_xx, c_yy, c_zz = (
+        b_xx + half_root - weight * p_xx,
+        b_yy + half_root - weight * p_yy,
+        b_zz + half_root - weight * p_zz,
+    )
+    c_xy, c_xz, c_yz = b_xy - weight * p_xy, b_xz - weight * p_xz, b_yz - weight * p_yz
+    # C is a small difference of large numbers. What it has of the isolated direction, and its trace, are
+    # rounding, which a steep function would make large; so C becomes (I − P)C(I − P) without its trace.
+    e_xx, e_xy, e_xz = (
+        p_xx * c_xx + p_xy * c_xy + p_xz * c_xz,
+        p_xx * c_xy + p_xy * c_yy + p_xz * c_yz,
+        p_xx * c_xz + p_xy * c_yz + p_xz * c_zz,
+    )
+    e_yx, e_yy, e_yz = (
+        p_xy * c_xx + p_yy * c_xy + p_yz * c_xz,
+        p_xy * c_xy + p_yy * c_yy + p_yz * c_yz,
+        p_xy * c_xz + p_yy * c_yz + p_yz * c_zz,
+    )
+    e_zx, e_zy, e_zz = (
+        p_xz * c_xx + p_yz * c_xy + p_zz * c_xz,
+        p_xz * c_xy + p_yz * c_yy + p_zz * c_yz,
+        p_xz * c_xz + p_yz * c_yz + p_zz * c_zz,
+    )
+    along = e_xx + e_yy + e_zz
+    excess = 0.5 * (c_xx + c_yy + c_zz - along)
+    both = along + excess
+    c_xx, c_yy, c_zz = (
+        c_xx - 2 * e_xx + (both * p_xx - excess),
+        c_yy - 2 * e_yy + (both * p_yy - excess),
+        c_zz - 2 * e_zz + (both * p_zz - excess),
+    )
+    c_xy, c_xz, c_yz = (
+        c_xy - (e_xy + e_yx) + both * p_xy,
+        c_xz - (e_xz + e_zx) + both * p_xz,
+        c_yz - (e_yz + e_zy) + both * p_yz,
+    )
+    half_gap = size * sqrt(
+        maximum(
+            0.5 * (c_xx * c_xx + c_yy * c_yy + c_zz * c_zz) + (c_xy * c_xy + c_xz * c_xz + c_yz * c_yz), 1e-36
+        )
+    )
+    return (
+        (mean + size * root, mean - size * half_root, half_gap),
+        (p_xx, p_xy, p_yy, p_xz, p_yz, p_zz),
+        (size * c_xx, size * c_xy, size * c_yy, size * c_xz, size * c_yz, size * c_zz),
+    )
+
+
+def reduced(isolated: Any, pair: Any, half_gap: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """The eigenvalues less an offset, at least 0: isolated, lower, upper; what share of their gap is left."""
+    low, high = maximum(pair - half_gap - offset, 0), maximum(pair + half_gap - offset, 0)
+    gap = 2 * half_gap
+    # Not high − low, which would cancel.
+    left = where(low > 0, gap, minimum(high, gap))
+    return maximum(isolated - offset, 0), low, high, left / gap
+
+
+def joined(
+    at_isolated: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """at_isolated·P + at_pair·(I − P) + slope·C: a function of the matrix from which P and C come.
+
+    `at_pair` is the mean of the function at the two eigenvalues of the pair, `slope` its slope between them.
+    """
+    return combined(at_isolated - at_pair, at_pair, slope, p, c)
+
+
+def combined(
+    excess: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The same, where it is known by how much the value at the isolated eigenvalue exceeds `at_pair`."""
+    p_xx, p_xy, p_yy, p_xz, p_yz, p_zz = p
+    c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = c
+    return (
+        at_pair + (excess * p_xx + slope * c_xx),
+        excess * p_xy + slope * c_xy,
+        at_pair + (excess * p_yy + slope * c_yy),
+        excess * p_xz + slope * c_xz,
+        excess * p_yz + slope * c_yz,
+        at_pair + (excess * p_zz + slope * c_zz),
+    )

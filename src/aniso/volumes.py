@@ -1,0 +1,225 @@
+"""What the δ-stencil is in volumes: its matrix, its boundary, and the bound of its spectrum.
+
+Tensors are given over cells, shape (3, 3, D+1, H+1, W+1), in the order of the array's axes. See the theory
+page of the documentation for the derivation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import checks
+from aniso.checks import Field, Spacing
+from aniso.formulas import dimensions, views, volume_weights
+from aniso.formulas.dimensions import ENTRY_AXES
+from aniso.stencil import DeltaStencil, Stencil, check_stencil, selection
+
+if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
+    import scipy.sparse
+
+__all__ = ["cell_bound", "collapse_ghost_cells", "matrix"]
+
+Entries = tuple[Field, ...]
+_FORMULAS = dimensions.of(3)
+_AXES = tuple((first % 3, second % 3) for first, second in ENTRY_AXES)
+# Where the entries zz, yy, xx stand, in the order of the axes.
+_DIAGONAL = (5, 2, 0)
+
+
+def collapse_ghost_cells(tensor: npt.ArrayLike) -> Field:
+    """Tensors over cells, made fit for the mirror boundary: no flux leaves the volume.
+
+    The boundary passes through the outer cells. There the tangential block takes what remains when the normal
+    flux vanishes, D_tt − D_tN D_NN⁺ D_Nt with N the normal axes, and the entries that mix tangential and
+    normal axes become 0: one normal axis on faces, two on edges.
+
+    Parameters
+    ----------
+    tensor : array, shape (3, 3, D+1, H+1, W+1)
+        Symmetric, positive semidefinite tensors over the cells of a volume.
+
+    Returns
+    -------
+    array, shape (3, 3, D+1, H+1, W+1)
+        A new array, equal to the given one inside.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> matrix = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    >>> field = np.broadcast_to(matrix[..., None, None, None], (3, 3, 4, 4, 4))
+    >>> aniso.volumes.collapse_ghost_cells(field)[2, 2, 0, 1, 1]        # at the top, whose normal is z
+    np.float64(0.5)
+    """
+    field = checked_tensor(tensor)
+    return _as_tensor(collapsed_entries(tuple(field[axes] for axes in ENTRY_AXES)))
+
+
+def matrix(
+    tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0
+) -> scipy.sparse.csr_array:
+    """The sparse matrix A with which a volume evolves, du/dt = A u, with mirror boundary.
+
+    Parameters
+    ----------
+    tensor : array, shape (3, 3, D+1, H+1, W+1)
+        Symmetric, positive semidefinite tensors over the cells: cell (i, j, k) has voxel (i, j, k) at its
+        last corner, the outer layers lie on the boundary, see :func:`collapse_ghost_cells`.
+    stencil : DeltaStencil or SplitStencil, optional
+        27 points, or 19 for comparison.
+    spacing : float or (float, float, float)
+        Distance of the voxels, axis 0 first.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, shape (D·H·W, D·H·W)
+        Symmetric, row sums 0, negative semidefinite. Voxels are numbered in the order of the array.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> tensor = np.broadcast_to(np.eye(3)[..., None, None, None], (3, 3, 2, 2, 4))
+    >>> aniso.volumes.matrix(tensor).toarray()
+    array([[-1.,  1.,  0.],
+           [ 1., -2.,  1.],
+           [ 0.,  1., -1.]])
+    """
+    import scipy.sparse
+
+    stencil = stencil or DeltaStencil()
+    entries, inner = _weights(tensor, stencil, spacing)
+    shape = tuple(n - 1 for n in entries[0].shape)
+
+    # The formulas of the cell are linear, so they act on selections of voxels as on voxel values.
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    pick = [selection(index, numbers.size) for index in views.corners(np.pad(numbers, 1, mode="edge"), 3)]
+    inside = views.corners(np.pad(np.ones_like(numbers), 1), 3)
+    drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in inside]
+    columns = (field.reshape(-1, 1) for field in (*entries, *inner))
+    fluxes = _FORMULAS.coupled_fluxes if stencil.coupled else _FORMULAS.fluxes
+    shares = _FORMULAS.corner_shares(*fluxes(*_FORMULAS.modes(*pick), *columns))
+    total = sum((keep @ chosen).T @ share for chosen, keep, share in zip(pick, drop, shares, strict=True))
+    result = scipy.sparse.csr_array(total)
+    result.sum_duplicates()
+    return result
+
+
+def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:
+    """The largest sum of the cells' own spectral norms over the eight cells of a voxel.
+
+    Parameters
+    ----------
+    tensor : array, shape (3, 3, D+1, H+1, W+1)
+        Symmetric, positive semidefinite tensors over the cells of a volume.
+    stencil : DeltaStencil or SplitStencil, optional
+        27 points, or 19 for comparison.
+    spacing : float or (float, float, float)
+        Distance of the voxels, axis 0 first.
+
+    Returns
+    -------
+    float
+        An upper bound of ρ(A), in one over units of time. It never exceeds
+        :func:`aniso.stability.spectral_bound`.
+
+    Examples
+    --------
+    >>> import numpy as np, aniso
+    >>> tensor = np.broadcast_to(np.eye(3)[..., None, None, None], (3, 3, 5, 5, 5))
+    >>> aniso.volumes.cell_bound(tensor), aniso.volumes.cell_bound(tensor, aniso.DeltaStencil(0.0, 0.0))
+    (4.0, 8.0)
+    """
+    stencil = stencil or DeltaStencil()
+    entries, inner = _weights(tensor, stencil, spacing)
+    gradient, hourglass = [entry.copy() for entry in entries], [weight.copy() for weight in inner]
+    # In a cell on the boundary all modes that vary along the normal vanish.
+    for axis, diagonal in enumerate(_DIAGONAL):
+        face = (slice(None),) * axis + ([0, -1],)
+        gradient[diagonal][face] = 0.0
+        for number, weight in enumerate(hourglass):
+            if number != 2 - axis:  # ζ_x comes first
+                weight[face] = 0.0
+    *zeta, kappa = hourglass
+    coupling = list(gradient) if stencil.coupled else [np.zeros_like(kappa)] * 6
+    for diagonal, weight in zip(reversed(_DIAGONAL), zeta, strict=True):
+        coupling[diagonal] = weight
+    largest = [
+        np.linalg.eigvalsh(np.moveaxis(_as_tensor(block), (0, 1), (-2, -1)))[..., -1]
+        for block in (gradient, coupling)
+    ]
+    norms = np.maximum.reduce([*largest, kappa])
+    return float(0.5 * sum(views.pixel_cells(norms, 3)).max())
+
+
+def checked_tensor(tensor: npt.ArrayLike) -> Field:
+    """Tensors over the cells of a volume as float64, if they are symmetric and positive semidefinite."""
+    given = np.asarray(tensor)
+    if given.ndim != 5 or given.shape[:2] != (3, 3) or min(given.shape[2:]) < 2:
+        raise ValueError(
+            f"tensor must have shape (3, 3, D+1, H+1, W+1), one 3 × 3 tensor per cell of a volume, got "
+            f"{given.shape}. For a constant tensor use aniso.FixedTensor.from_matrix(D, shape)."
+        )
+    if given.dtype.kind not in "iuf":
+        raise TypeError(
+            f"tensor must hold real numbers, got dtype {given.dtype}. Convert it with "
+            "numpy.asarray(..., dtype=float)."
+        )
+    checks.finite("tensor", given, "tensors must be known in every cell")
+    precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
+    field = checks.symmetric(given).astype(np.float64)
+    stacked = np.moveaxis(field, (0, 1), (-2, -1))
+    values, vectors = np.linalg.eigh(stacked)
+    smallest = values[..., 0]
+    excess = smallest + 16 * precision * abs(values).max(axis=-1)
+    if (excess < 0).any():
+        worst = tuple(int(i) for i in np.unravel_index(np.argmin(excess), excess.shape))
+        raise ValueError(
+            f"the tensor in cell {worst} is not positive semidefinite: its smallest eigenvalue is "
+            f"{smallest[worst]:.6g}. Diffusion against a gradient is unstable; set negative eigenvalues to 0 "
+            "first."
+        )
+    # What is negative by rounding, of single precision above all, becomes 0.
+    negative = smallest < 0
+    repaired = np.einsum("nij,nj,nkj->nik", vectors[negative], values[negative].clip(0), vectors[negative])
+    stacked = stacked.copy()
+    stacked[negative] = 0.5 * (repaired + repaired.swapaxes(1, 2))
+    return np.ascontiguousarray(np.moveaxis(stacked, (-2, -1), (0, 1)))
+
+
+def collapsed_entries(entries: Entries) -> Entries:
+    """The six entries with the outer cells fit for the mirror boundary; new arrays."""
+    field = {frozenset(axes): np.array(entry) for axes, entry in zip(_AXES, entries, strict=True)}
+    for normal in range(3):
+        first, second = (axis for axis in range(3) if axis != normal)
+        face = (slice(None),) * normal + ([0, -1],)
+        plane = [field[frozenset(axes)] for axes in ((first,), (first, second), (second,))]
+        mixed = [field[frozenset([normal, axis])] for axis in (first, second)]
+        left = volume_weights.plane_without_normal_flux(
+            *(entry[face] for entry in (*plane, *mixed, field[frozenset([normal])]))
+        )
+        for entry, remainder in zip((*plane, *mixed), (*left, 0.0, 0.0), strict=True):
+            entry[face] = remainder
+    return tuple(field[frozenset(axes)] for axes in _AXES)
+
+
+def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple[Entries, Entries]:
+    """Entries of checked and collapsed tensors as a grid of unit spacing sees them; ζ_x, ζ_y, ζ_z and κ."""
+    check_stencil(stencil, 3)
+    field = checked_tensor(tensor)
+    per_z, per_y, per_x = (1 / h for h in checks.axis_spacing(spacing, 3))
+    entries = collapsed_entries(tuple(field[axes] for axes in ENTRY_AXES))
+    scaled = _FORMULAS.scaled(*entries, per_x, per_y, per_z)
+    return scaled, stencil.hourglass_weights(scaled)
+
+
+def _as_tensor(entries: Sequence[Field]) -> Field:
+    """Entries as (3, 3, …), in the order of the array's axes."""
+    field = np.empty((3, 3, *entries[0].shape))
+    for (first, second), entry in zip(ENTRY_AXES, entries, strict=True):
+        field[first, second] = field[second, first] = entry
+    return field
