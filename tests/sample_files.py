@@ -8,7 +8,11 @@ from aniso.picture import Picture
 
 
 def make(folder):
-    """Write camera.png, fingerprint.png, photo.jpg, mask.png, scan.tif, heights.npy and scans/*.tif."""
+    """Write what stands for files of the reader, and the two files that pages make in Python.
+
+    These are camera.png, fingerprint.png, photo.jpg, mask.png, scan.tif, heights.npy and scans/*.tif, and
+    noisy.png and lighthouse.png.
+    """
     rng = np.random.default_rng(0)
 
     def worn(image, noise, top=255):
@@ -19,6 +23,9 @@ def make(folder):
     io.write(folder / "fingerprint.png", worn(aniso.samples.fingerprint(128).image, 0).astype(np.uint8))
     photo = aniso.samples.photograph("astronaut")[:360:2, :480:2].astype(float)
     io.write(folder / "photo.jpg", worn(photo, 8).astype(np.uint8))
+    lighthouse = worn(aniso.samples.lighthouse(128, noise=25.0).image, 0).astype(np.uint8)
+    for name in ("noisy", "lighthouse"):
+        io.write(folder / f"{name}.png", lighthouse)
     mask = np.zeros(photo.shape[:2], np.uint8)
     mask[80:84] = mask[:, 150:153] = 255
     io.write(folder / "mask.png", mask)

@@ -60,7 +60,7 @@ def save_all_kinds(folder):
         "plain.npy": Picture(noisy(dtype="float64")),
         "large.npy": Picture(noisy(dtype="int32")),
         "volume.nii.gz": Picture(noisy((2, 40, 44), "int16"), spacing=(2.0, 1.0, 1.0)),
-        "map.mrc": Picture(noisy((2, 40, 44), "float32"), spacing=(3.0, 3.0, 3.0)),
+        "map.mrc": Picture(noisy((2, 40, 44), "float32"), spacing=(3.0, 3.0, 3.0), unit="Å"),
     }
     for name, picture in pictures.items():
         io.write(folder / name, picture)
@@ -425,7 +425,7 @@ class TestPlaces:
             (("camera.png", "-o", "{stern}.png"), "is not a pattern: it may hold {stem}, {suffix}"),
             (("camera.png", "-o", "{stem.png"), "is not a pattern"),
             (("camera.png", "-o", "{}.png"), "is not a pattern"),
-            (("camera.png", "more/camera.png", "-o", "out/"), "would both be written to"),
+            (("camera.png", "more/camera.png", "-o", "out/"), "both camera.png and more"),
         ],
     )
     def test_refusals(self, camera, words, text):
@@ -688,7 +688,8 @@ main()
 
 class TestInterruptions:
     @pytest.mark.parametrize(
-        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+        ("number", "code"),
+        [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
     )
     def test_in_the_middle_of_a_write(self, camera, number, code):
         (camera / "result.png").write_bytes(b"the old result")
@@ -923,7 +924,7 @@ class TestVolumes:
 
     VOLUME = aniso.samples.balls((9, 14, 16), noise=20.0).image.clip(0, 255)
 
-    @pytest.mark.parametrize(("name", "unit"), [("v.nii.gz", "mm"), ("v.mrc", None), ("v.tif", "um")])
+    @pytest.mark.parametrize(("name", "unit"), [("v.nii.gz", "mm"), ("v.mrc", "Å"), ("v.tif", "um")])
     def test_the_voxel_size_is_used_and_kept(self, tmp_path, name, unit):
         volume = self.VOLUME.astype(np.float32)
         io.write(tmp_path / name, Picture(volume, spacing=(6.0, 2.0, 2.0), unit=unit))

@@ -100,6 +100,12 @@ class TestTiffTexts:
         assert (pixels["SizeX"], pixels["SizeY"], pixels["SizeC"]) == (28, 24, 2)
         assert (pixels["PhysicalSizeX"], pixels["PhysicalSizeY"]) == (0.25, 0.125)
 
+    @pytest.mark.parametrize("suffix", [".ome.tif", ".OME.TIFF"])
+    def test_ome_stays_ome_by_name(self, tmp_path, suffix):
+        tiff.imwrite(tmp_path / f"a{suffix}", noisy((2, 12, 14), "uint16"), ome=True, metadata=NOTES)
+        assert called(tmp_path, "diffuse", f"a{suffix}", "--time", 1).exit_code == 0
+        assert (tmp_path / f"a_diffused{suffix}").exists()
+
     @pytest.mark.parametrize(
         ("dtype", "name"), [("float32", "float"), ("float64", "double"), ("uint8", "uint8")]
     )
@@ -219,6 +225,13 @@ class TestExif:
             assert called(tmp_path, "upsample", 2, "a.jpg", "-o", f"b{suffix}").exit_code == 0
             assert io.read(tmp_path / f"b{suffix}").orientation == 6
 
+    def test_figures_are_not_turned_and_say_so(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        with_exif(tmp_path, "a.jpg")
+        answer = called(tmp_path, "scale-space", "a.jpg", "--times", "1", "--contrast", 9, "--figure")
+        assert answer.exit_code == 0
+        assert "a.jpg is to be turned for looking at it; the figure shows it as stored." in answer.stderr
+
 
 class TestListeners:
     """Standard output may be full, or closed by whoever has heard enough."""
@@ -252,6 +265,13 @@ class TestListeners:
         assert answer.returncode == 1
         assert answer.stderr == "aniso: standard output cannot be written: no space left on device.\n"
 
+    def test_a_folder_that_is_gone_is_not_its_fault(self, camera):
+        program = " ".join([*PROGRAM, "diffuse", "camera.png", "--time", "1"])
+        script = f"mkdir gone && cd gone && rmdir ../gone && {program}"
+        answer = subprocess.run(["sh", "-c", script], cwd=camera, env=WIDE, capture_output=True, text=True)
+        assert answer.returncode == 1
+        assert answer.stderr == "aniso: the working folder is not there any more. Change to another one.\n"
+
     def test_there_is_none(self, camera):
         command = " ".join([*PROGRAM, "info", "camera.png", ">&-", "2>&-"])
         assert subprocess.run(command, shell=True, cwd=camera, env=WIDE).returncode == 0
@@ -263,7 +283,7 @@ class TestBeforeComputing:
         ("words", "text"),
         [
             (("diffuse", "float.tif", "--time", 1, "-o", "a.png"), "PNG files cannot hold float32 pixels"),
-            (("denoise", "float.tif", "-o", "a.jpg"), "or add --dtype uint8, to which values are rounded"),
+            (("denoise", "float.tif", "-o", "a.jpg"), "add --dtype uint8 if values are from 0 to 255"),
             (("denoise", "stack.tif", "-o", "a.png"), "PNG files hold one image (H, W)"),
             (("denoise", "camera.png", "--dtype", "uint16", "-o", "a.jpg"), "JPEG files cannot hold uint16"),
             (("denoise", "alpha.png", "-o", "a.jpg"), "JPEG files have no transparency"),
@@ -387,6 +407,30 @@ class TestNoOverwriting:
             assert (camera / "a.png").read_bytes() == b"of somebody else"
         assert set(os.listdir(camera)) == {"camera.png", "a.png"}
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("scale-space", "a.png", "a1.png", "--times", "1,11", "-o", "out/{stem}{time}.png"),
+            ("scale-space", "a.png", "--times", "1,2", "-o", "out{time}.png"),
+            ("scale-space", "a.png", "--times", "10,16", "-o", "{stem}_{time:.1}.png"),
+            ("diffuse", "a.png", "a1.png", "--time", "1", "-o", "{stem}_link.png"),
+            ("diffuse", "a.png", "sym.png", "--time", "1", "-o", "{name}"),
+            ("diffuse", "sym.png", "a.png", "--time", "1", "-o", "{name}"),
+        ],
+        ids=["times", "links-of-times", "short-times", "links", "input-link", "input-link-first"],
+    )
+    def test_two_results_in_one_file(self, tmp_path, nothing_is_computed, words):
+        """Not even with --force: one of them would be lost."""
+        for name in ("a", "a1"):
+            io.write(tmp_path / f"{name}.png", noisy())
+        for link, to in (("sym", "a"), ("out1", "one"), ("out2", "one"), ("a_link", "b"), ("a1_link", "b")):
+            (tmp_path / f"{link}.png").symlink_to(f"{to}.png")
+        before = contents(tmp_path)
+        answer = called(tmp_path, *words, "--force")
+        assert answer.exit_code == 2
+        assert "would be written to" in " ".join(re.sub("[│╭╮╰╯─]", " ", answer.stderr).split())
+        assert contents(tmp_path) == before
+
     def test_without_links_it_is_written_too(self, camera, monkeypatch):
         def no_links(*_, **__):
             raise OSError(95, "Operation not supported")
@@ -501,6 +545,58 @@ class TestAdvice:
         assert checks.on_command_line(ValueError("as it is")) == "as it is"
 
 
+def test_a_mask_is_read_once_for_many_files(camera, monkeypatch):
+    io.write(camera / "b.png", noisy(seed=1))
+    mask = np.zeros((40, 44), np.uint8)
+    mask[20:22] = 255
+    io.write(camera / "mask.png", mask)
+    asked = []
+    read = io.read
+
+    def counted(path, **options):
+        asked.append(path.name)
+        return read(path, **options)
+
+    monkeypatch.setattr(io, "read", counted)
+    assert called(camera, "inpaint", "camera.png", "b.png", "--mask", "mask.png").exit_code == 0
+    assert sorted(asked) == ["b.png", "camera.png", "mask.png"]
+
+
+class TestLosses:
+    """What a file cannot hold is told."""
+
+    @pytest.mark.parametrize(
+        ("values", "dtype", "note"),
+        [
+            (noisy(dtype="uint16"), "uint8", "100 % of the values of a.tif are clipped: they go from"),
+            (noisy(dtype="float32"), "uint8", "almost nothing is left of the picture"),
+            (noisy(dtype="float32") * 400, "uint8", "% of the values of a.tif are clipped"),
+            (noisy().astype("uint16"), "uint8", ""),
+            (noisy(), "uint16", ""),
+            (noisy(dtype="float32"), "float64", ""),
+        ],
+        ids=["16-bit", "share", "a-part", "fits", "wider", "floats"],
+    )
+    def test_of_another_type(self, tmp_path, values, dtype, note):
+        io.write(tmp_path / "in.tif", values)
+        answer = called(tmp_path, "diffuse", "in.tif", "--time", 0, "--dtype", dtype, "-o", "a.tif")
+        assert answer.exit_code == 0
+        assert bool(note) == any(word in answer.stderr for word in ("clipped", "nothing is left"))
+        words = ("--dtype", dtype, "-o", "a.tif", "--force", "--json", "--quiet")
+        notes = json.loads(called(tmp_path, "diffuse", "in.tif", "--time", 0, *words).stdout)["notes"]
+        assert not note or any(note in text for text in notes)
+        assert note in answer.stderr
+
+    @pytest.mark.parametrize(("unit", "note"), [(None, "has no unit"), ("furlong", "in furlong"), ("mm", "")])
+    def test_of_voxel_sizes(self, tmp_path, unit, note):
+        io.write(tmp_path / "in.tif", Picture(noisy(dtype="uint16"), spacing=(2.0, 2.0), unit=unit))
+        answer = called(tmp_path, "diffuse", "in.tif", "--time", 0, "-o", "a.mrc")
+        assert answer.exit_code == 0
+        assert ("gets no voxel size" in answer.stderr) == bool(note)
+        assert note in answer.stderr
+        assert (io.read(tmp_path / "a.mrc").spacing is None) == bool(note)
+
+
 class TestInputs:
     def test_a_file_under_two_names_is_read_once(self, camera):
         words = ("./camera.png", "camera.png", f"../{camera.name}/camera.png", camera / "camera.png")
@@ -533,6 +629,18 @@ class TestInputs:
         )
         assert answer.returncode == 0, answer.stderr
         assert b"caf\xe9_diffused.png" in os.listdir(os.fsencode(camera))
+
+    @pytest.mark.parametrize(
+        "pattern",
+        ["{stem.__class__}.png", "{stem!r}.png", "{stem:>9}.png", "{stem[0]}.png", "{number:{stem}}.png"],
+    )
+    def test_patterns_are_of_plain_names(self, camera, pattern):
+        answer = called(camera, "diffuse", "camera.png", "--time", 0, "-o", pattern)
+        assert (answer.exit_code, "is not a pattern" in " ".join(answer.stderr.split())) == (2, True)
+
+    def test_a_name_that_is_too_long_is_found_at_once(self, camera, nothing_is_computed):
+        answer = called(camera, "diffuse", "camera.png", "--time", 1, "-o", f"{300 * 'a'}.png")
+        assert (answer.exit_code, "its name is too long" in answer.stderr) == (1, True)
 
     def test_numbers_may_have_leading_zeros(self, camera):
         words = ("diffuse", "camera.png", "--time", 0, "-o", "{number:03d}.png")

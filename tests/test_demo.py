@@ -108,7 +108,11 @@ class TestFolder:
         with pytest.raises(FileError, match=r"cannot be made.*--output"):
             demo.run(tmp_path / "file" / "folder", lambda text: None)
 
+    def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
+        def broken():
+            raise KeyboardInterrupt
 
-def test_grey_values_are_shown_as_they_are():
-    image = np.array([[-3.0, 0.4, 127.5], [200.6, 255.0, 300.0]])
-    np.testing.assert_array_equal(demo._bytes(image), [[0, 0, 128], [201, 255, 255]])
+        monkeypatch.setattr(demo, "BLOCKS", (plain_block, broken))
+        with pytest.raises(KeyboardInterrupt):
+            demo.run(tmp_path / "mine", lambda text: None)
+        assert not list(tmp_path.iterdir())

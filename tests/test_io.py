@@ -258,6 +258,12 @@ class TestJpeg:
         path = write(tmp_path / "a.jpg", pixels((40, 40)))
         assert read(path).shape == (40, 40)
 
+    def test_progressive_ones_of_much_noise(self, tmp_path):
+        """At the best quality they take more bytes than Pillow has room for."""
+        picture = Picture(pixels((700, 900, 3)), channel_axis=-1, details={"progressive": True})
+        path = write(tmp_path / "a.jpg", picture, quality=100)
+        assert np.abs(read(path).pixels.astype(int) - picture.pixels).mean() < 2
+
 
 class TestTiff:
     @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
@@ -396,6 +402,15 @@ class TestTiff:
             with Image.open(path) as other:
                 np.testing.assert_array_equal(np.asarray(other.convert("L")), shown)
 
+    @pytest.mark.parametrize("code", ["assocalpha", "unassalpha"])
+    def test_where_white_is_zero_opaque_is_not(self, tmp_path, code):
+        image = pixels((9, 16, 2))
+        options = {"photometric": "miniswhite", "planarconfig": "contig", "metadata": None}
+        tiff.imwrite(tmp_path / "a.tif", image, extrasamples=[code], **options)
+        for picture in there_and_back(tmp_path / "a.tif"):
+            np.testing.assert_array_equal(picture.pixels, 255 - image[..., 0])
+            np.testing.assert_array_equal(picture.alpha, image[..., 1])
+
     def test_white_as_zero_of_floats_is_refused(self, tmp_path):
         path = tmp_path / "a.tif"
         tiff.imwrite(path, pixels((5, 7), "float32"), photometric="miniswhite", metadata=None)
@@ -479,6 +494,22 @@ class TestTiff:
             assert one.imagej_metadata == other.imagej_metadata
             np.testing.assert_array_equal(other.asarray(), image)
 
+    @pytest.mark.parametrize("written", [r"\u00B5m", "um", "µm", "micron"])
+    def test_micrometres_of_imagej(self, tmp_path, written):
+        text = f"ImageJ=1.54f\nunit={written}\n".encode()
+        options = {"metadata": None, "resolution": (2.0, 4.0), "resolutionunit": 1, "description": text}
+        tiff.imwrite(tmp_path / "a.tif", pixels((5, 7)), **options)
+        picture = read(tmp_path / "a.tif")
+        assert (picture.spacing, picture.unit) == ((0.25, 0.5), written.replace(r"\u00B5", "µ"))
+
+    def test_each_axis_of_ome_has_its_unit(self, tmp_path):
+        notes = {"axes": "ZYX", "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 0.5}
+        notes |= {"PhysicalSizeYUnit": "&#181;m", "PhysicalSizeZ": 2000.0, "PhysicalSizeZUnit": "nm"}
+        tiff.imwrite(tmp_path / "a.ome.tif", pixels((4, 5, 7)), ome=True, metadata=notes)
+        picture = read(tmp_path / "a.ome.tif")
+        assert picture.spacing == pytest.approx((2.0, 0.5, 0.5))
+        assert picture.unit == "µm"
+
     def test_ome(self, tmp_path):
         path = tmp_path / "a.ome.tif"
         notes = {"axes": "ZYX", "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "µm"}
@@ -490,7 +521,61 @@ class TestTiff:
             assert picture.spacing == (2.0, 0.25, 0.5)
             assert picture.unit == "µm"
         with tiff.TiffFile(path) as one, tiff.TiffFile(tmp_path / "b.ome.tif") as other:
-            assert one.ome_metadata == other.ome_metadata
+            before, after = (tiff.xml2dict(file.ome_metadata)["OME"] for file in (one, other))
+        assert before.pop("UUID")
+        assert before["Image"]["Pixels"].pop("TiffData")
+        assert not after["Image"]["Pixels"].pop("TiffData")
+        assert before == after
+
+    @pytest.mark.parametrize("space", ["", "ome:"])
+    def test_ome_names_no_other_file(self, tmp_path, space):
+        """The pixels of a result are its own, and not those of the file it was made from."""
+        path = tmp_path / "cells.ome.tif"
+        tiff.imwrite(path, pixels((3, 5, 7)), ome=True, metadata={"axes": "ZYX"})
+        text = tiff.tiffcomment(path)
+        name = '<UUID FileName="cells.ome.tif">urn:uuid:8d7d3a2e-3a1c-4f9c-9a51-2d6c9f1a0b77</UUID>'
+        planes = "".join(
+            f'<TiffData FirstZ="{z}" IFD="{z}" PlaneCount="1">\n{name}\n</TiffData>' for z in range(3)
+        )
+        text = re.sub("<TiffData.*?/>", planes, text)
+        if space:
+            text = re.sub(r"<(/?)(?=[A-Z])", rf"<\1{space}", text).replace("xmlns=", "xmlns:ome=")
+        tiff.tiffcomment(path, text.encode())
+        before = read(path)
+        write(tmp_path / "after.ome.tif", 255 - before.pixels[:, :4], like=before)
+        path.unlink()
+        with tiff.TiffFile(tmp_path / "after.ome.tif") as file:
+            assert "UUID" not in file.ome_metadata
+            assert "cells.ome.tif" not in file.ome_metadata
+            assert file.ome_metadata.count("TiffData") == 1
+            assert file.series[0].axes == "ZYX"
+            np.testing.assert_array_equal(file.series[0].asarray(), 255 - before.pixels[:, :4])
+
+    def test_ome_that_is_in_another_file_is_not_kept(self, tmp_path):
+        text = '<OME><BinaryOnly MetadataFile="a.companion.ome" UUID="urn:uuid:1"/></OME>'
+        tiff.imwrite(tmp_path / "a.tif", pixels((5, 7)), metadata=None, description=text)
+        write(tmp_path / "b.tif", read(tmp_path / "a.tif"))
+        with tiff.TiffFile(tmp_path / "b.tif") as file:
+            assert "companion" not in file.pages[0].description
+
+    def test_ome_that_tells_of_more_files_is_not_kept(self, tmp_path):
+        tiff.imwrite(tmp_path / "a.ome.tif", pixels((2, 5, 7)), ome=True, metadata={"axes": "ZYX"})
+        text = tiff.tiffcomment(tmp_path / "a.ome.tif").replace('SizeZ="2"', 'SizeZ="4"')
+        other = '<TiffData FirstZ="2" IFD="0" PlaneCount="2"><UUID FileName="b">urn:uuid:1</UUID></TiffData>'
+        text = re.sub("(<TiffData.*?/>)", rf"\1{other}", text)
+        tiff.tiffcomment(tmp_path / "a.ome.tif", text.encode())
+        write(tmp_path / "c.tif", read(tmp_path / "a.ome.tif"))
+        with tiff.TiffFile(tmp_path / "c.tif") as file:
+            assert not file.is_ome
+            assert file.series[0].shape == (2, 5, 7)
+
+    def test_finer_ome_with_units_of_its_own(self, tmp_path):
+        notes = {"axes": "YX", "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 500.0}
+        notes |= {"PhysicalSizeYUnit": "nm"}
+        tiff.imwrite(tmp_path / "a.ome.tif", pixels((5, 7)), ome=True, metadata=notes)
+        before = read(tmp_path / "a.ome.tif")
+        after = read(write(tmp_path / "b.ome.tif", np.zeros((10, 14)), like=before))
+        assert (after.spacing, after.unit) == ((0.25, 0.25), "µm")
 
     def test_numpy_shapes_of_tifffile(self, tmp_path):
         tiff.imwrite(tmp_path / "a.tif", pixels((3, 5, 7), "float32"), photometric="minisblack")
@@ -799,8 +884,34 @@ class TestConversion:
         after = read(write(tmp_path / f"b.{target}", before))
         np.testing.assert_array_equal(after.pixels, image)
         assert after.spacing is not None
-        factor = 1e7 if (unit, after.unit) == ("mm", "Å") else 1.0
+        factor = {"mm to Å": 1e7, "Å to micron": 1e-4}.get(f"{unit} to {after.unit}", 1.0)
         np.testing.assert_allclose(after.spacing, np.array([3.5, 2.5, 1.5]) * factor, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("unit", "metres"),
+        [("Å", 1e-10), ("\u212b", 1e-10), ("angstroms", 1e-10), ("nm", 1e-9), ("µm", 1e-6), ("um", 1e-6),
+         ("μm", 1e-6), ("micron", 1e-6), ("microns", 1e-6), ("micrometer", 1e-6), (r"\u00B5m", 1e-6),
+         ("&#181;m", 1e-6), ("&#xb5;m", 1e-6), ("mm", 1e-3), ("cm", 1e-2), ("inch", 0.0254), ("meter", 1.0)],
+    )  # fmt: skip
+    def test_units_of_length(self, tmp_path, unit, metres):
+        picture = Picture(pixels((4, 5, 7), "int16"), spacing=(0.2, 0.1, 0.1), unit=unit)
+        target = read(write(tmp_path / "a.mrc", picture))
+        assert target.spacing == pytest.approx(np.array([0.2, 0.1, 0.1]) * metres / 1e-10)
+        target = read(write(tmp_path / "a.nii", picture))
+        own = {"mm": 1e-3, "micron": 1e-6, "meter": 1.0}[str(target.unit)]
+        assert target.spacing == pytest.approx(np.array([0.2, 0.1, 0.1]) * metres / own)
+        # Through ImageJ, whose text is in ASCII, and on.
+        target = read(write(tmp_path / "b.mrc", read(write(tmp_path / "a.tif", picture))))
+        assert target.spacing == pytest.approx(np.array([0.2, 0.1, 0.1]) * metres / 1e-10)
+        with tiff.TiffFile(tmp_path / "a.tif") as file:
+            assert file.pages[0].description.isascii()
+
+    @pytest.mark.parametrize("unit", [None, "furlong", "sec"])
+    def test_unknown_units_give_no_wrong_size(self, tmp_path, unit):
+        picture = Picture(pixels((4, 5, 7), "int16"), spacing=(2.0, 1.0, 1.0), unit=unit)
+        assert read(write(tmp_path / "a.mrc", picture)).spacing is None
+        volume = read(write(tmp_path / "a.nii", picture))
+        assert (volume.spacing, volume.unit) == ((2.0, 1.0, 1.0), None)
 
     def test_scaled_integers_leave_nifti_as_floats(self, tmp_path):
         original = nibabel.Nifti1Image(pixels((7, 5, 4), "int16"), np.eye(4))
@@ -1088,7 +1199,14 @@ class TestPaths:
 
     @pytest.mark.parametrize("name", ["a.gif", "a", "a.png.bak", ".png", "a.gz", "png"])
     def test_unknown_suffix(self, tmp_path, name):
-        parts = (name, "PNG (.png)", "JPEG (.jpg, .jpeg)", "TIFF (.tif, .tiff)", "NPY (.npy)", "MRC (.mrc")
+        parts = (
+            name,
+            "PNG (.png)",
+            "JPEG (.jpg, .jpeg)",
+            "TIFF (.tif, .tiff, .ome.tif, .ome.tiff)",
+            "NPY (.npy)",
+            "MRC (.mrc",
+        )
         refused(lambda: read(tmp_path / name), *parts, "NIfTI (.nii, .nii.gz)")
         refused(lambda: write(tmp_path / name, pixels((5, 7))), *parts, folder=tmp_path)
 
@@ -1210,6 +1328,35 @@ class TestInterruptions:
 
         monkeypatch.setattr(os, "fsync", full)
         refused(lambda: write(tmp_path / "a.png", pixels((5, 7))), "the disk is full", folder=tmp_path)
+
+    @pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".npy", ".nii", ".nii.gz", ".mrc"])
+    def test_a_disk_that_fills_up_in_the_middle(self, tmp_path, suffix):
+        """A limit on the length of files cuts writes short, as a disk does on which there is little room."""
+        pytest.importorskip("resource")  # not on Windows
+        path = write(tmp_path / f"a{suffix}", pixels((8, 8)))
+        before = contents(tmp_path)
+        program = textwrap.dedent(
+            """
+            import resource, signal, sys
+            import numpy as np
+            from aniso import io
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+            noise = np.random.default_rng(0).integers(0, 255, (200, 200)).astype(np.uint8)
+            try:
+                io.write(sys.argv[1], noise, force=True)
+            except io.FileError as error:
+                print(error)
+            """
+        )
+        source = str(Path(aniso.__file__).parents[1])
+        result = subprocess.run(
+            [sys.executable, "-c", program, str(path)],
+            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": source},
+        )  # fmt: skip
+        assert re.search("cannot be written: (the disk is full|file too large)", result.stdout)
+        assert contents(tmp_path) == before
 
     def test_the_last_moment(self, tmp_path, monkeypatch):
         path = write(tmp_path / "a.png", pixels((5, 7)))

@@ -16,15 +16,23 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _awaited():
         signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
     raise _Interrupted(128 + number)
 
 
+def _awaited() -> list[signal.Signals]:
+    """The signals that end the work: also that the terminal was closed, unless nohup says to go on."""
+    awaited = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not on Windows
+        awaited.append(signal.SIGHUP)
+    return awaited
+
+
 def main() -> None:
     """Run the command."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
+    for each in _awaited():
+        signal.signal(each, _interrupt)
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -48,6 +56,8 @@ def _run() -> None:
             cause, BrokenPipeError
         ):  # whoever listened has heard enough, as in: aniso info … | head
             sys.exit(128 + 13)  # as other programs end then, by SIGPIPE
+        if isinstance(cause, FileNotFoundError):  # no stream says that
+            sys.exit("aniso: the working folder is not there any more. Change to another one.")
         reason = getattr(cause, "strerror", None) or str(cause)
         print(f"aniso: standard output cannot be written: {reason.lower()}.", file=sys.stderr)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from aniso.enhancing import enhance
 from aniso.evolve import diffuse
 from aniso.inpainting import inpaint
 from aniso.models import FixedTensor
+from aniso.picture import stored
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil
 from aniso.upsampling import upsample
@@ -191,7 +193,7 @@ def _left(column: int) -> int:
 
 def _shown(panel: Panel) -> Image.Image:
     """The panel, with a part of it magnified in a corner and a frame where it comes from."""
-    shown = Image.fromarray(_bytes(panel.image)).convert("RGB")
+    shown = Image.fromarray(stored(panel.image, np.uint8)).convert("RGB")
     if panel.zoom is None:
         return shown
     row, column, size = panel.zoom
@@ -235,14 +237,22 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
         raise io.FileError(
             f"the folder {target} cannot be made: {error.strerror or error}. Give another one with --output."
         ) from error
-    blocks = []
-    for make in BLOCKS:
-        block = make()
-        blocks.append(block)
-        for panel in (*block.panels, *filter(None, [block.truth])):
-            io.write(target / f"{panel.name}.png", _bytes(panel.image))
-        tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
-    picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
+    written: list[Path] = []
+    try:
+        blocks = []
+        for make in BLOCKS:
+            block = make()
+            blocks.append(block)
+            for panel in (*block.panels, *filter(None, [block.truth])):
+                written.append(io.write(target / f"{panel.name}.png", stored(panel.image, np.uint8)))
+            tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
+        picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
+    except BaseException:  # half a demonstration is none
+        for path in written:
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody may have put something into it
+            target.rmdir()
+        raise
     tell(f"Wrote {picture}, all of it in one picture, and the files above beside it.")
     return picture
 
@@ -258,10 +268,6 @@ def free_path(path: Path) -> Path:
 
 def _float32(values: Pixels) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(values, np.float32)
-
-
-def _bytes(image: Pixels) -> npt.NDArray[np.uint8]:
-    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
 def _decibels(image: Pixels, truth: Pixels) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -232,6 +233,7 @@ def check_output(
     format = format_of(path)
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
+    _check_length(path)
     folder = _target(path).parent
     while parents and not os.path.lexists(folder):
         folder = folder.parent
@@ -253,6 +255,15 @@ def check_output(
         raise _exists(path)
     if picture is not None:
         format.load().check(picture)
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a name that is too long for the file system."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileError(f"{path} cannot be written: its name is too long. Give a shorter one.") from error
 
 
 def _exists(path: Path, detail: str = "") -> FileError:
@@ -307,6 +318,7 @@ def _check_head(path: Path, head: bytes) -> None:
 
 
 _FORBIDDEN = "this user may not write there"
+_CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
 def _target(path: Path) -> Path:
@@ -370,7 +382,8 @@ def _give_name(temporary: Path, target: Path) -> None:
 def _reason(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return _FORBIDDEN
-    if error.errno == errno.ENOSPC:
+    # NumPy and tifffile count what was written, and give no number of an error.
+    if error.errno == errno.ENOSPC or (error.errno is None and _CUT_WRITE.search(str(error))):
         return "the disk is full"
     return (error.strerror or _told(error)).lower()
 

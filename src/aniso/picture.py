@@ -43,7 +43,8 @@ class Picture:
         where pages are no slices at a known distance; None where the file does not say (resolutions of
         photographs, in pixels per inch, do not count).
     unit : str, optional
-        Unit of `spacing`, as the file names it.
+        Unit of `spacing`, as the file names it. An MRC file takes distances in units of length alone, from
+        ångström to inches, since it has no place for the unit.
     resolution : tuple of float, optional
         Pixels per inch along H and W.
     icc_profile, exif : bytes, optional

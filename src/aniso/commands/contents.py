@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
     if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
         return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
     try:
-        stack = list(pages.pages(picture, reading, Computing()))
-        page = stack[len(stack) // 2]
+        stack = pages.pages(picture, reading, Computing())
+        page = next(itertools.islice(stack, stack.count // 2, None))
         where: Any = {"channel_axis": page.channel_axis}
         noise = estimates.noise_level(page.image, **where)
         where |= {"noise": noise, "spacing": page.spacing}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def of_page(mask: Mask, pages: Pages, page: Page) -> Mask:
     return mask[page.number - 1] if mask.ndim == len(pages.picture.shape) == 3 else mask
 
 
+@lru_cache(maxsize=1)  # one mask serves many files
 def _from_file(file: Path, reading: Reading, report: Report) -> Mask:
     picture = pages.as_stored(file, reading)
     if picture.format == "JPEG":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,31 +97,40 @@ class Places:
             )
         )
 
-    def places(self, paths: Sequence[Path], **further: str) -> list[Path]:
+    def places(self, paths: Sequence[Path]) -> list[Path]:
         """Where all results go, each to a place of its own, and none to another input."""
-        found: dict[Path, tuple[Path, Path]] = {}
+        return self.variants(paths, [{}])[0]
+
+    def variants(self, paths: Sequence[Path], further: Sequence[Mapping[str, str]]) -> list[list[Path]]:
+        """The same for several results of each input, told apart by further fields."""
+        found: dict[str, Path] = {}
         given = {os.path.realpath(path): path for path in paths}
-        for number, path in enumerate(paths, 1):
-            place = self.place(path, number, **further)
-            if suffix_of(path):  # or the input will be refused, and not the options
-                _check_suffix(place)
-            other = given.get(os.path.realpath(place), path)
-            if os.path.realpath(other) != os.path.realpath(path):
-                raise typer.BadParameter(
-                    f"the result of {path} would be written to {other}, which is an input too. Give another "
-                    "folder or pattern with --output."
-                )
-            before, _ = found.setdefault(_spot(place), (path, place))
-            if before is not path:
-                raise typer.BadParameter(
-                    f"{before} and {path} would both be written to {place}. Put {{stem}}, {{suffix}} or "
-                    "{number} into --output."
-                )
-        return [place for _, place in found.values()]
+        rows = []
+        for fields in further:
+            rows.append([self.place(path, number, **fields) for number, path in enumerate(paths, 1)])
+            for path, place in zip(paths, rows[-1], strict=True):
+                if suffix_of(path):  # or the input will be refused, and not the options
+                    _check_suffix(place)
+                target = os.path.realpath(place)  # a link is written through
+                other = given.get(target, path)
+                if os.path.realpath(other) != os.path.realpath(path):
+                    raise typer.BadParameter(
+                        f"the result of {path} would be written to {other}, which is an input too. Give "
+                        "another folder or pattern with --output."
+                    )
+                if target in found:
+                    both = f"both {found[target]} and {path}" if found[target] != path else f"{path} twice"
+                    names = ", ".join(f"{{{name}}}" for name in ("stem", "suffix", *fields))
+                    raise typer.BadParameter(
+                        f"{both} would be written to {place}. Put {names} or {{number}} into --output, and "
+                        "see that no name is a link to another."
+                    )
+                found[target] = path
+        return rows
 
 
 def split(path: Path) -> tuple[str, str]:
-    """Stem and suffix; `.nii.gz` is one suffix."""
+    """Stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
 
@@ -142,9 +151,15 @@ def _checked(pattern: str, count: int, names: Sequence[str]) -> str:
     known = (*_FIELDS, *names)
     listed = ", ".join(f"{{{name}}}" for name in known)
     try:
-        used = {name for _, name, spec, conversion in string.Formatter().parse(pattern) if name is not None}
+        fields = [field for field in string.Formatter().parse(pattern) if field[1] is not None]
+        used = {name for _, name, _, _ in fields}
+        for _, name, spec, conversion in fields:
+            # Neither parts of a field nor conversions; a number may have leading zeros.
+            formatted = spec and (name not in ("number", *names) or "{" in spec)
+            if name not in known or conversion or formatted:
+                raise ValueError(name)
         pattern.format(**{**dict.fromkeys(known, ""), "number": 1})
-    except (ValueError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError) as error:
         raise typer.BadParameter(
             f"--output {pattern} is not a pattern: it may hold {listed}, and {{{{ for a brace."
         ) from error

@@ -31,7 +31,7 @@ class Report:
         self.wanted = wanted
         self.results: list[dict[str, Any]] = []
         self.errors: list[dict[str, Any]] = []
-        self._noted: set[str] = set()
+        self._notes: dict[str, str] = {}
 
     @property
     def talks(self) -> bool:
@@ -45,8 +45,10 @@ class Report:
 
     def note(self, kind: str, text: str) -> None:
         """A hint, on standard error; one of a kind is enough for many files."""
-        if not self.wanted.quiet and kind not in self._noted:
-            self._noted.add(kind)
+        if kind in self._notes:
+            return
+        self._notes[kind] = text
+        if not self.wanted.quiet:
             _print_beside(typer.style(f"note: {text}", fg="yellow"))
 
     @contextlib.contextmanager
@@ -92,7 +94,7 @@ class Report:
 
         if self.wanted.json:
             summary = {"command": self.command, "version": aniso.__version__, **facts}
-            summary |= {"results": self.results, "errors": self.errors}
+            summary |= {"results": self.results, "errors": self.errors, "notes": list(self._notes.values())}
             _print(json.dumps(plain(summary), indent=2))
         elif self.errors and len(self.results) + len(self.errors) > 1 and not self.wanted.quiet:
             failed = ", ".join(entry["input"] for entry in self.errors)

@@ -41,7 +41,7 @@ def write_scales(scales: Scales) -> None:
     """A file for each time."""
     work = scales.work
     where = work.places("{stem}_{time}{suffix}", names=("time",))
-    targets = [where.places(work.paths, time=time) for time in _spelled(scales.times)]
+    targets = where.variants(work.paths, [{"time": time} for time in _spelled(scales.times)])
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
@@ -104,6 +104,10 @@ def write_figures(scales: Scales) -> None:
         if stack.count > 1:
             raise FileError(f"{path} has {stack.count} pages: a figure shows one image. Leave --figure out.")
         (page,) = stack
+        if stack.picture.orientation != 1:
+            work.report.note(
+                "turned", f"{path} is to be turned for looking at it; the figure shows it as stored."
+            )
         figure = scale_space_figure(
             page.image,
             scales.diffusion.model_of(page),

@@ -14,6 +14,7 @@ import numpy as np
 from aniso import checks, io
 from aniso.commands import pages, places
 from aniso.commands.bundles import Computing, Reading, Reporting, Writing
+from aniso.commands.losses import losses
 from aniso.commands.pages import Pages
 from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell
@@ -94,6 +95,8 @@ class Work:
 
     def write_picture(self, where: Places, target: Path, picture: Picture) -> None:
         """Write a picture as the options say."""
+        for kind, text in losses(target, picture, retyped=self.writing.dtype is not None):
+            self.report.note(kind, text)
         io.write(
             target,
             picture,

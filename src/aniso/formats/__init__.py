@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from aniso import checks
 from aniso.picture import FileError, Picture
 
@@ -51,7 +53,7 @@ _TIFF_MARKS = ((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+"))
 FORMATS = (
     Format("PNG", (".png",), ((0, b"\x89PNG\r\n\x1a\n"),), "png"),
     Format("JPEG", (".jpg", ".jpeg"), ((0, b"\xff\xd8\xff"),), "jpeg"),
-    Format("TIFF", (".tif", ".tiff"), _TIFF_MARKS, "tiff"),
+    Format("TIFF", (".tif", ".tiff", ".ome.tif", ".ome.tiff"), _TIFF_MARKS, "tiff"),
     Format("NPY", (".npy",), ((0, b"\x93NUMPY"),), "npy"),
     Format("NIfTI", (".nii",), ((344, b"n+1\0"), (4, b"n+2\0")), "nifti"),
     Format("NIfTI", (".nii.gz",), ((0, b"\x1f\x8b"),), "nifti"),
@@ -60,8 +62,9 @@ FORMATS = (
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix by which the kind of file is known, as it is written; `.nii.gz` counts as one."""
-    for suffix in (suffix for format in FORMATS for suffix in format.suffixes):
+    """The suffix by which the kind of file is known, as it is written; `.nii.gz` or `.ome.tif` is one."""
+    known = sorted((suffix for format in FORMATS for suffix in format.suffixes), key=len, reverse=True)
+    for suffix in known:
         if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
             return path.name[-len(suffix) :]
     return ""
@@ -117,12 +120,16 @@ def check_type(picture: Picture, format: str, types: tuple[str, ...]) -> None:
     """Refuse pixels of a type that files of this kind cannot hold."""
     if picture.dtype.name not in types:
         suffix = ".npy" if format == "TIFF" else ".tif or .npy"
+        if format == "JPEG" and picture.dtype == np.uint16:
+            suffix = ".png, .tif or .npy"
+        limits = np.iinfo(types[0])
         first = "scale the values and " if picture.dtype.kind == "f" else ""
         raise checks.refusal(
             FileError,
             f"{format} files cannot hold {picture.dtype} pixels. Write {suffix},",
             python=f"or {first}convert them to {types[0]} if they fit.",
-            command=f"or add --dtype {types[0]}, to which values are rounded and clipped.",
+            command=f"or add --dtype {types[0]} if values are from {limits.min} to {limits.max}: they are "
+            "rounded and clipped, not scaled.",
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -84,4 +86,18 @@ def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
         options["xmp"] = picture.details["xmp"]
     if picture.details.get("progressive"):
         options["progressive"] = True
-    Image.fromarray(samples).save(path, "JPEG", **options)
+    # Not into the file itself: on a full disk Pillow's encoder stops early and does not say so.
+    path.write_bytes(_encoded(Image.fromarray(samples), options))
+
+
+def _encoded(image: Any, options: dict[str, object]) -> memoryview:
+    """The bytes of a file."""
+    stream = BytesIO()
+    try:
+        image.save(stream, "JPEG", **options)
+    except OSError:
+        if "progressive" not in options:
+            raise
+        # Pillow has too little room for progressive files of much noise; others are written in parts.
+        return _encoded(image, {name: option for name, option in options.items() if name != "progressive"})
+    return stream.getbuffer()

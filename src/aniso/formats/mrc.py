@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.formats import check_plain_volume, check_size, check_type, cut_short, extra
+from aniso.formats import check_plain_volume, check_size, check_type, cut_short, extra, units
 from aniso.picture import FileError, Picture, stored
 
 _TYPES = ("int8", "int16", "uint16", "float16", "float32", "uint8")  # the last is widened to 16 bit
@@ -84,10 +84,12 @@ def write(path: Path, picture: Picture) -> None:
                         file.header[name] = header[name]
                 if details["extended"]:
                     file.set_extended_header(np.frombuffer(details["extended"], np.dtype("V1")))
-            if picture.spacing is not None and (not details or resized):
+            angstroms = units.ratio(picture.unit, "Å")
+            # Without a unit that is known, no size is better than a wrong one.
+            if picture.spacing is not None and angstroms is not None and (not details or resized):
                 voxel = [1.0, 1.0, 1.0]
                 for axis, size in zip(_order(file.header), reversed(picture.spacing), strict=False):
-                    voxel[axis] = size * _angstroms(picture.unit)
+                    voxel[axis] = size * angstroms
                 file.voxel_size = tuple(voxel)
 
 
@@ -95,10 +97,3 @@ def _order(header: Any) -> tuple[int, int, int]:
     """Which of x, y, z the columns, rows and sections are; old files leave it open."""
     order = (int(header.mapc) - 1, int(header.mapr) - 1, int(header.maps) - 1)
     return order if sorted(order) == [0, 1, 2] else (0, 1, 2)
-
-
-def _angstroms(unit: str | None) -> float:
-    """Length of a unit; what is not known is taken to be in ångström already."""
-    return {"nm": 1e1, "micron": 1e4, "µm": 1e4, "um": 1e4, "mm": 1e7, "meter": 1e10, "m": 1e10}.get(
-        unit or "", 1.0
-    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.formats import check_plain_volume, check_size, check_type, cut_short, extra
+from aniso.formats import check_plain_volume, check_size, check_type, cut_short, extra, units
 from aniso.picture import FileError, Picture, stored
 
 _TYPES = (
@@ -89,10 +89,12 @@ def write(path: Path, picture: Picture) -> None:
             affine = header.get_best_affine()
         image = details["image"](values, affine, header, dtype=dtype)
     else:
-        spacing = (picture.spacing or (1.0,) * values.ndim)[::-1]  # in axis order of NIfTI
+        unit, factor = _unit(picture.unit)
+        # In axis order of NIfTI.
+        spacing = [h * factor for h in reversed(picture.spacing or (1.0,) * values.ndim)]
         affine = np.diag([*spacing, *([1.0] * (4 - len(spacing)))])
         image = nibabel.Nifti1Image(values, affine, dtype=dtype)
-        image.header.set_xyzt_units(xyz=_unit(picture.unit))
+        image.header.set_xyzt_units(xyz=unit)
     image.header.set_slope_inter(slope, inter)
     image.to_filename(path)
 
@@ -123,7 +125,16 @@ def _resize(header: Any, shape: tuple[int, ...], shrink: list[float]) -> None:
             getattr(header, f"set_{name}")(affine @ grid, code)
 
 
-def _unit(name: str | None) -> str:
-    return {"mm": "mm", "micron": "micron", "µm": "micron", "um": "micron", "m": "meter"}.get(
-        name or "", name if name in ("meter", "micron") else "unknown"
-    )
+def _unit(name: str | None) -> tuple[str, float]:
+    """The unit for distances, of the three that NIfTI knows, and how many of it make the given one.
+
+    Distances in a unit that is not known are written as they are, and their unit as unknown.
+    """
+    for own in ("mm", "micron", "meter"):
+        if units.metres(own) == units.metres(name):
+            return own, 1.0
+    length = units.metres(name)
+    if length is None:
+        return "unknown", 1.0
+    own = "micron" if length < 1e-6 else "mm"
+    return own, units.ratio(name, own) or 1.0

@@ -107,7 +107,10 @@ def read(path: Path, limit: int | None) -> Picture:
     elif bits < 8:
         pixels = pixels.astype(np.uint8) * np.uint8(255 // (2**bits - 1))
     if photometric == _MIN_IS_WHITE:
-        pixels = np.uint64(2 ** max(bits, 8) - 1).astype(pixels.dtype) - pixels
+        white = np.uint64(2 ** max(bits, 8) - 1).astype(pixels.dtype)
+        shades = (..., slice(pixels.shape[-1] - len(extras))) if extras else ...  # not alpha
+        pixels = pixels.copy()
+        pixels[shades] = white - pixels[shades]
     alpha = None
     if _has_alpha(path, extras, details["rgb"]):
         alpha, pixels = pixels[..., -1].copy(), pixels[..., :-1]
