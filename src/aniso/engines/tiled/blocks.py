@@ -1,0 +1,77 @@
+"""What a worker does with one block."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import engines, layouts
+from aniso.engines.tiled.halo import Region, Window
+from aniso.models import FixedTensor
+from aniso.schemes import Cycle
+from aniso.stencil import FreeStencil
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that workers have to know besides the pixels: small, and the same for all blocks."""
+
+    problem: engines.Problem
+    engine: str
+
+    def of(self, region: Region) -> Work:
+        """The same for one block: of tensors and stencils that are given per cell, its part."""
+        problem = self.problem
+        if isinstance(problem.model, FixedTensor):
+            problem = replace(problem, model=problem.model.part(region.cells))
+        if isinstance(problem.stencil, FreeStencil):
+            problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
+        if problem.fixed is not None:
+            problem = replace(problem, fixed=problem.fixed[region.needed])
+        return replace(self, problem=problem)
+
+
+def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
+    """Parts of neighbouring blocks as one array (channels, …)."""
+    if len(parts) == 1:
+        return parts[0]
+    shape = tuple(max(place[axis].stop for place in places) for axis in range(len(places[0])))
+    whole = np.empty((parts[0].shape[0], *shape), parts[0].dtype)
+    for part, place in zip(parts, places, strict=True):
+        whole[(slice(None), *place)] = part
+    return whole
+
+
+def advanced(
+    pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region, fixed: Array | None = None
+) -> Array:
+    """The block after these cycles, from its pixels and those of its halo, (channels, …)."""
+    check_pixels(pixels, region)
+    problem = work.problem if fixed is None else replace(work.problem, fixed=fixed)
+    layout, name = layouts.layout(pixels, 0, work.engine)
+    with contextlib.closing(engines.chosen(name)(layout.start, problem)) as evolution:
+        for cycle in cycles:
+            evolution.advance(cycle)
+        image: Array = layout.restored(evolution.image)
+    return np.ascontiguousarray(image[(slice(None), *region.inner)])
+
+
+def check_pixels(pixels: Array, region: Region) -> None:
+    """Refuse NaN and infinity, with the block and the place in the whole array."""
+    if pixels.dtype.kind != "f" or bool(np.isfinite(pixels).all()):
+        return
+    bad = ~np.isfinite(pixels)
+    channel, *place = (int(i) for i in np.argwhere(bad)[0])
+    index = tuple(int(i + part.start) for i, part in zip(place, region.needed, strict=True))
+    raise ValueError(
+        f"image holds NaN or infinity in or next to block {region.index}: {int(bad.sum())} values, the first "
+        f"at index {index} of the whole array (channel {channel}, {pixels[(channel, *place)]}). A single one "
+        "would spread. Replace them first, e.g. with dask.array.nan_to_num."
+    )
