@@ -35,15 +35,24 @@ class Exchange:
     halo: tuple[int, ...]
 
 
+def work_seconds(cycles: int, steps: int, pixels: int, ndim: int) -> float:
+    """What so many cycles, of so many steps each, take on an array of so many pixels."""
+    return pixels * cycles * (steps + TENSOR_STEPS) * STEP_SECONDS[ndim]
+
+
+def with_halo(block: Sequence[int], reach: Sequence[int], cycles: int) -> int:
+    """Pixels of a block and of the halo for so many cycles."""
+    return math.prod(n + 2 * cycles * r for n, r in zip(block, reach, strict=True))
+
+
 def cost(
     cycles: int, steps: int, reach: Sequence[int], block: Sequence[int], channels: int, itemsize: int
 ) -> float:
     """Seconds for one block and one exchange of this many cycles, of so many steps each."""
-    ndim = len(block)
-    core = math.prod(block)
-    wide = math.prod(n + 2 * cycles * r for n, r in zip(block, reach, strict=True))
-    work = channels * wide * cycles * (steps + TENSOR_STEPS) * STEP_SECONDS[ndim]
-    return work + channels * (wide - core) * itemsize / BYTES_PER_SECOND + TASK_SECONDS
+    wide, core = with_halo(block, reach, cycles), math.prod(block)
+    moved = channels * (wide - core) * itemsize
+    work = work_seconds(cycles, steps, channels * wide, len(block))
+    return work + moved / BYTES_PER_SECOND + TASK_SECONDS
 
 
 def cycles_per_exchange(
