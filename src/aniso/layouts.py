@@ -186,6 +186,7 @@ def channels_back(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDAr
 def check_axes(
     shape: tuple[int, ...], channel_axis: int | None, for_colours: str = "channel_axis=-1"
 ) -> None:
+    """Refuse what is no signal, image or volume, with or without channels."""
     if channel_axis is not None:
         checks.whole("channel_axis", channel_axis, "", "a whole number or None")
         if not -len(shape) <= channel_axis < len(shape):

@@ -1,8 +1,8 @@
 """How large blocks may be, and how many cycles to do in a pass.
 
 A large block has a small halo for its size, but must fit the memory of a worker; many cycles in a pass spare
-reading and writing, but need a wide halo. Of all numbers of cycles, each with the largest block that fits, that
-one is taken whose cost per pixel and cycle is least (see :mod:`aniso.engines.tiled.exchanges`).
+reading and writing, but need a wide halo. Of all numbers of cycles, each with the largest block that fits,
+that one is taken whose cost per pixel and cycle is least (see :mod:`aniso.engines.tiled.exchanges`).
 """
 
 from __future__ import annotations

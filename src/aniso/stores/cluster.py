@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 
 @contextmanager
 def connected(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
-    """A Dask client: of the scheduler at this address, or of new workers with one thread and so much memory each."""
+    """A Dask client of the scheduler at this address, or of new workers on this machine.
+
+    These have one thread and so much memory each: the engine's own threads would compete with them.
+    """
     from dask.distributed import Client, LocalCluster
 
     if scheduler is not None:
@@ -17,8 +21,8 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
             client = Client(scheduler, timeout=10)
         except (OSError, ValueError, TimeoutError) as error:
             raise ConnectionError(
-                f"there is no Dask scheduler at {scheduler}: {error}. Start one with `dask scheduler`, or leave "
-                "the scheduler out to use workers on this machine."
+                f"there is no Dask scheduler at {scheduler}: {error}. Start one with `dask scheduler`, or "
+                "leave the scheduler out to use workers on this machine."
             ) from error
         with client:
             yield client
@@ -29,6 +33,7 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
             threads_per_worker=1,
             memory_limit="auto" if memory is None else memory,
             dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # a worker that is lost is replaced; the run says what fails
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -117,6 +117,8 @@ def filtered_block(
 
     read: Any = zarr.open_array(source, mode="r")
     pixels = _channels_first(np.asarray(read[_index(layout, frame, region.needed)]), layout)
+    inner = (slice(None), *region.inner)
+    blocks.checked(pixels[inner], region.index, [part.start for part in region.core])
     result = blocks.advanced(pixels, work.of(region), cycles, region)
     write: Any = zarr.open_array(target, mode="r+")
     block = result[0] if layout.channel_axis is None else np.moveaxis(result, 0, _place_of_channels(layout))

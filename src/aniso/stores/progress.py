@@ -1,8 +1,8 @@
 """What is done, on disk: an interrupted run goes on where it stopped.
 
 A run keeps a folder beside its target, with one store per pass, of each the list of the blocks that are
-complete, and a description of the run. A list grows by a line after the block was written; a line that was cut
-off counts as missing, and its block is written again.
+complete, and a description of the run. A list grows by a line after the block was written; a line that was
+cut off counts as missing, and its block is written again.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def begin(folder: Path, description: dict[str, Any]) -> bool:
             name = changed[0]
             raise ValueError(
                 f"{folder} holds an interrupted run with another {name} ({_short(before.get(name))} there, "
-                f"{_short(description[name])} now): its blocks would not fit. Delete the folder to start anew, or "
-                "repeat the call that was interrupted to go on."
+                f"{_short(description[name])} now): its blocks would not fit. Delete it to start anew, "
+                "or repeat the call that was interrupted to go on."
             )
         return True
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@
 ``lazy``
     Dask arrays: the same as a graph of tasks
 
-Within a block the cpu engine (or another) works as on a whole image. It mirrors at the edge of the halo, which
-is wrong; but a cycle carries the error no further than it looks, so the pixels that are kept do not see it.
-Where a block ends at the border of the image there is no halo, and mirroring is right.
+Within a block the cpu engine (or another) works as on a whole image. It mirrors at the edge of the halo,
+which is wrong; but a cycle carries the error no further than it looks, so the pixels that are kept do not see
+it. Where a block ends at the border of the image there is no halo, and mirroring is right.
 """

@@ -53,7 +53,6 @@ def advanced(
     pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region, fixed: Array | None = None
 ) -> Array:
     """The block after these cycles, from its pixels and those of its halo, (channels, …)."""
-    check_pixels(pixels, region)
     problem = work.problem if fixed is None else replace(work.problem, fixed=fixed)
     layout, name = layouts.layout(pixels, 0, work.engine)
     with contextlib.closing(engines.chosen(name)(layout.start, problem)) as evolution:
@@ -63,15 +62,18 @@ def advanced(
     return np.ascontiguousarray(image[(slice(None), *region.inner)])
 
 
-def check_pixels(pixels: Array, region: Region) -> None:
-    """Refuse NaN and infinity, with the block and the place in the whole array."""
-    if pixels.dtype.kind != "f" or bool(np.isfinite(pixels).all()):
-        return
-    bad = ~np.isfinite(pixels)
-    channel, *place = (int(i) for i in np.argwhere(bad)[0])
-    index = tuple(int(i + part.start) for i, part in zip(place, region.needed, strict=True))
-    raise ValueError(
-        f"image holds NaN or infinity in or next to block {region.index}: {int(bad.sum())} values, the first "
-        f"at index {index} of the whole array (channel {channel}, {pixels[(channel, *place)]}). A single one "
-        "would spread. Replace them first, e.g. with dask.array.nan_to_num."
-    )
+def checked(pixels: Array, index: Sequence[int], start: Sequence[int]) -> Array:
+    """A block (channels, …) itself, if it holds no NaN and no infinity; else say which block and where.
+
+    `index` is the block's, `start` the place of its first pixel in the whole array.
+    """
+    if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
+        bad = ~np.isfinite(pixels)
+        channel, *place = (int(i) for i in np.argwhere(bad)[0])
+        where = tuple(i + first for i, first in zip(place, start, strict=True))
+        raise ValueError(
+            f"block {tuple(index)} holds {int(bad.sum())} values that are NaN or infinite, the first at "
+            f"index {where} of the whole array ({pixels[(channel, *place)]}, channel {channel}): one would "
+            "spread over all blocks. Replace them first, e.g. with dask.array.nan_to_num."
+        )
+    return pixels

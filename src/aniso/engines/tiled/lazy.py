@@ -64,7 +64,7 @@ def evolved(
     source = image[np.newaxis] if channel_axis is None else da.moveaxis(image, channel_axis, 0)
     whole = source.rechunk({0: -1})
     dtype = layouts.result_type(image.dtype)
-    result = whole.astype(dtype)
+    result = whole.map_blocks(_checked, dtype=whole.dtype, meta=whole._meta).astype(dtype)
     if cycles:
         work = Work(problem, engine or _WORKERS_ENGINE)
         far = reach(cycles[0], problem.model, problem.spacings)
@@ -74,6 +74,12 @@ def evolved(
             result = _exchanged(result, work, exchange, fixed)
     result = result.rechunk(source.chunks)
     return result[0] if channel_axis is None else da.moveaxis(result, 0, channel_axis)
+
+
+def _checked(pixels: Any, block_info: Any = None) -> Any:
+    about = block_info[0]
+    starts = [start for start, _ in about["array-location"]]
+    return blocks.checked(pixels, about["chunk-location"][1:], starts[1:])
 
 
 def _exchanged(
@@ -116,7 +122,8 @@ def _exchanged(
         graph[(name, 0, *region.index)] = (
             blocks.advanced, (blocks.joined, keys, places), work.of(region), exchange.cycles, region, mask,
         )  # fmt: skip
-    layers = HighLevelGraph.from_collections(name, graph, [image] if fixed is None else [image, fixed])
+    sources: Any = [image] if fixed is None else [image, fixed]
+    layers = HighLevelGraph.from_collections(name, graph, sources)
     return da.Array(layers, name, image.chunks, dtype=image.dtype)
 
 
