@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> None:
         source = job.source.location if number == 0 else _array_in(progress.store_of(folder, number - 1), job)
         target_array = _prepared(job, folder, number, anew=not complete)
         with progress.recording(folder, number) as file:
-            for name in _carried_out(client, job.work, exchange, waiting, job.source, source, target_array):
+            for name in _carried_out(client, job, exchange, waiting, source, target_array):
                 progress.record(file, name)
                 finished += 1
                 tell(finished, total)
@@ -108,6 +109,7 @@ def filtered_block(
     cycles: Sequence[Cycle],
     frame: tuple[int, ...],
     region: Region,
+    block: tuple[int, ...],
     layout: Opened,
     source: str,
     target: str,
@@ -116,22 +118,21 @@ def filtered_block(
     import zarr
 
     read: Any = zarr.open_array(source, mode="r")
-    pixels = _channels_first(np.asarray(read[_index(layout, frame, region.needed)]), layout)
-    inner = (slice(None), *region.inner)
-    blocks.checked(pixels[inner], region.index, [part.start for part in region.core])
+    found = np.asarray(read[_index(layout, frame, region.needed)])
+    pixels = layouts.channels_first(found, _place_of_channels(layout))
+    blocks.checked(pixels, [part.start for part in region.needed], partial(_block_of, block))
     result = blocks.advanced(pixels, work.of(region), cycles, region)
     write: Any = zarr.open_array(target, mode="r+")
-    block = result[0] if layout.channel_axis is None else np.moveaxis(result, 0, _place_of_channels(layout))
-    write[_index(layout, frame, region.core)] = stored(block, write.dtype)
+    values = layouts.channels_back(result, _place_of_channels(layout))
+    write[_index(layout, frame, region.core)] = stored(values, write.dtype)
     return _name(frame, region)
 
 
 def _carried_out(
     client: Any,
-    work: Work,
+    job: Run,
     exchange: exchanges.Exchange,
     waiting: Sequence[tuple[tuple[int, ...], Region]],
-    layout: Opened,
     source: str,
     target: str,
 ) -> Iterator[str]:
@@ -140,8 +141,8 @@ def _carried_out(
 
     def submitted(frame: tuple[int, ...], region: Region) -> Any:
         return client.submit(
-            filtered_block, work, exchange.cycles, frame, region, layout, source, target,
-            key=f"aniso-{Path(target).parent.name}-{_name(frame, region)}", pure=False, retries=3,
+            filtered_block, job.work, exchange.cycles, frame, region, job.block, job.source, source, target,
+            pure=False,
         )  # fmt: skip
 
     remaining = iter(waiting)
@@ -193,14 +194,15 @@ def _index(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple
     return tuple(index)
 
 
-def _place_of_channels(layout: Opened) -> int:
+def _place_of_channels(layout: Opened) -> int | None:
     """The axis of the channels, once the frames are chosen."""
-    assert layout.channel_axis is not None
+    if layout.channel_axis is None:
+        return None
     return layout.channel_axis - sum(axis < layout.channel_axis for axis in layout.frame_axes)
 
 
-def _channels_first(pixels: Any, layout: Opened) -> Any:
-    return layouts.channels_first(pixels, None if layout.channel_axis is None else _place_of_channels(layout))
+def _block_of(block: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i // n for i, n in zip(place, block, strict=True))
 
 
 def _lengths(length: int, size: int) -> tuple[int, ...]:

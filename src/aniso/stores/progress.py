@@ -64,7 +64,8 @@ def done(folder: Path, number: int) -> set[str]:
     path = _list_of(folder, number)
     if not path.exists():
         return set()
-    return {line.rstrip("\n") for line in path.open(encoding="utf-8") if line.endswith("\n")}
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    return {line.rstrip("\n") for line in lines if line.endswith("\n")}
 
 
 @contextmanager

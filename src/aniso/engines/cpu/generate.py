@@ -21,10 +21,11 @@ import math
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numba.core.errors
@@ -35,11 +36,29 @@ from aniso.engines.cpu.placeholders import STRIDE
 from aniso.formulas import cell, coherence, diffusivities, steps, structure, weights
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 _log = logging.getLogger("aniso")
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 
 
+# Python's parser is not safe to be used by several threads at once (before 3.12), nor is one module written
+# twice at the same time.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def _one_at_a_time(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    @functools.wraps(function)
+    def locked(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        with _ONE_AT_A_TIME:
+            return function(*arguments, **options)
+
+    return locked
+
+
+@_one_at_a_time
 @functools.cache
 def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
     """The loops that are the same for all models, for this precision and for unit or other spacing."""
@@ -48,6 +67,7 @@ def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
     return _imported("loops", "\n\n".join([*parts, _body(spacing), _body(kernels)]) + "\n")
 
 
+@_one_at_a_time
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
     """The loops of one tensor formula, whatever its numbers."""
     with _explained(formula):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,18 +62,20 @@ def advanced(
     return np.ascontiguousarray(image[(slice(None), *region.inner)])
 
 
-def checked(pixels: Array, index: Sequence[int], start: Sequence[int]) -> Array:
-    """A block (channels, …) itself, if it holds no NaN and no infinity; else say which block and where.
+def checked(
+    pixels: Array, start: Sequence[int], block_of: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> Array:
+    """Pixels (channels, …) themselves, if none is NaN or infinite; else say which block and where.
 
-    `index` is the block's, `start` the place of its first pixel in the whole array.
+    `start` is the place of the first pixel in the whole array, `block_of` gives the block of a place.
     """
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         bad = ~np.isfinite(pixels)
         channel, *place = (int(i) for i in np.argwhere(bad)[0])
         where = tuple(i + first for i, first in zip(place, start, strict=True))
         raise ValueError(
-            f"block {tuple(index)} holds {int(bad.sum())} values that are NaN or infinite, the first at "
-            f"index {where} of the whole array ({pixels[(channel, *place)]}, channel {channel}): one would "
-            "spread over all blocks. Replace them first, e.g. with dask.array.nan_to_num."
+            f"block {block_of(where)} holds NaN or infinite values, the first at index {where} of the whole "
+            f"array ({pixels[(channel, *place)]}, channel {channel}): one would spread over all blocks. "
+            "Replace them first, e.g. with dask.array.nan_to_num."
         )
     return pixels

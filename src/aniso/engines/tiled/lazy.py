@@ -79,7 +79,7 @@ def evolved(
 def _checked(pixels: Any, block_info: Any = None) -> Any:
     about = block_info[0]
     starts = [start for start, _ in about["array-location"]]
-    return blocks.checked(pixels, about["chunk-location"][1:], starts[1:])
+    return blocks.checked(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
 
 
 def _exchanged(
