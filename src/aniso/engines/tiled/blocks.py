@@ -39,27 +39,31 @@ class Work:
 
 
 def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
-    """Parts of neighbouring blocks as one array (channels, …)."""
+    """Parts of neighbouring blocks as one array."""
     if len(parts) == 1:
         return parts[0]
     shape = tuple(max(place[axis].stop for place in places) for axis in range(len(places[0])))
-    whole = np.empty((parts[0].shape[0], *shape), parts[0].dtype)
+    whole = np.empty(shape, parts[0].dtype)
     for part, place in zip(parts, places, strict=True):
-        whole[(slice(None), *place)] = part
+        whole[place] = part
     return whole
 
 
-def advanced(
-    pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region, fixed: Array | None = None
-) -> Array:
+def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region) -> Array:
     """The block after these cycles, from its pixels and those of its halo, (channels, …)."""
-    problem = work.problem if fixed is None else replace(work.problem, fixed=fixed)
     layout, name = layouts.layout(pixels, 0, work.engine)
-    with contextlib.closing(engines.chosen(name)(layout.start, problem)) as evolution:
+    with contextlib.closing(engines.chosen(name)(layout.start, work.problem)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
         image: Array = layout.restored(evolution.image)
     return np.ascontiguousarray(image[(slice(None), *region.inner)])
+
+
+def advanced_with_mask(
+    pixels: Array, fixed: Array, work: Work, cycles: Sequence[Cycle], region: Region
+) -> Array:
+    """The same where `fixed` is True for pixels that keep their values."""
+    return advanced(pixels, replace(work, problem=replace(work.problem, fixed=fixed)), cycles, region)
 
 
 def checked(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from aniso import engines, layouts
 from aniso.engines.tiled import blocks
 from aniso.engines.tiled.blocks import Work
 from aniso.engines.tiled.exchanges import Exchange, cycles_per_exchange, exchanges
-from aniso.engines.tiled.halo import pieces, reach, regions
+from aniso.engines.tiled.halo import Chunks, Window, pieces, reach, regions
 from aniso.schemes import Cycle
 
 if TYPE_CHECKING:
@@ -86,47 +86,59 @@ def _exchanged(
     image: dask.array.Array, work: Work, exchange: Exchange, fixed: dask.array.Array | None
 ) -> dask.array.Array:
     """One layer of the graph: each block from its own pixels and those of its halo."""
+    channels = slice(0, image.shape[0])
+    tasks = []
+    for region in regions(image.chunks[1:], exchange.halo):
+        function, windows = blocks.advanced, [(image, (channels, *region.needed))]
+        if fixed is not None:
+            function, windows = blocks.advanced_with_mask, [*windows, (fixed, region.needed)]
+        arguments = work.of(region), exchange.cycles, region
+        tasks.append(BlockTask((0, *region.index), function, windows, arguments))
+    return from_windows(tasks, image.chunks, image.dtype, (work, exchange))
+
+
+@dataclass(frozen=True)
+class BlockTask:
+    """How one block of a new array comes about: from windows of other arrays."""
+
+    index: tuple[int, ...]
+    function: Callable[..., Any]
+    windows: list[tuple[Any, Window]]
+    arguments: tuple[Any, ...]
+
+
+def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any) -> dask.array.Array:
+    """A Dask array whose blocks are function(*windows, *arguments).
+
+    What a window needs of a block is cut out by a task of its own, so that a cluster moves only that.
+    """
     import dask.array as da
     from dask.base import tokenize
     from dask.highlevelgraph import HighLevelGraph
 
-    name = "aniso-" + tokenize(image.name, work, exchange, None if fixed is None else fixed.name)
-    chunks = image.chunks[1:]
-    numbers = itertools.count()
+    sources: Any = {array.name: array for task in tasks for array, _ in task.windows}
+    name = "aniso-" + tokenize(list(sources), chunks, token)
     graph: dict[Any, Any] = {}
-
-    def parts(
-        source: str, block_chunks: Any, window: Any, leading: tuple[int, ...]
-    ) -> tuple[list[Any], list[Any]]:
-        """Keys of the parts of a window, each cut out by a task where its block is, and their places."""
-        keys, places = [], []
-        for piece in pieces(block_chunks, window):
-            key = (source, *leading, *piece.block)
-            whole = all(
-                part == slice(0, lengths[k])
-                for part, lengths, k in zip(piece.there, block_chunks, piece.block, strict=True)
-            )
-            if not whole:
-                cut = (f"{name}-halo", next(numbers))
-                graph[cut] = (operator.getitem, key, (*[slice(None)] * len(leading), *piece.there))
-                key = cut
-            keys.append(key)
-            places.append(piece.here)
-        return keys, places
-
-    for region in regions(chunks, exchange.halo):
-        keys, places = parts(image.name, chunks, region.needed, (0,))
-        mask: Any = None
-        if fixed is not None:
-            mask = (_joined_mask, *parts(fixed.name, fixed.chunks, region.needed, ()))
-        graph[(name, 0, *region.index)] = (
-            blocks.advanced, (blocks.joined, keys, places), work.of(region), exchange.cycles, region, mask,
-        )  # fmt: skip
-    sources: Any = [image] if fixed is None else [image, fixed]
-    layers = HighLevelGraph.from_collections(name, graph, sources)
-    return da.Array(layers, name, image.chunks, dtype=image.dtype)
+    for task in tasks:
+        windows = [_window(graph, name, array, window) for array, window in task.windows]
+        graph[(name, *task.index)] = (_called, task.function, windows, task.arguments)
+    layers = HighLevelGraph.from_collections(name, graph, list(sources.values()))
+    return da.Array(layers, name, chunks, dtype=dtype)
 
 
-def _joined_mask(parts: list[Any], places: list[Any]) -> Any:
-    whole = blocks.joined([part[np.newaxis] for part in parts], places)
-    return whole[0]
+def _window(graph: dict[Any, Any], name: str, array: Any, window: Window) -> Any:
+    keys, places = [], []
+    for piece in pieces(array.chunks, window):
+        key = (array.name, *piece.block)
+        lengths = [axis[k] for axis, k in zip(array.chunks, piece.block, strict=True)]
+        if any(part != slice(0, length) for part, length in zip(piece.there, lengths, strict=True)):
+            cut = (f"{name}-cut", len(graph))
+            graph[cut] = (operator.getitem, key, piece.there)
+            key = cut
+        keys.append(key)
+        places.append(piece.here)
+    return (blocks.joined, keys, places)
+
+
+def _called(function: Callable[..., Any], windows: list[Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*windows, *arguments)
