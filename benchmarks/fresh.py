@@ -31,7 +31,7 @@ def help_seconds() -> float:
     """How long `aniso --help` takes, with the start of Python."""
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-c", "from aniso.cli import main; main()", "--help"],
+        [sys.executable, "-c", "from aniso.__main__ import main; main()", "--help"],
         capture_output=True, check=True, cwd=_ROOT,
     )  # fmt: skip
     return time.perf_counter() - start

@@ -10,6 +10,7 @@ before its time is taken. Programs that take one image at a time loop over the b
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -377,16 +378,15 @@ def picture(found: Report, chosen: list[Case], path: Path) -> None:
     for side in sides:
         part = [case for case in chosen if case.side == side]
         groups.append((f"batches of {side}²", part, [case.batch for case in part], "images in the batch"))
+    across = min(2, len(groups))
+    down = math.ceil(len(groups) / across)
     drawing, panels = report.figure_of(
-        1,
-        len(groups),
-        (4 + 3.2 * len(groups), 6),
-        sharey=True,
-        squeeze=False,
-        width_ratios=[1.5] + [1] * len(sides),
+        down, across, (4.6 * across, 3.9 * down + 1.4), sharey=True, squeeze=False
     )
+    for spare in panels.flat[len(groups) :]:
+        spare.remove()
     lines: dict[str, Any] = {}
-    for axes, (title, part, places, label) in zip(panels[0], groups, strict=True):
+    for axes, (title, part, places, label) in zip(panels.flat, groups, strict=False):
         for name, values in series(found, part):
             known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
             if len(known) < 2 and len(places) > 1:
@@ -400,12 +400,13 @@ def picture(found: Report, chosen: list[Case], path: Path) -> None:
         axes.set_title(title, loc="left", fontweight="bold")
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-    panels[0][0].set_ylabel("nanoseconds per pixel and step")
-    drawing.legend(lines.values(), lines.keys(), loc="outside right center", frameon=False)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("nanoseconds per pixel and step")
+    drawing.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=3, frameon=False)
     machine = found.environment
     place = f"{machine['processor']}, {found.settings['threads']} threads"
     drawing.suptitle(
-        "Edge-enhancing diffusion, explicit steps, float32, same result for all; "
+        "Explicit steps of edge-enhancing diffusion, float32, same result for all\n"
         + " and ".join([place, *([machine["device"]] if "device" in machine else [])]),
         fontsize=11,
     )

@@ -159,15 +159,15 @@ def table(found: Report) -> str:
 
 
 def picture(found: Report, path: Path) -> None:
-    """Bars of the means, and parts of one image."""
+    """A part of one image, by all methods."""
     truth = photograph("camera")
     part = np.s_[20:148, 60:188]
     shown = {"noisy, σ = 20": noisy_version(truth, 20), **results(truth, 20), "without noise": truth}
     del shown["denoise, noise given"]
-    figure, axes = report.figure_of(2, 4, (14, 7.6))
+    figure, axes = report.figure_of(2, 4, (10, 5.8))
     for axis, (name, image) in zip(axes.flat, shown.items(), strict=True):
         axis.imshow(image[part], cmap="gray", vmin=0, vmax=255)
-        value = "" if image is truth else f": {psnr(image, truth):.2f} dB"
-        axis.set_title(f"{name}{value}", fontsize=12)
+        value = "" if image is truth else f"{psnr(image, truth):.2f} dB"
+        axis.set_title(f"{name}\n{value}", fontsize=12, fontweight="bold" if name == "denoise" else "normal")
         axis.set(xticks=[], yticks=[])
-    report.save_picture(figure, path)
+    report.save_picture(figure, path, report.PHOTO_DPI, colours=64)

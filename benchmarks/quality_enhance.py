@@ -177,32 +177,35 @@ def table(found: Report) -> str:
     values = {name: entry.value for name, entry in found.measurements.items()}
     for case in dict.fromkeys(name.rpartition(": ")[0] for name in values if name.endswith(": Gaussian")):
         lines.append(f"| {case} | " + " | ".join(f"{values[f'{case}: {c}']:.3f}" for c in columns) + " |")
-    kinds = [(angle, kind) for kind in ("enhance", "one diffusion") for angle in ANGLES]
     lines += [
         "",
-        "| stencil | " + " | ".join(f"{k}, {a:g}°" for a, k in kinds) + " |",
-        "|---|" + "---|" * len(kinds),
+        "| stencil | " + " | ".join(f"{angle:g}°" for angle in ANGLES) + " |",
+        "|---|" + "---|" * len(ANGLES),
     ]
     for name in STENCILS:
-        cells = [values.get(f"turn by {angle:g}°, {name}: {kind}") for angle, kind in kinds]
-        lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.3f}" for c in cells) + " |")
+        pairs = [
+            [values.get(f"turn by {angle:g}°, {name}: {kind}") for kind in ("enhance", "one diffusion")]
+            for angle in ANGLES
+        ]
+        cells = ["" if None in pair else f"{pair[0]:.3f} / {pair[1]:.3f}" for pair in pairs]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def picture(found: Report, path: Path) -> None:
     """Both samples: input, plain diffusion, result, truth."""
-    figure, axes = report.figure_of(2, 4, (14, 7.4))
+    figure, axes = report.figure_of(2, 4, (10, 6))
     for row, make in zip(axes, SAMPLES.values(), strict=True):
         sample = make(200, period=10.0, noise=40.0, seed=102)
         plain, result = plain_coherence(sample), aniso.enhance(sample.image)
         panels = {
             "input": sample.image,
-            f"plain CED: error {error(plain, sample):.2f}": plain,
-            f"enhance: error {error(result, sample):.2f}, {closed(result, sample):.0%} of gaps": result,
+            f"plain CED\nerror {error(plain, sample):.2f}": plain,
+            f"enhance\nerror {error(result, sample):.2f}": result,
             "truth": sample.truth,
         }
         for axis, (name, image) in zip(row, panels.items(), strict=True):
-            axis.imshow(image, cmap="gray", vmin=0, vmax=255)
+            axis.imshow(image[:120, 40:160], cmap="gray", vmin=0, vmax=255)
             axis.set_title(name, fontsize=12)
             axis.set(xticks=[], yticks=[])
-    report.save_picture(figure, path, report.PHOTO_DPI)
+    report.save_picture(figure, path, report.PHOTO_DPI, colours=48)

@@ -206,7 +206,7 @@ def picture(found: Report, path: Path) -> None:
         ("astronaut", "text", np.s_[0:128, 50:178]),
     )
     methods = installed()
-    figure, axes = figure_of(len(pairs), 2 + len(methods), (3 * (2 + len(methods)), 9.4))
+    figure, axes = figure_of(len(pairs), 2 + len(methods), (2 * (2 + len(methods)), 7.1))
     for row, (name, kind, part) in zip(axes, pairs, strict=True):
         truth = photograph(name, size)
         mask = damage(kind, truth.shape[:2], seed)
@@ -215,8 +215,8 @@ def picture(found: Report, path: Path) -> None:
         shown |= {method: function(image, mask) for method, function in methods.items()}
         for panel, (title, result) in zip(row, shown.items(), strict=True):
             panel.imshow(np.clip(result[part] / 255, 0, 1), cmap="gray", vmin=0, vmax=1)
-            better = f", {psnr(result, truth):.2f} dB" if title in METHODS else ""
-            panel.set_title(f"{title}{better}", fontweight="bold" if title == "aniso" else "normal")
+            better = f"{psnr(result, truth):.2f} dB" if title in METHODS else ""
+            panel.set_title(f"{title}\n{better}", fontweight="bold" if title == "aniso" else "normal")
             panel.set(xticks=[], yticks=[])
     save_picture(figure, path, PHOTO_DPI)
 

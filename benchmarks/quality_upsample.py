@@ -110,13 +110,13 @@ def picture(found: Report, path: Path, factor: int = 4) -> None:
         ("coffee", np.s_[100:228, 180:308]),
         ("coins", np.s_[8:136, 20:148]),
     )
-    figure, axes = figure_of(len(parts), 2 + len(METHODS), (16, 10))
+    figure, axes = figure_of(len(parts), 2 + len(METHODS), (11, 7.6))
     for row, (name, part) in zip(axes, parts, strict=True):
         truth = full_size(name)
         coarse = block_means(truth, factor).astype(np.float32)
         truth = truth[: coarse.shape[0] * factor, : coarse.shape[1] * factor]
         nearest = coarse.repeat(factor, 0).repeat(factor, 1)
-        shown = {"truth": truth, f"input, {factor} × {factor} block means": nearest}
+        shown = {"truth": truth, f"{factor} × {factor} block means": nearest}
         shown |= {method: function(coarse, factor) for method, function in METHODS.items()}
         for panel, (title, result) in zip(row, shown.items(), strict=True):
             panel.imshow(np.clip(result[part] / 255, 0, 1), cmap="gray", vmin=0, vmax=1)

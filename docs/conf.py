@@ -1,6 +1,10 @@
 """How Sphinx builds the documentation of aniso."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_order
 
 project = "aniso"
 author = "The aniso developers"
@@ -13,6 +17,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network: a copy of MathJax goes into the pages
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
 ]
@@ -28,11 +33,10 @@ myst_enable_extensions = [
     "dollarmath",
 ]
 myst_heading_anchors = 3
-numfig = True
 
 # Reference
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"  # the docstrings name the types, in words
 python_use_unqualified_type_names = True
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # or an attribute with a docstring of its own would be listed twice
@@ -48,7 +52,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "filename_pattern": r"[/\\]plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.place",
+    "thumbnail_size": (500, 350),
+    "notebook_extensions": set(),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -59,3 +65,5 @@ sphinx_gallery_conf = {
 # Look
 html_theme = "furo"
 html_title = f"aniso {release}"
+html_static_path = ["_static"]
+html_css_files = ["aniso.css"]

@@ -324,7 +324,7 @@ class TestWhatSteersIt:
     def test_a_step_beyond_the_limit(self):
         refused(
             ValueError,
-            "step=0.6 exceeds 0.5, the largest stable step",
+            "a step of 0.6 exceeds 0.5, the largest stable step",
             "blow up",
             "Use step=0.5 or less, or None",
             scheme=aniso.Explicit(0.6),

@@ -23,7 +23,7 @@ def written(tmp_path_factory):
     """The folder that the command writes, and what it says."""
     place = tmp_path_factory.mktemp("demo")
     answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "from aniso.cli import main; main()", "demo"],
+        [sys.executable, "-W", "error", "-c", "from aniso.__main__ import main; main()", "demo"],
         cwd=place,
         capture_output=True,
         text=True,

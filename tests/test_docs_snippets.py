@@ -47,6 +47,8 @@ def test_pictures_are_small_enough_to_be_looked_at_on_the_way():
     assert "demo.png" in {picture.name for picture in pictures}
     for picture in pictures:
         assert picture.stat().st_size < 300_000, picture.name
+    for picture in (ROOT / "benchmarks" / "results").glob("*.png"):
+        assert picture.stat().st_size < 160_000, picture.name
 
 
 def test_an_error_names_the_line_of_the_page(tmp_path):

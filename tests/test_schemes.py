@@ -149,7 +149,7 @@ class TestExplicitSteps:
         assert len(list(aniso.Explicit(0.5).plan(5.0, 0.5))) == 10
 
     def test_a_step_beyond_the_limit_is_refused_with_the_limit(self):
-        with pytest.raises(ValueError, match=r"step=0.51 exceeds 0.5, the largest stable") as error:
+        with pytest.raises(ValueError, match=r"step of 0.51 exceeds 0.5, the largest stable") as error:
             aniso.Explicit(0.51).plan(4.0, 0.5)
         assert "Use step=0.5 or less, or None" in str(error.value)
 

@@ -10,14 +10,14 @@ def error(image, truth):
 
 
 def ladder(pictures, truth, part):
-    """Pictures by title, all on the scale from 0 to 255; the title may have two lines."""
+    """Pictures by title, all on the scale from 0 to 255; their errors if there is a truth."""
     _, axes = plt.subplots(2, len(pictures), figsize=(2.75 * len(pictures), 6.1), layout="constrained")
     for (top, bottom), (title, picture) in zip(axes.T, pictures.items(), strict=True):
         shown = np.clip(picture / 255, 0, 1)
         top.imshow(shown, cmap="gray", vmin=0, vmax=1)
         top.set_title(title, fontsize=13)
         bottom.imshow(shown[part], cmap="gray", vmin=0, vmax=1)
-        if picture is not truth:
+        if truth is not None and picture is not truth:
             bottom.set_xlabel(f"error {error(picture, truth):.1f}", fontsize=13)
         rows, columns = part
         size = columns.stop - columns.start, rows.stop - rows.start

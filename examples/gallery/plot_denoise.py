@@ -1,6 +1,6 @@
 """
-Noise out, edges in
-===================
+Removing noise, keeping edges
+=============================
 
 ``aniso.denoise`` takes a noisy image and nothing else. How strong the noise is, which gradients are
 edges and how long to diffuse, it finds out by itself.
@@ -34,15 +34,15 @@ print(f"true error: {np.sqrt(np.mean((result - photograph) ** 2)):.2f} grey valu
 
 single = aniso.denoise(noisy, channel_axis=-1, mix=False)
 panels = {
-    f"noise σ = 25: {psnr(noisy):.1f} dB": noisy,
-    f"best single diffusion: {psnr(single):.1f} dB": single,
-    f"denoise: {psnr(result):.1f} dB": result,
-    "photograph": photograph,
+    f"noise σ = 25\n{psnr(noisy):.1f} dB": noisy,
+    f"best single diffusion\n{psnr(single):.1f} dB": single,
+    f"denoise\n{psnr(result):.1f} dB": result,
+    "photograph\nwithout noise": photograph,
 }
-figure, axes = plt.subplots(1, 4, figsize=(15, 4.2), layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(10, 3.1), layout="constrained")
 for panel, (name, image) in zip(axes, panels.items(), strict=True):
     panel.imshow(np.clip(image, 0, 255) / 255)
-    panel.set_title(name, fontsize=14)
+    panel.set_title(name, fontsize=13)
     panel.set(xticks=[], yticks=[])
 plt.show()
 

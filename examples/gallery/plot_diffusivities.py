@@ -30,7 +30,7 @@ curves = {
 # sharply.)
 
 contrast = np.linspace(0, 3, 400)
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for (name, g), line in zip(curves.items(), ("-", "--", "-.", "-"), strict=True):
     left.plot(contrast, g(contrast**2), line, linewidth=2, label=name)
     right.plot(contrast, contrast * g(contrast**2), line, linewidth=2, label=name)
@@ -55,9 +55,9 @@ for name in curves:
     results[name] = aniso.diffuse(photograph, model, time=20.0)
 
 detail = np.s_[30:95, 70:135]
-figure, axes = plt.subplots(2, 5, figsize=(15, 6.4), layout="constrained")
+figure, axes = plt.subplots(2, 5, figsize=(10, 4.4), layout="constrained")
 for (top, bottom), (name, result) in zip(axes.T, results.items(), strict=True):
-    top.set_title(name, fontsize=15)
+    top.set_title(name, fontsize=13)
     top.imshow(result, cmap="gray", vmin=0, vmax=255)
     bottom.imshow(result[detail], cmap="gray", vmin=0, vmax=255)
 for panel in axes.flat:

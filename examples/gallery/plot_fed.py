@@ -24,7 +24,10 @@ circles = aniso.samples.ring_tensor(128)
 
 problems = {
     "linear, along circles": (photograph, aniso.FixedTensor.from_entries(*circles)),
-    "coherence-enhancing": (lines, aniso.CoherenceEnhancing(contrast=10.0, sigma=0.5, rho=3.0)),
+    "coherence-enhancing": (
+        lines,
+        aniso.CoherenceEnhancing(contrast=10.0, sigma=0.5, rho=3.0),
+    ),
     "edge-enhancing": (photograph, aniso.EdgeEnhancing(contrast=5.0, sigma=1.0)),
 }
 
@@ -35,14 +38,19 @@ problems = {
 
 def small_steps(image, model):
     coarse, fine = (
-        aniso.diffuse(image, model, time, scheme=aniso.Explicit(step=time / steps)) for steps in (500, 1000)
+        aniso.diffuse(image, model, time, scheme=aniso.Explicit(step=time / steps))
+        for steps in (500, 1000)
     )
     return 2 * fine - coarse
 
 
 matrix = aniso.stencil.matrix(*circles)
-solutions = {name: small_steps(*problem) for name, problem in list(problems.items())[1:]}
-solutions["linear, along circles"] = expm_multiply(time * matrix, photograph.ravel()).reshape(128, 128)
+solutions = {
+    name: small_steps(*problem) for name, problem in list(problems.items())[1:]
+}
+solutions["linear, along circles"] = expm_multiply(
+    time * matrix, photograph.ravel()
+).reshape(128, 128)
 
 # %%
 # Work is counted as applications of the diffusion operator: one per step, in whatever scheme. Explicit
@@ -68,15 +76,28 @@ schemes = {
 styles = {
     "explicit": {"marker": "s", "color": "C0"},
     "FED": {"marker": "o", "color": "C3"},
-    "FSI": {"marker": "o", "color": "k", "linestyle": "", "fillstyle": "none", "markersize": 11},
+    "FSI": {
+        "marker": "o",
+        "color": "k",
+        "linestyle": "",
+        "fillstyle": "none",
+        "markersize": 11,
+    },
 }
 
 figure, axes = plt.subplots(2, 2, figsize=(11, 8.6), layout="constrained", sharey=True)
 over_cycles = axes[1, 1]
-for panel, (name, (_, model)), marker in zip(axes.flat, problems.items(), "v^D", strict=False):
+for panel, (name, (_, model)), marker in zip(
+    axes.flat, problems.items(), "v^D", strict=False
+):
     for family, members in schemes.items():
         errors = [error(name, scheme) for scheme in members]
-        panel.loglog([work(model, scheme) for scheme in members], errors, label=family, **styles[family])
+        panel.loglog(
+            [work(model, scheme) for scheme in members],
+            errors,
+            label=family,
+            **styles[family],
+        )
         if family == "FED":
             over_cycles.loglog(cycles, errors, marker=marker, label=name)
     panel.axvline(100, color="0.6", linewidth=1, zorder=0)
@@ -84,7 +105,9 @@ for panel, (name, (_, model)), marker in zip(axes.flat, problems.items(), "v^D",
     panel.set_xlabel("applications of the operator", fontsize=13)
     panel.set_xticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
     panel.minorticks_off()
-axes[0, 0].text(95, 8.0, "explicit steps\nare stable from here →", ha="right", fontsize=12)
+axes[0, 0].text(
+    95, 8.0, "explicit steps\nare stable from here →", ha="right", fontsize=12
+)
 axes[0, 0].legend(fontsize=12, loc="lower left")
 over_cycles.loglog(cycles, 30 / np.array(cycles), "k:", label="∼ 1/cycles")
 over_cycles.set_title("FED over the number of cycles", fontsize=14)
@@ -118,21 +141,26 @@ plt.show()
 # steps each, which reach T = 50, and 60 explicit steps, which reach T = 30. Under each is its distance
 # from the solution at T = 50.
 
-figure, axes = plt.subplots(3, 5, figsize=(15, 10.3), layout="constrained")
+figure, axes = plt.subplots(3, 5, figsize=(10, 6.9), layout="constrained")
 for row, (name, problem) in zip(axes, problems.items(), strict=True):
     pictures = {
         "input": problem[0],
         "solution at T = 50": solutions[name],
         "FED, 60 steps": aniso.diffuse(*problem, time, scheme=aniso.FED(12)),
-        "explicit, 60 steps": aniso.diffuse(*problem, 30.0, scheme=aniso.Explicit(step=0.5)),
-        "explicit, 100 steps": aniso.diffuse(*problem, time, scheme=aniso.Explicit(step=0.5)),
+        "explicit, 60 steps": aniso.diffuse(
+            *problem, 30.0, scheme=aniso.Explicit(step=0.5)
+        ),
+        "explicit, 100 steps": aniso.diffuse(
+            *problem, time, scheme=aniso.Explicit(step=0.5)
+        ),
     }
-    row[0].set_ylabel(name, fontsize=15)
+    row[0].set_ylabel(name, fontsize=13)
     for panel, (title, picture) in zip(row, pictures.items(), strict=True):
         panel.imshow(picture, cmap="gray", vmin=0, vmax=255)
-        panel.set_title(title, fontsize=15)
         panel.set(xticks=[], yticks=[])
         if "steps" in title:
             distance = np.sqrt(np.mean((picture - solutions[name]) ** 2))
-            panel.set_xlabel(f"error {distance:.2f}", fontsize=15)
+            panel.set_xlabel(f"error {distance:.2f}", fontsize=13)
+for panel, title in zip(axes[0], pictures, strict=True):
+    panel.set_title(title, fontsize=13)
 plt.show()

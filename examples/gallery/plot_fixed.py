@@ -31,17 +31,26 @@ print(f"{kept.mean():.0%} of the pixels are kept")
 
 start = np.where(kept[..., np.newaxis], truth, truth[kept].mean(axis=0))
 filled = aniso.diffuse(
-    start, aniso.Homogeneous(), time=4000.0, fixed=kept, channel_axis=-1, scheme=aniso.FSI(cycles=4)
+    start,
+    aniso.Homogeneous(),
+    time=4000.0,
+    fixed=kept,
+    channel_axis=-1,
+    scheme=aniso.FSI(cycles=4),
 )
 assert (filled[kept] == truth[kept]).all()
 
 error = np.sqrt(np.mean((filled - truth) ** 2))
 seen = np.where(kept[..., np.newaxis], truth, 255)
-figure, axes = plt.subplots(1, 3, figsize=(13, 4.7), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.7), layout="constrained")
 for panel, picture, title in zip(
     axes,
     (truth, seen, filled),
-    ("truth", f"kept: {kept.mean():.0%} of the pixels", f"after diffusion: error {error:.1f}"),
+    (
+        "truth",
+        f"kept: {kept.mean():.0%} of the pixels",
+        f"after diffusion: error {error:.1f}",
+    ),
     strict=True,
 ):
     panel.imshow(np.clip(picture / 255, 0, 1))

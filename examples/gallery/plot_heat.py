@@ -20,7 +20,9 @@ import aniso
 # compare with. Tensors are in the order of the array's axes, y first.
 
 size, angle = 128, np.deg2rad(30)
-along = np.array([-np.sin(angle), np.cos(angle)])  # (y, x): y points downwards, the fibres rise
+along = np.array(
+    [-np.sin(angle), np.cos(angle)]
+)  # (y, x): y points downwards, the fibres rise
 across = np.array([np.cos(angle), np.sin(angle)])
 conductivity = 1.0 * np.outer(along, along) + 0.1 * np.outer(across, across)
 
@@ -43,10 +45,13 @@ print(f"stable explicit step {aniso.stability.stable_step(plate):.2f}")
 print(f"hottest {computed.max():.3f}, exactly {exact.max():.3f} degrees")
 print(f"largest error {abs(computed - exact).max():.3f} degrees")
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.5), layout="constrained")
 levels = exact.max() * np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 for panel, picture, title in zip(
-    axes, (spot(0), computed, exact), ("t = 0", "t = 100, computed", "t = 100, exact"), strict=True
+    axes,
+    (spot(0), computed, exact),
+    ("t = 0", "t = 100, computed", "t = 100, exact"),
+    strict=True,
 ):
     shown = panel.imshow(picture, cmap="inferno", vmin=0, vmax=exact.max())
     panel.contour(picture, levels, colors="white", linewidths=0.8)
@@ -68,14 +73,20 @@ slope = np.arctan2(rows, columns)
 # Direction of the fibres: straight lines in x, pushed aside like a flow around a cylinder.
 radius = 24.0
 inside = knot < radius
-flow_x = np.where(inside, 0.0, 1 - (radius / np.maximum(knot, 1)) ** 2 * np.cos(2 * slope))
-flow_y = np.where(inside, 0.0, -((radius / np.maximum(knot, 1)) ** 2) * np.sin(2 * slope))
+flow_x = np.where(
+    inside, 0.0, 1 - (radius / np.maximum(knot, 1)) ** 2 * np.cos(2 * slope)
+)
+flow_y = np.where(
+    inside, 0.0, -((radius / np.maximum(knot, 1)) ** 2) * np.sin(2 * slope)
+)
 speed = np.maximum(np.hypot(flow_x, flow_y), 1e-9)
 t_x, t_y = flow_x / speed, flow_y / speed
 slow, fast = 0.02, 1.0
 # Inside the knot the fibres stand upright: heat spreads slowly in all directions.
 share = np.where(inside, 0.0, fast - slow)
-wood = aniso.FixedTensor.from_entries(a=slow + share * t_x**2, b=share * t_x * t_y, c=slow + share * t_y**2)
+wood = aniso.FixedTensor.from_entries(
+    a=slow + share * t_x**2, b=share * t_x * t_y, c=slow + share * t_y**2
+)
 
 start = np.full((size, size), 50.0)
 edges = np.zeros((size, size), bool)
@@ -83,17 +94,32 @@ edges[:, [0, -1]] = True
 start[:, 0], start[:, -1] = 100.0, 0.0
 
 temperatures = {
-    "uniform plate": aniso.diffuse(start, aniso.Homogeneous(), 40000, fixed=edges, scheme=aniso.FSI(4)),
-    "wood, after t = 500": aniso.diffuse(start, wood, 500, fixed=edges, scheme=aniso.FED(10)),
-    "wood, at rest": aniso.diffuse(start, wood, 400000, fixed=edges, scheme=aniso.FSI(4)),
+    "uniform plate": aniso.diffuse(
+        start, aniso.Homogeneous(), 40000, fixed=edges, scheme=aniso.FSI(4)
+    ),
+    "wood, after t = 500": aniso.diffuse(
+        start, wood, 500, fixed=edges, scheme=aniso.FED(10)
+    ),
+    "wood, at rest": aniso.diffuse(
+        start, wood, 400000, fixed=edges, scheme=aniso.FSI(4)
+    ),
 }
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.5), layout="constrained")
 axis = np.arange(size + 1) - 0.5
 for panel, (title, picture) in zip(axes, temperatures.items(), strict=True):
     shown = panel.imshow(picture, cmap="inferno", vmin=0, vmax=100)
     if title.startswith("wood"):
-        panel.streamplot(axis, axis, flow_x, flow_y, color="0.75", linewidth=0.5, arrowsize=0.01, density=1.1)
+        panel.streamplot(
+            axis,
+            axis,
+            flow_x,
+            flow_y,
+            color="0.75",
+            linewidth=0.5,
+            arrowsize=0.01,
+            density=1.1,
+        )
     panel.contour(picture, np.arange(10, 100, 10), colors="white", linewidths=1.0)
     panel.set_title(title, fontsize=14)
     panel.set(xticks=[], yticks=[], xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
@@ -106,4 +132,5 @@ plt.show()
 
 matrix = aniso.stencil.matrix(*wood.entries)
 balance = (matrix @ temperatures["wood, at rest"].ravel()).reshape(size, size)
-print(f"heat that enters per unit time: {-balance[:, 0].sum():.3f}, that leaves: {balance[:, -1].sum():.3f}")
+enters, leaves = -balance[:, 0].sum(), balance[:, -1].sum()
+print(f"heat that enters per unit time: {enters:.3f}, that leaves: {leaves:.3f}")

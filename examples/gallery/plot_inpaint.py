@@ -26,7 +26,9 @@ few = rng.random(shape) > 0.1
 page = Image.new("1", shape[::-1])
 font = ImageFont.load_default(size=22)
 for row in range(0, shape[0], 26):
-    ImageDraw.Draw(page).text((-row % 40 - 40, row), "along the edge, not across " * 3, fill=1, font=font)
+    ImageDraw.Draw(page).text(
+        (-row % 40 - 40, row), "along the edge, not across " * 3, fill=1, font=font
+    )
 text = np.array(page)
 
 hole = np.zeros(shape, bool)
@@ -39,13 +41,14 @@ damages = {"10 % of the pixels known": few, "text": text, "holes": hole}
 # have the values they had.
 
 results = {
-    name: aniso.inpaint(photograph, mask, channel_axis=-1, return_info=True) for name, mask in damages.items()
+    name: aniso.inpaint(photograph, mask, channel_axis=-1, return_info=True)
+    for name, mask in damages.items()
 }
 for name, mask in damages.items():
     filled, _ = results[name]
     assert (filled[~mask] == photograph[~mask]).all()
 
-figure, axes = plt.subplots(2, 3, figsize=(13, 9), layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(10, 7.2), layout="constrained")
 for column, (name, mask) in zip(axes.T, damages.items(), strict=True):
     damaged = np.where(mask[..., np.newaxis], 0, photograph)
     filled, info = results[name]
@@ -55,7 +58,7 @@ for column, (name, mask) in zip(axes.T, damages.items(), strict=True):
         (column[1], filled, f"filled in, error {error:.1f} there"),
     ):
         panel.imshow(np.clip(picture / 255, 0, 1))
-        panel.set_title(title, fontsize=15)
+        panel.set_title(title, fontsize=13)
         panel.set(xticks=[], yticks=[])
 plt.show()
 
@@ -75,12 +78,12 @@ measured[::8] = truth[::8]
 measured[:, ::8] = truth[:, ::8]
 filled = aniso.inpaint(measured)
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 4.7), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.7), layout="constrained")
 for panel, picture, title in zip(
     axes, (truth, measured, filled), ("truth", "measured", "filled in"), strict=True
 ):
     panel.imshow(picture, cmap="gray", vmin=60, vmax=170)
-    panel.set_title(title, fontsize=15)
+    panel.set_title(title, fontsize=13)
     panel.set(xticks=[], yticks=[])
 plt.show()
 

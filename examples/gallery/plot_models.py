@@ -29,12 +29,20 @@ settings = {
     "shapes": [
         ("Perona–Malik", aniso.PeronaMalik(contrast=2.0, sigma=0.75), 96.0),
         ("edge-enhancing", aniso.EdgeEnhancing(contrast=4.0, sigma=1.75), 24.0),
-        ("coherence-enhancing", aniso.CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=3.0), 64.0),
+        (
+            "coherence-enhancing",
+            aniso.CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=3.0),
+            64.0,
+        ),
     ],
     "lines": [
         ("Perona–Malik", aniso.PeronaMalik(contrast=10.0, sigma=1.0), 6.0),
         ("edge-enhancing", aniso.EdgeEnhancing(contrast=15.0, sigma=0.75), 8.0),
-        ("coherence-enhancing", aniso.CoherenceEnhancing(contrast=10.0, sigma=0.5, rho=2.0), 24.0),
+        (
+            "coherence-enhancing",
+            aniso.CoherenceEnhancing(contrast=10.0, sigma=0.5, rho=2.0),
+            24.0,
+        ),
     ],
 }
 
@@ -42,11 +50,16 @@ settings = {
 def panels(sample, choices):
     pictures = {"truth": sample.truth, "input": sample.image}
     for name, model, time in choices:
-        pictures[name] = aniso.diffuse(sample.image, model, time, scheme=aniso.FED(cycles=10))
+        pictures[name] = aniso.diffuse(
+            sample.image, model, time, scheme=aniso.FED(cycles=10)
+        )
     return pictures
 
 
-results = {"shapes": panels(shapes, settings["shapes"]), "lines": panels(lines, settings["lines"])}
+results = {
+    "shapes": panels(shapes, settings["shapes"]),
+    "lines": panels(lines, settings["lines"]),
+}
 
 # %%
 # The number under a picture is its distance from the truth, as root mean square in grey values. All
@@ -57,18 +70,24 @@ def distance(image, truth):
     return np.sqrt(np.mean((image - truth) ** 2))
 
 
-def show(panel, image, **labels):
+def show(panel, image):
     panel.imshow(image, cmap="gray", vmin=0, vmax=255)
-    panel.set(xticks=[], yticks=[], **labels)
-    panel.title.set_fontsize(15)
-    panel.xaxis.label.set_fontsize(15)
+    panel.set(xticks=[], yticks=[])
 
 
-figure, axes = plt.subplots(2, 5, figsize=(15, 6.9), layout="constrained")
+def entitle(panels):
+    for panel, name in zip(panels, results["shapes"], strict=True):
+        panel.set_title(name, fontsize=13)
+
+
+figure, axes = plt.subplots(2, 5, figsize=(10, 4.8), layout="constrained")
 for row, pictures in zip(axes, results.values(), strict=True):
     for panel, (name, picture) in zip(row, pictures.items(), strict=True):
-        error = f"error {distance(picture, pictures['truth']):.1f}" if name != "truth" else ""
-        show(panel, picture, title=name, xlabel=error)
+        show(panel, picture)
+        if name != "truth":
+            error = distance(picture, pictures["truth"])
+            panel.set_xlabel(f"error {error:.1f}", fontsize=13)
+entitle(axes[0])
 plt.show()
 
 # %%
@@ -82,8 +101,9 @@ plt.show()
 # gradient at a time; they keep the gaps, and the noise on fine lines.
 
 regions = {"shapes": np.s_[150:246, 36:132], "lines": np.s_[120:216, 156:252]}
-figure, axes = plt.subplots(2, 5, figsize=(15, 6.6), layout="constrained")
+figure, axes = plt.subplots(2, 5, figsize=(10, 4.3), layout="constrained")
 for row, name in zip(axes, regions, strict=True):
-    for panel, (title, picture) in zip(row, results[name].items(), strict=True):
-        show(panel, picture[regions[name]], title=title)
+    for panel, picture in zip(row, results[name].values(), strict=True):
+        show(panel, picture[regions[name]])
+entitle(axes[0])
 plt.show()

@@ -13,7 +13,9 @@ import torch
 import aniso
 
 sample = aniso.samples.shapes(64, noise=30.0)
-noisy, truth = (torch.tensor(image).float()[None, None] for image in (sample.image, sample.truth))
+noisy, truth = (
+    torch.tensor(image).float()[None, None] for image in (sample.image, sample.truth)
+)
 
 # %%
 # Ten explicit steps of edge-enhancing diffusion share their parameters. They start badly: the contrast is so
@@ -45,11 +47,11 @@ with torch.no_grad():
 # 1 of that limit.
 
 curves = {
-    "root mean squared error": (errors, "#1f6fb4"),
-    "contrast λ, grey values per pixel": (contrasts, "#d9661f"),
-    "step over the largest stable one": (shares, "#2a9d5c"),
+    "error in grey values": (errors, "#1f6fb4"),
+    "contrast λ": (contrasts, "#d9661f"),
+    "step / largest stable step": (shares, "#2a9d5c"),
 }
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
 for panel, (title, (values, colour)) in zip(axes, curves.items(), strict=True):
     panel.plot(values, color=colour, linewidth=2)
     panel.set_title(title, fontsize=13)
@@ -67,11 +69,18 @@ def rmse(image):
     return torch.nn.functional.mse_loss(image, truth).item() ** 0.5
 
 
-pictures = {"noisy": noisy, "before learning": before, "after learning": after, "truth": truth}
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="constrained")
+pictures = {
+    "noisy": noisy,
+    "before learning": before,
+    "after learning": after,
+    "truth": truth,
+}
+figure, axes = plt.subplots(1, 4, figsize=(10, 3.2), layout="constrained")
 for panel, (name, image) in zip(axes, pictures.items(), strict=True):
     panel.imshow(image[0, 0], cmap="gray", vmin=0, vmax=255)
-    panel.set_title(name if name == "truth" else f"{name}\nerror {rmse(image):.1f}", fontsize=13)
+    panel.set_title(
+        name if name == "truth" else f"{name}\nerror {rmse(image):.1f}", fontsize=13
+    )
     panel.set(xticks=[], yticks=[])
 plt.show()
 

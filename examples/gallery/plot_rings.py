@@ -64,22 +64,24 @@ diagonal = math.sqrt(0.5)
 print("stencil           change   ζ at 0°  ζ at 22.5°")
 for name, stencil in stencils.items():
     straight = stencil.hourglass_weight(1.0, 0.0, 0.0)
-    oblique = stencil.hourglass_weight(0.5 + 0.5 * diagonal, 0.5 * diagonal, 0.5 - 0.5 * diagonal)
+    oblique = stencil.hourglass_weight(
+        0.5 + 0.5 * diagonal, 0.5 * diagonal, 0.5 - 0.5 * diagonal
+    )
     print(f"{name:16s} {changes[name]:7.4f}  {straight:7.3f}  {oblique:10.3f}")
 
 # %%
 # Top: the pattern after diffusion, all with the same grey range. Bottom: what has changed. The
 # standard stencil loses the fine rings wherever they are oblique, and keeps them along the axes.
 
-figure, axes = plt.subplots(2, 6, figsize=(12, 4.8), layout="constrained")
+figure, axes = plt.subplots(2, 6, figsize=(11, 4.5), layout="constrained")
 for (top, bottom), (name, result) in zip(axes.T, results.items(), strict=True):
     top.imshow(result, cmap="gray", vmin=-1, vmax=1)
-    top.set_title(name, fontsize=14)
-    top.set_xlabel(f"change {changes[name]:.3f}", fontsize=14)
+    top.set_title(name, fontsize=13)
+    top.set_xlabel(f"change {changes[name]:.3f}", fontsize=13)
     difference = bottom.imshow(result - pattern, cmap="RdBu_r", vmin=-0.5, vmax=0.5)
 for panel in axes.flat:
     panel.set(xticks=[], yticks=[])
-axes[0, 0].set_ylabel("after T = 20", fontsize=14)
-axes[1, 0].set_ylabel("difference", fontsize=14)
+axes[0, 0].set_ylabel("after T = 20", fontsize=13)
+axes[1, 0].set_ylabel("difference", fontsize=13)
 figure.colorbar(difference, ax=axes[1, :], shrink=0.9, pad=0.01, extend="both")
 plt.show()

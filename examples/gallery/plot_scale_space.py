@@ -26,21 +26,26 @@ models = {
     "edge-enhancing": aniso.EdgeEnhancing(contrast=5.0, sigma=1.0),
 }
 
-figure, axes = plt.subplots(2, 5, figsize=(15, 6.5), layout="constrained")
+figure, axes = plt.subplots(2, 5, figsize=(10, 4.4), layout="constrained")
 for row, (name, model) in zip(axes, models.items(), strict=True):
-    row[0].set_ylabel(name, fontsize=15)
-    snapshots = aniso.scale_space(photograph, model, times, scheme=aniso.FED(cycles=8), channel_axis=-1)
-    for panel, (time, image) in zip(row, snapshots, strict=True):
+    row[0].set_ylabel(name, fontsize=13)
+    snapshots = aniso.scale_space(
+        photograph, model, times, scheme=aniso.FED(cycles=8), channel_axis=-1
+    )
+    for panel, (_, image) in zip(row, snapshots, strict=True):
         panel.imshow(image.clip(0, 255) / 255)
-        panel.set_title(f"t = {time:g}", fontsize=15)
         panel.set(xticks=[], yticks=[])
+for panel, time in zip(axes[0], times, strict=True):
+    panel.set_title(f"t = {time:g}", fontsize=13)
 plt.show()
 
 # %%
 # Nothing is computed before it is asked for. A loop may stop when it has seen enough, here as soon
 # as the image has lost half of its variance.
 
-snapshots = aniso.scale_space(photograph, models["homogeneous"], [2.0**k for k in range(12)], channel_axis=-1)
+snapshots = aniso.scale_space(
+    photograph, models["homogeneous"], [2.0**k for k in range(12)], channel_axis=-1
+)
 for time, image in snapshots:
     left = image.var(axis=(0, 1)).mean() / photograph.var(axis=(0, 1)).mean()
     print(f"t = {time:4g}: {left:4.0%} of the variance")

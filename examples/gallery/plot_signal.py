@@ -32,12 +32,17 @@ def error(signal):
     return np.sqrt(np.mean((signal - truth) ** 2))
 
 
-gaussians = [aniso.diffuse(noisy, aniso.Homogeneous(), time) for time in np.geomspace(0.25, 16, 13)]
+gaussians = [
+    aniso.diffuse(noisy, aniso.Homogeneous(), time)
+    for time in np.geomspace(0.25, 16, 13)
+]
 gaussian = min(gaussians, key=error)
 
-figure, axes = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained", sharey=True)
 for panel, (name, signal) in zip(
-    axes, {"input": noisy, "best Gaussian": gaussian, "denoise": denoised}.items(), strict=True
+    axes,
+    {"input": noisy, "best Gaussian": gaussian, "denoise": denoised}.items(),
+    strict=True,
 ):
     panel.plot(position, truth, color="0.7", linewidth=3, label="truth")
     panel.plot(position, signal, color="C0" if name != "input" else "0.3", linewidth=1)

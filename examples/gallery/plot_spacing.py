@@ -32,15 +32,15 @@ def error(image):
 # for a third of what they are: lines seem flatter than they are, and the innermost rings are lost.
 
 pictures = {
-    f"measured: error {error(coarse):.0f}": coarse,
-    f"spacing not given: {error(untold):.0f}": untold,
-    f"spacing=(3, 1): {error(told):.0f}": told,
+    f"measured\nerror {error(coarse):.0f}": coarse,
+    f"spacing not given\nerror {error(untold):.0f}": untold,
+    f"spacing=(3, 1)\nerror {error(told):.0f}": told,
     "truth": truth,
 }
-figure, axes = plt.subplots(1, 4, figsize=(14, 4), layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(10, 3), layout="constrained")
 for panel, (title, picture) in zip(axes, pictures.items(), strict=True):
     panel.imshow(picture, cmap="gray", vmin=0, vmax=255, aspect=3)
-    panel.set_title(title, fontsize=14)
+    panel.set_title(title, fontsize=13)
     panel.set(xticks=[], yticks=[])
 plt.show()
 
@@ -48,4 +48,5 @@ plt.show()
 # The largest stable step follows the smaller spacing. A coarser grid allows longer steps.
 
 for spacing in (1.0, (3.0, 1.0), 3.0):
-    print(f"spacing {spacing}: step up to {aniso.stability.stable_step(model, spacing=spacing):g}")
+    step = aniso.stability.stable_step(model, spacing=spacing)
+    print(f"spacing {spacing}: step up to {step:g}")

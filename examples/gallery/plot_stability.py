@@ -26,7 +26,9 @@ for name, stencil in {
 
 image = aniso.samples.shapes(64, noise=10.0).image
 try:
-    aniso.diffuse(image, aniso.Homogeneous(), time=10.0, scheme=aniso.Explicit(step=0.55))
+    aniso.diffuse(
+        image, aniso.Homogeneous(), time=10.0, scheme=aniso.Explicit(step=0.55)
+    )
 except ValueError as error:
     print(error)
 
@@ -48,7 +50,9 @@ for share in (0.9, 1.0, 1.05):
         spreads[share].append(u.std() / image.std())
     pictures[share] = u.reshape(image.shape)
 
-figure, axes = plt.subplots(1, 4, figsize=(14, 3.9), layout="constrained", width_ratios=(1, 1, 1, 1.4))
+figure, axes = plt.subplots(
+    1, 4, figsize=(10, 2.9), layout="constrained", width_ratios=(1, 1, 1, 1.4)
+)
 for panel, (share, picture) in zip(axes, pictures.items(), strict=False):
     panel.imshow(picture, cmap="gray", vmin=0, vmax=255)
     panel.set_title(f"{share:g} of the limit", fontsize=14)
@@ -57,7 +61,7 @@ for panel, (share, picture) in zip(axes, pictures.items(), strict=False):
 for share, values in spreads.items():
     axes[3].plot(values, label=f"{share:g} of the limit", linewidth=2)
 axes[3].set_xlabel("steps", fontsize=12)
-axes[3].set_title("standard deviation, over the first one", fontsize=13)
+axes[3].set_title("standard deviation / initial", fontsize=13)
 axes[3].set(ylim=(0, 3))
 axes[3].legend(fontsize=11)
 plt.show()

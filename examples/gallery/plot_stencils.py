@@ -21,7 +21,10 @@ a = cosine**2 + 0.05 * sine**2
 b = 0.95 * cosine * sine
 c = sine**2 + 0.05 * cosine**2
 
-members = {name: aniso.DeltaStencil.named(name) for name in ("standard", "nonnegativity", "finite-elements")}
+members = {
+    name: aniso.DeltaStencil.named(name)
+    for name in ("standard", "nonnegativity", "finite-elements")
+}
 members["default"] = aniso.DeltaStencil()
 
 # %%
@@ -30,16 +33,18 @@ members["default"] = aniso.DeltaStencil()
 # angles forbids that for every member.
 
 cells = [np.full((4, 4), entry) for entry in (a, b, c)]
-figure, axes = plt.subplots(1, 4, figsize=(13, 4.1), layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(10, 3.3), layout="constrained")
 for panel, (name, member) in zip(axes, members.items(), strict=True):
     stencil = aniso.stencil.entries(*cells, member)[:, :, 1, 1]
     panel.imshow(stencil, cmap="RdBu_r", vmin=-2, vmax=2)
     for (row, column), entry in np.ndenumerate(stencil):
         ink = "white" if abs(entry) > 1 else "black"
-        panel.text(column, row, f"{entry:.2f}", ha="center", va="center", fontsize=14, color=ink)
+        number = panel.text(column, row, f"{entry:.2f}".replace("-", "−"), color=ink)
+        number.set(ha="center", va="center", fontsize=13)
     limit = 2 / aniso.stability.spectral_bound(member, 1.0, 0.05)
     panel.set_title(name, fontsize=14)
-    panel.set_xlabel(f"ζ = {member.hourglass_weight(a, b, c):.2f}, step ≤ {limit:.2f}", fontsize=13)
+    zeta = member.hourglass_weight(a, b, c)
+    panel.set_xlabel(f"ζ = {zeta:.2f}, step ≤ {limit:.2f}", fontsize=12)
     panel.set(xticks=[], yticks=[])
 plt.show()
 
@@ -50,7 +55,7 @@ plt.show()
 
 size = 12
 field = [np.full((size + 1, size + 1), entry) for entry in (a, b, c)]
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.1), layout="constrained")
 matrix = aniso.stencil.matrix(*field)
 left.spy(matrix, markersize=1.5, color="C0")
 left.set_title(f"A for {size} × {size} pixels: {matrix.nnz} numbers", fontsize=14)
@@ -61,7 +66,7 @@ for name, member in members.items():
     assert abs(matrix.sum(axis=1)).max() < 1e-13
     right.plot(np.linalg.eigvalsh(matrix.toarray()), label=name, linewidth=2)
 right.axhline(-4, color="0.6", linewidth=1, zorder=0)
-right.text(45, -3.95, "−4 λ₁: only members with ζ > λ₁ go below", fontsize=11, va="bottom")
+right.text(38, -3.95, "−4 λ₁: only members with ζ > λ₁ go below", va="bottom")
 right.set_title("eigenvalues of A", fontsize=14)
 right.set_xlabel("number", fontsize=12)
 right.legend(fontsize=11)

@@ -20,7 +20,9 @@ blocks = truth.reshape(64, factor, 64, factor, 3)
 coarse = blocks.mean(axis=(1, 3))
 
 fine, info = aniso.upsample(coarse, factor, channel_axis=-1, return_info=True)
-splines = ndimage.zoom(coarse, (factor, factor, 1), order=3, mode="reflect", grid_mode=True)
+splines = ndimage.zoom(
+    coarse, (factor, factor, 1), order=3, mode="reflect", grid_mode=True
+)
 print(info)
 
 # %%
@@ -29,7 +31,7 @@ print(info)
 
 def show(panel, picture, title):
     panel.imshow(np.clip(picture / 255, 0, 1), cmap="gray", vmin=0, vmax=1)
-    panel.set_title(title, fontsize=15)
+    panel.set_title(title, fontsize=13)
     panel.set(xticks=[], yticks=[])
 
 
@@ -43,7 +45,7 @@ pictures = {
     f"cubic splines: {error(splines, truth):.2f}": splines,
     f"aniso.upsample: {error(fine, truth):.2f}": fine,
 }
-figure, axes = plt.subplots(2, 4, figsize=(15, 7.8), layout="constrained")
+figure, axes = plt.subplots(2, 4, figsize=(10, 5.4), layout="constrained")
 for column, (title, picture) in zip(axes.T, pictures.items(), strict=True):
     show(column[0], picture, title)
     show(column[1], picture[100:196, 20:116], "")
@@ -62,7 +64,7 @@ coarse = shapes.reshape(64, 8, 64, 8).mean(axis=(1, 3))
 splines = ndimage.zoom(coarse, 8, order=3, mode="reflect", grid_mode=True)
 fine = aniso.upsample(coarse, 8)
 
-figure, axes = plt.subplots(2, 4, figsize=(15, 7.8), layout="constrained")
+figure, axes = plt.subplots(2, 4, figsize=(10, 5.4), layout="constrained")
 pictures = {
     "truth": shapes,
     "64 × 64 block means": coarse.repeat(8, 0).repeat(8, 1),

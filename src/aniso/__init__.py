@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, whose import would be most of the time that this one takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from aniso import estimates as estimates
     from aniso import io as io
     from aniso import models as models

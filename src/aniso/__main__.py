@@ -1,6 +1,62 @@
-"""`python -m aniso`."""
+"""The entry point of the `aniso` command, and `python -m aniso`: what happens if it is cut off.
 
-from aniso.cli import main
+Imports are few here, and signals are awaited before all others: those take longer than an impatient finger.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+
+
+class _Interrupted(SystemExit):
+    """The end by a signal: everything is tidied up on the way, and the exit code says which signal."""
+
+
+def _interrupt(number: int, frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
+    raise _Interrupted(128 + number)
+
+
+def main() -> None:
+    """Run the command."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # an arrow must not stop work where there are no arrows
+        _run()
+    except _Interrupted:
+        print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
+        raise
+
+
+def _run() -> None:
+    from aniso.cli import app
+    from aniso.commands import Unheard
+
+    try:
+        app(prog_name="aniso")
+    except (Unheard, OSError) as error:
+        cause = error.__cause__ if isinstance(error, Unheard) else error
+        _silence()
+        if isinstance(
+            cause, BrokenPipeError
+        ):  # whoever listened has heard enough, as in: aniso info … | head
+            sys.exit(128 + 13)  # as other programs end then, by SIGPIPE
+        reason = getattr(cause, "strerror", None) or str(cause)
+        print(f"aniso: standard output cannot be written: {reason.lower()}.", file=sys.stderr)
+        sys.exit(1)
+
+
+def _silence() -> None:
+    """Nothing more to standard output: what is left in its buffer would fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 if __name__ == "__main__":
     main()

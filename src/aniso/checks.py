@@ -6,13 +6,36 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Spacing = float | Sequence[float]
 Field = npt.NDArray[np.float64]
+_Error = TypeVar("_Error", bound=Exception)
+
+
+def refusal(kind: type[_Error], fault: str, *, python: str, command: str) -> _Error:
+    """An error that says what to do in Python, and carries what to do on the command line instead.
+
+    Examples
+    --------
+    >>> from aniso import checks
+    >>> error = checks.refusal(ValueError, "It is there.", python="Use force=True.", command="Add --force.")
+    >>> error
+    ValueError('It is there. Use force=True.')
+    >>> checks.on_command_line(error)
+    'It is there. Add --force.'
+    """
+    error: Any = kind(f"{fault} {python}")
+    error.on_command_line = f"{fault} {command}"
+    return error
+
+
+def on_command_line(error: Exception) -> str:
+    """What an error says there; most say the same everywhere."""
+    return getattr(error, "on_command_line", None) or str(error)
 
 
 def instance(name: str, value: Any, kinds: tuple[type, ...], what: str, example: str) -> None:
@@ -65,9 +88,11 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
     given = 1.0 if spacing is None else spacing
     values = [given] * ndim if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
     if len(values) != ndim:
-        raise ValueError(
-            f"spacing has {len(values)} values, got {spacing} for {ndim} axes: give one number, "
-            f"or one per axis, axis 0 first."
+        raise refusal(
+            ValueError,
+            f"spacing has {len(values)} values, got {spacing} for {ndim} axes:",
+            python="give one number, or one per axis, axis 0 first.",
+            command="give one number, or one per axis of a page, such as --spacing 2,1 for an image.",
         )
     for value in values:
         number = real("spacing", value, "Give the distance between pixels, e.g. spacing=1.0.")
@@ -129,9 +154,12 @@ def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
+        raise refusal(
+            ValueError,
             f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
-            f"({array[first]}): {why}. Replace them first, e.g. with numpy.nan_to_num."
+            f"({array[first]}): {why}.",
+            python="Replace them first, e.g. with numpy.nan_to_num.",
+            command="Fill them in first, with aniso inpaint.",
         )
 
 

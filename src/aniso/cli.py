@@ -1,25 +1,26 @@
-"""The command line: which commands there are, and what happens when one is interrupted.
+"""The command line: which commands there are.
 
 Each command is a module of `aniso.commands`, which is imported when it is called: help takes no time.
 """
 
 from __future__ import annotations
 
-import io
-import signal
-import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aniso import commands
+from aniso.commands.appearance import without_types
 
 
 class _Commands(TyperGroup):
     """The commands of `aniso.commands`, loaded one by one when they are needed."""
 
     _listing = False
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(commands.SUMMARIES)
@@ -61,36 +62,10 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Show the version and stop.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
 ) -> None:
     if version:
         import aniso
 
         typer.echo(f"aniso {aniso.__version__}")
         raise typer.Exit
-
-
-class _Interrupted(SystemExit):
-    """The end by a signal: everything is tidied up on the way, and the exit code says which signal."""
-
-
-def _interrupt(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
-    raise _Interrupted(128 + number)
-
-
-def main() -> None:
-    """Entry point of the `aniso` command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an arrow must not stop work where there are no arrows
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
-    try:
-        app(prog_name="aniso")
-    except _Interrupted:
-        print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
-        raise

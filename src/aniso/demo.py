@@ -120,8 +120,8 @@ def upsampling() -> Block:
         "Super-resolution",
         "aniso.upsample(image, 4)",
         [
-            Panel("upsample-before", "64 by 64 pixels", _decibels(blocks, truth), blocks, zoom),
-            Panel("upsample-after", "256 by 256 pixels", _decibels(result, truth), result, zoom),
+            Panel("upsample-before", "64 pixels wide", _decibels(blocks, truth), blocks, zoom),
+            Panel("upsample-after", "256 pixels wide", _decibels(result, truth), result, zoom),
         ],
         Panel("upsample-truth", "", "", truth),
     )
@@ -224,6 +224,8 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
 
     Raises :class:`aniso.io.FileError` if the folder cannot be made.
     """
+    if folder.name in ("", ".."):  # here, or above: a folder in it
+        folder = folder / "aniso-demo"
     target = free_path(folder)
     if target != folder:
         tell(f"{folder} exists and is left as it is; writing to {target}.")

@@ -48,8 +48,8 @@ class EnhanceInfo(Info):
     rho: float = told("integration scale ρ")
     time: float = told("time of a diffusion")
     diffusions: int = told("diffusions")
-    interrupted: float = told("share of the image taken for gaps in lines")
-    put_back: float = told("share of the image where lost structure was put back")
+    interrupted: float = told("share taken for gaps in lines")
+    put_back: float = told("share of structure put back")
 
 
 # fmt: off
@@ -226,8 +226,8 @@ class _Scene:
             period = min(estimates.wavelength(array, **where), max(0.25 * shortest, 8 * max(spacings)))
         elif period > 4 * shortest:
             raise ValueError(
-                f"wavelength={period:g} is more than four times the shorter side of the image, {shortest:g}: "
-                'there are no lines in it at such a distance. Give their distance, or "auto".'
+                f"a wavelength of {period:g} is more than four times the shorter side of the image, "
+                f'{shortest:g}: there are no lines in it at such a distance. Give their distance, or "auto".'
             )
         sigma, rho = _SIGMA * period, _RHO * period
         typical = estimates.contrast(array, sigma=sigma, rho=rho, **where)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso import checks
 from aniso.evolve import scale_space
 from aniso.models import FixedTensor, ImageDriven
 
@@ -62,9 +63,11 @@ def scale_space_figure(
     array = np.asarray(image)
     channels = 1 if channel_axis is None else array.shape[channel_axis]
     if array.ndim - (channel_axis is not None) != 2 or channels not in (1, 3, 4):
-        raise ValueError(
-            f"a figure shows images (H, W), grey or with three or four colours along channel_axis, got shape "
-            f"{array.shape} with channel_axis={channel_axis}. Draw other images slice by slice."
+        raise checks.refusal(
+            ValueError,
+            f"a figure shows images (H, W), grey or with three or four colours, got shape {array.shape}.",
+            python=f"Check channel_axis={channel_axis}, and draw other images slice by slice.",
+            command="Leave --figure out.",
         )
     snapshots = scale_space(array, model, times, channel_axis=channel_axis, **options)
     count = len(times)

@@ -55,8 +55,8 @@ class Inpainting(Info):
     grids: int = told("grids, from coarse to fine")
     cycles: int = told("cycles on the finest grid")
     steps: int = told("steps on the finest grid")
-    residual: float = told("residual: change in the last cycle, of the spread of known values")
-    tolerance: float = told("residual asked for")
+    residual: float = told("change in the last cycle (of the spread)")
+    tolerance: float = told("change asked for")
 
     @property
     def converged(self) -> bool:
@@ -319,19 +319,23 @@ def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
             )
         known = unknown == 0
     if not known.any():
-        raise ValueError(
-            "all pixels are unknown: there is nothing to fill in from. The mask is True where a pixel is "
-            "unknown; perhaps ~mask was meant."
+        raise checks.refusal(
+            ValueError,
+            "all pixels are unknown: there is nothing to fill in from.",
+            python="The mask is True where a pixel is unknown; perhaps ~mask was meant.",
+            command="A mask marks the unknown pixels; perhaps --invert was meant.",
         )
     if channels.dtype.kind == "f":
         for number, channel in enumerate(channels):
             bad = known & ~np.isfinite(channel)
             if bad.any():
                 first = tuple(int(i) for i in np.argwhere(bad)[0])
-                raise ValueError(
+                raise checks.refusal(
+                    ValueError,
                     f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
-                    f"{first} of channel {number}: they would spread into the unknown ones. Make them True "
-                    "in the mask."
+                    f"{first} of channel {number}: they would spread into the unknown ones.",
+                    python="Make them True in the mask.",
+                    command="Mark them in the mask, too.",
                 )
     return known
 

@@ -22,12 +22,15 @@ from aniso import checks
 from aniso.formats import FORMATS, format_of, suffix_of
 from aniso.picture import FileError, Picture
 
-__all__ = ["FileError", "Picture", "check_output", "read", "write"]
+__all__ = ["FileError", "Picture", "check_input", "check_output", "read", "write"]
 
+LIMIT = 2**30  # bytes to which any file may unfold
 _HEAD = 512  # bytes in which every kind of file says what it is
+# What file systems say that know no second name for a file.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 
-def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
+def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     """The picture in a file.
 
     Parameters
@@ -60,20 +63,15 @@ def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
     <Picture: 3 × 4 pixels, uint16 PNG>
     """
     path = Path(path)
+    check_input(path)
     format = format_of(path)
     try:
-        if path.is_dir():
-            raise FileError(f"{path} is a folder, not a file. Name a file in it.")
-        if path.exists() and not path.is_file():
-            raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
         with path.open("rb") as file:
             head = file.read(_HEAD)
         _check_head(path, head)
         picture = format.load().read(path, limit)
     except (FileError, ImportError):
         raise
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist. Check the name and the folder.") from None
     except PermissionError:
         raise FileError(f"{path} may not be read by this user. Change its permissions.") from None
     except MemoryError as error:
@@ -90,12 +88,44 @@ def read(path: str | os.PathLike[str], *, limit: int | None = 2**30) -> Picture:
     return replace(picture, format=format.name, source=path.absolute())
 
 
+def check_input(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `read` would refuse by its name, or because it is none.
+
+    Parameters
+    ----------
+    path : str or path
+        What somebody wants to read.
+
+    Examples
+    --------
+    >>> import aniso.io
+    >>> aniso.io.check_input(".")
+    Traceback (most recent call last):
+    ...
+    aniso.picture.FileError: . is a folder, not a file. Name a file in it.
+    """
+    path = Path(path)
+    if os.path.isdir(path):
+        raise checks.refusal(
+            FileError,
+            f"{path} is a folder, not a file.",
+            python="Name a file in it.",
+            command=f"Name files in it, such as '{path / '*.png'}'.",
+        )
+    format_of(path)
+    if not os.path.exists(path):
+        raise FileError(f"{path} does not exist. Check the name and the folder.")
+    if not os.path.isfile(path):
+        raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
+
+
 def write(
     path: str | os.PathLike[str],
     picture: Any,
     *,
     like: Picture | None = None,
     force: bool = False,
+    parents: bool = False,
     quality: int = 95,
 ) -> Path:
     """Write a picture to a file, whole or not at all.
@@ -115,6 +145,8 @@ def write(
         (except in NPY, NIfTI and MRC files).
     force : bool
         Overwrite an existing file, even the one from which `like` was read.
+    parents : bool
+        Make the folders that are missing; they vanish again if the file cannot be written.
     quality : int
         Of a JPEG file, 1 to 100. Colours are not subsampled.
 
@@ -145,17 +177,17 @@ def write(
         raise FileError(f"quality must be a whole number from 1 to 100, got {quality!r}. A good one is 95.")
     format = format_of(path)
     full = _picture(picture, like, format.name)
-    check_output(path, source=full.source, force=force)
-    module = format.load()
+    check_output(path, source=full.source, force=force, parents=parents, picture=full)
     options = {"quality": quality} if format.name == "JPEG" else {}
-    module.check(full)
     try:
-        with _replacing(path) as temporary:
-            module.write(temporary, full, **options)
+        with _folders(path.parent), _replacing(path, force=force) as temporary:
+            format.load().write(temporary, full, **options)
     except (FileError, ImportError):
         raise
     except MemoryError as error:
         raise FileError(f"{path} cannot be written: there is not enough memory.") from error
+    except FileExistsError as error:
+        raise _exists(path, " since a moment ago") from error
     except OSError as error:
         raise FileError(f"{path} cannot be written: {_reason(error)}. Nothing was changed.") from error
     except Exception as error:
@@ -166,7 +198,12 @@ def write(
 
 
 def check_output(
-    path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    parents: bool = False,
+    picture: Picture | None = None,
 ) -> None:
     """Refuse an output that `write` would refuse, before anything is computed for it.
 
@@ -178,6 +215,10 @@ def check_output(
         The file that is read. It may go by another name: links are followed.
     force : bool
         Whether an existing file may be overwritten.
+    parents : bool
+        Whether missing folders are made.
+    picture : Picture, optional
+        What is to be written: its type, channels and size must fit the file, its values do not matter.
 
     Examples
     --------
@@ -188,21 +229,39 @@ def check_output(
     aniso.picture.FileError: result.gif has no suffix that stands for an image file: ...
     """
     path = Path(path)
-    format_of(path)
-    if path.is_dir():
+    format = format_of(path)
+    if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
-    if not _target(path).parent.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist. Make the folder first.")
-    if path.exists() and not path.is_file():
+    folder = _target(path).parent
+    while parents and not os.path.lexists(folder):
+        folder = folder.parent
+    if not os.path.isdir(folder):
+        why = "is not a folder" if os.path.lexists(folder) else "does not exist"
+        raise FileError(f"{path} cannot be written: its folder {why}. Make the folder first.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"{path} cannot be written: {_FORBIDDEN}. Choose another folder.")
+    if os.path.exists(path) and not os.path.isfile(path):
         raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
-    if force or not os.path.lexists(path):
-        return
-    if source is not None and path.exists() and os.path.exists(source) and os.path.samefile(path, source):
-        raise FileError(
-            f"{path} is the input itself, which would be replaced. Give another name, or force it to be "
-            "overwritten."
-        )
-    raise FileError(f"{path} exists already. Give another name, or force it to be overwritten.")
+    if os.path.lexists(path) and not force:
+        if (
+            source is not None
+            and os.path.exists(path)
+            and os.path.exists(source)
+            and os.path.samefile(path, source)
+        ):
+            raise _exists(path, ": it is the input itself, which would be replaced")
+        raise _exists(path)
+    if picture is not None:
+        format.load().check(picture)
+
+
+def _exists(path: Path, detail: str = "") -> FileError:
+    return checks.refusal(
+        FileError,
+        f"{path} exists already{detail}. Give another name,",
+        python="or force=True to overwrite it.",
+        command="or add --force to overwrite it.",
+    )
 
 
 def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
@@ -247,13 +306,33 @@ def _check_head(path: Path, head: bytes) -> None:
     )
 
 
+_FORBIDDEN = "this user may not write there"
+
+
 def _target(path: Path) -> Path:
     """The file itself, where the path is a symbolic link to it."""
     return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def _folders(folder: Path) -> Iterator[None]:
+    """Make what is missing of a folder; what was made for nothing vanishes again."""
+    made: list[Path] = []
+    try:
+        for each in [*reversed(folder.parents), folder]:
+            if not each.is_dir():
+                each.mkdir()
+                made.append(each)
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):  # somebody may have put something into it
+                each.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, *, force: bool) -> Iterator[Path]:
     """A temporary file beside the path, which takes its place at the end, or vanishes."""
     target = _target(path)
     suffix = suffix_of(path)
@@ -265,17 +344,32 @@ def _replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("r+b") as file:
             os.fsync(file.fileno())  # a rename must not reach the disk before the pixels
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
+        if force:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            os.replace(temporary, target)
+        else:
+            _give_name(temporary, target)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def _give_name(temporary: Path, target: Path) -> None:
+    """Rename, unless there is a file by now."""
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # Here a file that appears between these two lines is lost.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "it exists", str(target)) from error
+        os.replace(temporary, target)
 
 
 def _reason(error: OSError) -> str:
     if isinstance(error, PermissionError):
-        return "this user may not write there"
+        return _FORBIDDEN
     if error.errno == errno.ENOSPC:
         return "the disk is full"
     return (error.strerror or _told(error)).lower()

@@ -162,9 +162,11 @@ def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDA
 def check_type(dtype: np.dtype[Any]) -> None:
     """Refuse what does not hold real numbers."""
     if dtype.kind not in "iuf":
-        raise TypeError(
-            f"image must hold real numbers, got dtype {dtype}: diffusion is for grey values. Give "
-            "an array of numbers, e.g. image.astype(numpy.float32)."
+        raise checks.refusal(
+            TypeError,
+            f"image must hold real numbers, got dtype {dtype}: diffusion is for grey values.",
+            python="Give an array of numbers, e.g. image.astype(numpy.float32).",
+            command="Save it as numbers first.",
         )
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso import checks
+from aniso import exif as exif_blocks
+
 __all__ = ["FileError", "Picture"]
 
 Array = npt.NDArray[Any]
@@ -36,8 +39,9 @@ class Picture:
         The type in which the pixels are written: by default that of the array. Results are rounded and
         clipped to it.
     spacing : tuple of float, optional
-        Distance of the pixels along each axis, axis 0 first, without the channels; None where the file
-        does not say (resolutions of photographs, in pixels per inch, do not count).
+        Distance of the pixels along each axis without the channels, axis 0 first, or along H and W alone
+        where pages are no slices at a known distance; None where the file does not say (resolutions of
+        photographs, in pixels per inch, do not count).
     unit : str, optional
         Unit of `spacing`, as the file names it.
     resolution : tuple of float, optional
@@ -84,9 +88,11 @@ class Picture:
             )
         axis = self.channel_axis
         if axis is not None and not -pixels.ndim <= axis < pixels.ndim:
-            raise FileError(
-                f"channel_axis={axis} does not exist in pixels of shape {pixels.shape}. Give the axis of the "
-                "channels, e.g. -1, or None."
+            raise checks.refusal(
+                FileError,
+                f"there is no axis {axis} for the channels in pixels of shape {pixels.shape}.",
+                python="Give channel_axis, e.g. -1, or None.",
+                command="Give --channel-axis, e.g. -1, or none.",
             )
         object.__setattr__(self, "pixels", pixels)
         object.__setattr__(self, "dtype", np.dtype(pixels.dtype if self.dtype is None else self.dtype))
@@ -112,23 +118,22 @@ class Picture:
     @property
     def orientation(self) -> int:
         """How EXIF says that the pixels are to be turned for looking at them; 1 is not at all."""
-        if self.exif is None:
-            return 1
-        from PIL import Image
+        return exif_blocks.orientation(self.exif)
 
-        tags = Image.Exif()
-        try:
-            tags.load(b"Exif\0\0" + self.exif)
-            value = int(tags.get(_ORIENTATION, 1))
-        except Exception:  # a broken block goes back as it came
-            return 1
-        return value if 1 <= value <= 8 else 1
+    @property
+    def scale(self) -> tuple[float, float, Any] | None:
+        """(slope, intercept, dtype) where the file stores other numbers, pixels = slope · number + intercept.
+
+        None where it stores the pixels themselves.
+        """
+        return self.details.get("scale")
 
     def with_pixels(self, pixels: npt.ArrayLike) -> Picture:
         """The same picture with other pixels, such as filtered or enlarged ones.
 
         Spacing and resolution follow the size, so that the picture still covers the same ground. Alpha is
-        kept; where the picture was enlarged by a whole factor, each of its pixels becomes a block.
+        kept; where the picture was enlarged by a whole factor, each of its pixels becomes a block. A preview
+        in the EXIF block is dropped, since it shows the old pixels.
 
         Examples
         --------
@@ -148,10 +153,36 @@ class Picture:
         shrink = [old / new for old, new in zip(self.shape, other.shape, strict=True)]
         spacing, resolution = self.spacing, self.resolution
         if spacing is not None:
-            spacing = tuple(h * s for h, s in zip(spacing, shrink, strict=True))
+            spacing = tuple(h * s for h, s in zip(spacing, shrink[-len(spacing) :], strict=True))
         if resolution is not None:
             resolution = (resolution[0] / shrink[-2], resolution[1] / shrink[-1])
-        return replace(other, spacing=spacing, resolution=resolution, alpha=self._enlarged_alpha(other.shape))
+        exif = self.exif
+        if exif is not None and len(shrink) > 1:
+            height, width = other.shape[-2:]
+            exif = exif_blocks.with_size(exif, (height, width), (1 / shrink[-2], 1 / shrink[-1]))
+        alpha = self._enlarged_alpha(other.shape)
+        return replace(other, spacing=spacing, resolution=resolution, exif=exif, alpha=alpha)
+
+    def with_dtype(self, dtype: npt.DTypeLike) -> Picture:
+        """The same picture, to be written in another type.
+
+        Values are rounded and clipped to it, not scaled; opacity, which has no other meaning than a share,
+        is. Where the file stores other numbers than its pixels, the pixels themselves are written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from aniso.io import Picture
+        >>> half = Picture(np.zeros((1, 1), np.uint8), alpha=np.full((1, 1), 128, np.uint8))
+        >>> half.with_dtype("uint16").alpha
+        array([[32896]], dtype=uint16)
+        """
+        alpha = self.alpha
+        if alpha is not None and alpha.dtype != dtype:
+            share = alpha.astype(np.float64) / _full(alpha.dtype)
+            alpha = stored(share * _full(np.dtype(dtype)), dtype)
+        details = {name: detail for name, detail in self.details.items() if name != "scale"}
+        return replace(self, dtype=np.dtype(dtype), alpha=alpha, details=details)
 
     def _enlarged_alpha(self, shape: tuple[int, ...]) -> Array | None:
         alpha = self.alpha
@@ -160,8 +191,7 @@ class Picture:
         if any(new % old for old, new in zip(alpha.shape, shape, strict=True)):
             raise FileError(
                 f"alpha of shape {alpha.shape} does not fit pixels of shape {shape}: it is enlarged by whole "
-                "factors only. Resize it yourself, or leave it out with dataclasses.replace(picture, "
-                "alpha=None)."
+                f"factors only. Resize it yourself, or {WITHOUT_ALPHA}."
             )
         for axis, new in enumerate(shape):
             alpha = np.repeat(alpha, new // alpha.shape[axis], axis)
@@ -178,8 +208,7 @@ class Picture:
         if self.alpha.dtype != self.dtype:
             raise FileError(
                 f"alpha is {self.alpha.dtype} but the pixels are written as {self.dtype}: a file has one "
-                "type for both. Convert alpha to it, or leave it out with dataclasses.replace(picture, "
-                "alpha=None)."
+                f"type for both. Convert it with with_dtype, or {WITHOUT_ALPHA}."
             )
         if self.channel_axis is None:
             pixels = pixels[..., np.newaxis]
@@ -195,18 +224,12 @@ class Picture:
         return f"<Picture: {', '.join(parts)}>"
 
 
-_ORIENTATION = 274  # the number of the tag, in EXIF and in TIFF
+WITHOUT_ALPHA = "leave it out with dataclasses.replace(picture, alpha=None)"
 
 
-def exif_with_orientation(orientation: int) -> bytes | None:
-    """An EXIF block that says nothing else; None for upright pictures."""
-    if not 2 <= orientation <= 8:
-        return None
-    from PIL import Image
-
-    tags = Image.Exif()
-    tags[_ORIENTATION] = orientation
-    return tags.tobytes().removeprefix(b"Exif\0\0")
+def _full(dtype: np.dtype[Any]) -> float:
+    """What stands for opaque."""
+    return float(np.iinfo(dtype).max) if dtype.kind in "iu" else 1.0
 
 
 def stored(values: Array, dtype: npt.DTypeLike) -> Array:

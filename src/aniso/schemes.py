@@ -22,6 +22,8 @@ from aniso import checks
 
 __all__ = ["FED", "FSI", "Cycle", "Explicit", "Scheme"]
 
+_LONGEST = 100_000  # steps of a cycle
+
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
@@ -76,10 +78,12 @@ class Explicit:
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """One cycle per step."""
         if self.step is not None and self.step > limit * (1 + 1e-12):
-            raise ValueError(
-                f"step={self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
-                "stencil and spacing: beyond it the image may blow up. "
-                f"Use step={float(limit)!r} or less, or None."
+            raise checks.refusal(
+                ValueError,
+                f"a step of {self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
+                "stencil and spacing: beyond it the image may blow up.",
+                python=f"Use step={float(limit)!r} or less, or None.",
+                command=f"Use --step {float(limit)!r} or less, or leave it out.",
             )
         if time == 0:
             return iter(())
@@ -178,6 +182,11 @@ def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:
         return 1, 1.5 * time / cycles
     ratio = 3 * time / (cycles * limit)
     length = max(1, math.ceil(math.sqrt(ratio + 0.25) - 0.5 - 1e-8))
+    if length > _LONGEST:
+        raise ValueError(
+            f"a time of {time:g} needs cycles of {length:.3g} steps, got {cycles} of them: rounding errors "
+            f"and memory allow {_LONGEST}. Take more cycles, or a shorter time."
+        )
     return length, limit * ratio / (length * (length + 1))
 
 

@@ -14,7 +14,7 @@ SUMMARIES = {
     "denoise": "Remove noise; all parameters are estimated.",
     "enhance": "Free lines and flow-like patterns from noise and close their gaps.",
     "inpaint": "Fill in unknown pixels.",
-    "upsample": "Make an image 2 to 8 times finer.",
+    "upsample": "Make an image up to 8 times finer.",
     "diffuse": "Diffuse with any model, stencil and scheme.",
     "scale-space": "Write an image at several diffusion times.",
     "info": "Tell what a file holds, and its estimated noise, contrast and wavelength.",
@@ -26,10 +26,15 @@ SUMMARIES = {
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
+class Unheard(Exception):
+    """Standard output takes no more: it is closed, or full. The cause is the OSError."""
+
+
 def loaded(name: str) -> Any:
     """The command of this name, ready to run."""
     import typer
 
+    from aniso.commands.appearance import Command
     from aniso.commands.bundles import expanded
 
     module = importlib.import_module(f"aniso.commands.{name.replace('-', '_')}")
@@ -39,6 +44,7 @@ def loaded(name: str) -> Any:
     paragraphs = inspect.cleandoc(module.command.__doc__).split("\n\n")
     app.command(
         name,
+        cls=Command,
         help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
         epilog=epilog,
         context_settings=CONTEXT,

@@ -59,8 +59,8 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def flag(*names: str, **options: Any) -> Any:
-    """A switch; typer would write <bool> beside it."""
-    return typer.Option(*names, metavar="", show_default=False, **options)
+    """A switch."""
+    return typer.Option(*names, show_default=False, **options)
 
 
 def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> Any:
@@ -68,7 +68,7 @@ def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> A
     return typer.Option(
         help=meaning,
         parser=parsing.number(**limits),
-        metavar="NUMBER",
+        metavar="NUMBER/auto" if limits.get("auto") else "NUMBER",
         show_default=False,
         rich_help_panel=panel,
     )
@@ -262,7 +262,9 @@ class Tensor:
         float | None,
         typer.Option(
             help="Direction of the first eigenvector in degrees, from x (right) towards y (down).",
+            parser=parsing.number(),
             metavar="DEGREES",
+            show_default=False,
             rich_help_panel=_TENSOR,
         ),
     ] = None
@@ -300,8 +302,8 @@ class Tensor:
                 (along - across) * x * y,
                 along * y * y + across * x * x,
             )
-        if not all(math.isfinite(entry) for entry in (a, b, c)):
-            raise typer.BadParameter("the tensor must consist of finite numbers.")
+        if not all(math.isfinite(number) for number in (a, b, c, a + c)):
+            raise typer.BadParameter("the tensor must consist of finite numbers of ordinary size.")
         if 0.5 * (a + c) - math.hypot(0.5 * (a - c), b) < -1e-12 * (abs(a) + abs(c)):
             raise typer.BadParameter(
                 f"the tensor ({a:g} {b:g}; {b:g} {c:g}) has a negative eigenvalue: diffusion against a "

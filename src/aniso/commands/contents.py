@@ -10,8 +10,8 @@ import numpy as np
 from aniso import estimates
 from aniso.commands import pages
 from aniso.commands.bundles import Reading
-from aniso.commands.filtering import described
-from aniso.commands.reporting import columns
+from aniso.commands.reporting import columns, sentence
+from aniso.commands.work import described
 from aniso.picture import Picture
 
 
@@ -26,6 +26,7 @@ def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, An
 
 def _beside(picture: Picture) -> dict[str, Any]:
     return {
+        "stored": _stored(picture),
         "spacing": picture.spacing,
         "unit": picture.unit,
         "resolution": picture.resolution,
@@ -33,6 +34,14 @@ def _beside(picture: Picture) -> dict[str, Any]:
         "orientation": picture.orientation,
         "description": picture.description,
     }
+
+
+def _stored(picture: Picture) -> dict[str, Any] | None:
+    """What a file stores in place of its pixels."""
+    if picture.scale is None:
+        return None
+    slope, intercept, dtype = picture.scale
+    return {"dtype": str(dtype), "slope": slope, "intercept": intercept}
 
 
 def _values(picture: Picture) -> dict[str, Any]:
@@ -64,11 +73,15 @@ def _estimated(picture: Picture) -> dict[str, Any]:
             "wavelength": estimates.wavelength(page.image, noise=noise, channel_axis=axis),
         }
     except (ValueError, TypeError) as error:
-        return {"none": str(error)}
+        return {"none": sentence(error).rstrip(".")}
 
 
 def _rows(picture: Picture, facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("kind", f"{picture.format}, {picture.dtype}")]
+    if facts["stored"] is not None:
+        rows.append(
+            ("stored as", "{dtype}, times {slope:.6g} plus {intercept:.6g}".format(**facts["stored"]))
+        )
     size = " × ".join(map(str, picture.shape[-2:]))
     rows.append(("size", f"{size} pixels (height × width)" if len(picture.shape) > 1 else f"{size} samples"))
     if len(picture.shape) > 2:

@@ -46,7 +46,7 @@ def command(
     ] = None,
     mix: Annotated[
         bool,
-        flag("--mix/--no-mix", help="Mix several diffusions, or take the best single one."),
+        flag("--mix/--no-mix", help="Mix several diffusions (the default), or take the best single one."),
     ] = True,
 ) -> None:
     """Remove noise from images; all parameters are estimated.
@@ -57,6 +57,7 @@ def command(
     photo.jpg becomes photo_denoised.jpg.
     """
     from aniso.commands.filtering import filter_files, with_verb
+    from aniso.commands.work import Work
     from aniso.denoising import denoise
 
     chosen = with_verb(
@@ -69,4 +70,5 @@ def command(
         stencil=stencil.chosen(),
     )
     usual = "{stem}_denoised{suffix}"
-    filter_files("denoise", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("denoise", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen)

@@ -25,8 +25,8 @@ else:
 NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso diffuse camera.png --contrast 5 --sigma 1 --time 10",
-    "aniso diffuse fingerprint.png --model coherence-enhancing --rho 4 --time 20 --scheme fed",
-    "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20 -o brushed.png",
+    "aniso diffuse fingerprint.png -m coherence-enhancing --rho 4 --time 20",
+    "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20",
 )
 
 
@@ -60,12 +60,13 @@ def command(
     from aniso.commands.filtering import Filter, filter_files
     from aniso.commands.pages import Page, Pages
     from aniso.commands.reporting import Report, Tell
+    from aniso.commands.work import Work
     from aniso.evolve import diffuse
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
 
-    def filters(pages: Pages) -> Filter:
-        chosen.hint(Report("diffuse", reporting), pages.picture, "--contrast" in model.given())
+    def filters(pages: Pages, report: Report) -> Filter:
+        chosen.hint(report, pages.picture, "--contrast" in model.given())
 
         def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
             options = chosen.options(page)
@@ -74,14 +75,9 @@ def command(
         return filtered
 
     filter_files(
-        "diffuse",
-        files,
+        Work("diffuse", files, reading, writing, computing, reporting),
         "{stem}_diffused{suffix}",
         filters,
-        reading,
-        writing,
-        computing,
-        reporting,
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

@@ -97,6 +97,7 @@ class Diffusion:
         low, high = float(picture.pixels.min()), float(picture.pixels.max())
         if not 25 <= high - low <= 2550:
             report.note(
-                f"the contrast {contrast:g} by default suits grey values from 0 to 255; here they go from "
-                f"{low:.4g} to {high:.4g}. Give --contrast; aniso info estimates it."
+                "contrast",
+                f"the contrast {contrast:g} by default suits grey values from 0 to 255; those of "
+                f"{picture.source} go from {low:.4g} to {high:.4g}. Give --contrast; aniso info tells it.",
             )

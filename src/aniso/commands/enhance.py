@@ -55,7 +55,10 @@ def command(
     ] = None,
     refine: Annotated[
         bool,
-        flag("--refine/--no-refine", help="Close gaps and put back what was lost, or diffuse only once."),
+        flag(
+            "--refine/--no-refine",
+            help="Close gaps and put back what was lost (the default), or diffuse only once.",
+        ),
     ] = True,
 ) -> None:
     """Free lines and flow-like patterns from noise and close their gaps.
@@ -66,6 +69,7 @@ def command(
     fingerprint.png becomes fingerprint_enhanced.png.
     """
     from aniso.commands.filtering import filter_files, with_verb
+    from aniso.commands.work import Work
     from aniso.enhancing import enhance
 
     chosen = with_verb(
@@ -79,4 +83,5 @@ def command(
         stencil=stencil.chosen(),
     )
     usual = "{stem}_enhanced{suffix}"
-    filter_files("enhance", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("enhance", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen)

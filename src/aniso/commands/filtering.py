@@ -1,89 +1,58 @@
-"""The loop of all commands that read images and write filtered ones."""
+"""The commands that read images and write filtered ones."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aniso import io
-from aniso.commands import pages, places
-from aniso.commands.bundles import Computing, Reading, Reporting, Writing
+from aniso.commands.bundles import Computing
 from aniso.commands.pages import Page, Pages
-from aniso.commands.places import Places
 from aniso.commands.reporting import Report, Tell, columns, figures
-from aniso.picture import Picture
+from aniso.commands.work import Work, described, each_file, sized
 
 #: From a page and a function to be told the progress to the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
 
-
-#: From a file, its number and a function to be told the progress to facts for JSON and lines for people.
-Action = Callable[[Path, int, Tell], tuple[dict[str, Any], list[str]]]
-
-
-def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
-    """Let all files have their turn; one that fails does not stop the others."""
-    for number, path in enumerate(paths, 1):
-        with report.attempt(str(path)):
-            begin = time.perf_counter()
-            title = path.name if len(paths) == 1 else f"{path.name} ({number} of {len(paths)})"
-            with report.progress(title) as tell:
-                facts, lines = action(path, number, tell)
-            seconds = time.perf_counter() - begin
-            report.results.append({"input": path, **facts, "seconds": round(seconds, 3)})
-            for line in lines:
-                report.say(line.replace("{seconds}", f"{seconds:.1f} s"))
+#: Looks at a picture, may note something, and gives the function that filters its pages.
+Chosen = Callable[[Pages, Report], Filter]
 
 
 def filter_files(
-    command: str,
-    files: Sequence[str],
+    work: Work,
     usual: str,
-    chosen: Callable[[Pages], Filter],
-    reading: Reading,
-    writing: Writing,
-    computing: Computing,
-    reporting: Reporting,
+    chosen: Chosen,
     *,
+    factor: int = 1,
+    unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
     summary: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Filter all files page by page and write the results.
 
-    `usual` is the pattern of their names by default. `chosen` looks at a picture and gives the function that
-    filters its pages. `facts` and `summary` say what is the same for all files.
+    `usual` is the pattern of their names by default. Results are `factor` times finer. `unknown`: whether
+    pixels may be NaN. `facts` and `summary` say what is the same for all files.
     """
-    report = Report(command, reporting)
-    paths = places.inputs(files)
-    where = Places.of(writing, len(paths), usual)
-    targets = dict(zip(paths, where.places(paths), strict=True))
+    where = work.places(usual)
+    targets = where.places(work.paths)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
-        target = targets[path]
-        where.check(path, target, force=writing.force)
-        picture = pages.read(path, reading)
-        stack = pages.pages(picture, computing)
-        hint(report, picture, computing)
-        results, infos = _filtered(stack, chosen(stack), tell)
-        like = pages.with_dtype(picture, writing.dtype)
-        where.make_folder()
-        io.write(target, stack.joined(results), like=like, force=writing.force, quality=writing.quality)
+        target = targets[number - 1]
+        stack = work.opened(path, where, [target], factor=factor, unknown=unknown)
+        results, infos = _filtered(stack, chosen(stack, work.report), tell)
+        written = work.write(where, target, stack, results)
         known = [info for info in infos if info is not None]
-        lines = [f"{path} → {target}  ({_size(picture)}, {{seconds}})"]
+        lines = [f"{path} → {target}  ({sized(written)}, {{seconds}})"]
         rows = [*summary, *(figures(known) if known else ())]
-        if len(paths) == 1 and rows:
+        if len(work.paths) == 1 and rows:
             lines.append(columns(rows))
-        return {"output": target, **described(picture), "info": known}, lines
+        return {"output": target, **described(written), "info": known}, lines
 
-    each_file(report, paths, action)
-    report.finish(**(facts or {}))
+    each_file(work.report, work.paths, action)
+    work.report.finish(**(facts or {}))
 
 
-def with_verb(
-    verb: Callable[..., Any], computing: Computing, *arguments: Any, **options: Any
-) -> Callable[[Pages], Filter]:
+def with_verb(verb: Callable[..., Any], computing: Computing, *arguments: Any, **options: Any) -> Chosen:
     """A filter that calls a verb; options that are None are left to the verb."""
     given = {name: value for name, value in options.items() if value is not None}
 
@@ -101,7 +70,7 @@ def with_verb(
         )
         return result, info
 
-    return lambda pages: filtered
+    return lambda pages, report: filtered
 
 
 def _filtered(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:
@@ -116,40 +85,3 @@ def _filtered(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any],
         results.append(result)
         infos.append(info)
     return results, infos
-
-
-def hint(report: Report, picture: Picture, computing: Computing) -> None:
-    """Say what somebody might not expect."""
-    source = picture.source.name if picture.source else "the picture"
-    if len(picture.shape) == 3:
-        report.note(f"{source} has {picture.shape[0]} pages, which are filtered one by one.")
-    own = picture.spacing
-    if computing.spacing is None and own is not None and len(own) >= 2 and abs(own[-1] / own[-2] - 1) > 0.01:
-        unit = f" {picture.unit}" if picture.unit else ""
-        report.note(
-            f"pixels of {source} measure {own[-2]:g} × {own[-1]:g}{unit} and are taken for squares. Add "
-            "--spacing file to use that."
-        )
-
-
-def described(picture: Picture) -> dict[str, Any]:
-    """What a file holds, for JSON."""
-    return {
-        "format": picture.format,
-        "shape": list(picture.shape),
-        "channels": picture.channels,
-        "alpha": picture.alpha is not None,
-        "dtype": str(picture.dtype),
-    }
-
-
-def _size(picture: Picture) -> str:
-    parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
-    if len(picture.shape) == 3:
-        parts.append(f"{picture.shape[0]} pages")
-    if picture.channels not in (None, 1):
-        parts.append(f"{picture.channels} channels")
-    parts.append(str(picture.dtype))
-    if picture.alpha is not None:
-        parts.append("alpha kept")
-    return ", ".join(parts)

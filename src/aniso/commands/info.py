@@ -27,9 +27,9 @@ def command(
     All lengths are in pixels, all strengths in grey values of the file.
     """
     from aniso.commands.contents import contents
-    from aniso.commands.filtering import each_file
     from aniso.commands.places import inputs
     from aniso.commands.reporting import Report
+    from aniso.commands.work import each_file
 
     report = Report("info", reporting)
     each_file(report, inputs(files), lambda path, number, tell: contents(path, reading, estimate))

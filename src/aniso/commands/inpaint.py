@@ -65,15 +65,16 @@ def command(
 ) -> None:
     """Fill in unknown pixels; known ones keep their values.
 
-    Unknown is what a mask says, or what has a certain value, or by default what is NaN. Edges are carried on
-    into the gaps.
+    Unknown is what a mask says, or what has a certain value, or by default what is NaN or infinite. Edges are
+    carried on into the gaps.
 
     photo.jpg becomes photo_inpainted.jpg.
     """
     from aniso.commands import masks
     from aniso.commands.filtering import Filter, filter_files, with_verb
     from aniso.commands.pages import Page, Pages
-    from aniso.commands.reporting import Tell
+    from aniso.commands.reporting import Report, Tell
+    from aniso.commands.work import Work
     from aniso.inpainting import inpaint
 
     if mask is not None and mask_value is not None:
@@ -81,8 +82,8 @@ def command(
     if invert and mask is None:
         raise typer.BadParameter("--invert needs a mask. Give --mask FILE.")
 
-    def chosen(pages: Pages) -> Filter:
-        unknown = masks.unknown(pages.picture, mask, mask_value, invert, reading)
+    def chosen(pages: Pages, report: Report) -> Filter:
+        unknown = masks.unknown(pages.picture, mask, mask_value, invert, reading, report)
 
         def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
             verb = with_verb(
@@ -95,9 +96,10 @@ def command(
                 tolerance=tolerance,
                 max_cycles=max_cycles,
             )
-            return verb(pages)(page, tell)
+            return verb(pages, report)(page, tell)
 
         return filtered
 
     usual = "{stem}_inpainted{suffix}"
-    filter_files("inpaint", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("inpaint", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen, unknown=True)

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import io
+from aniso.commands import pages
 from aniso.commands.bundles import Reading
 from aniso.commands.pages import Page, Pages
+from aniso.commands.reporting import Report
 from aniso.picture import FileError, Picture
 
 Mask = npt.NDArray[np.bool_]
 
 
-def unknown(picture: Picture, file: Path | None, value: float | None, invert: bool, reading: Reading) -> Mask:
+def unknown(
+    picture: Picture, file: Path | None, value: float | None, invert: bool, reading: Reading, report: Report
+) -> Mask:
     """True where a pixel is unknown, (H, W) or one for each page; at least one pixel is."""
     if file is not None:
-        mask = _from_file(file, reading)
+        mask = _from_file(file, reading, report)
         mask = ~mask if invert else mask
         if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
             sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))
@@ -32,7 +35,7 @@ def unknown(picture: Picture, file: Path | None, value: float | None, invert: bo
         mask = _over_channels(picture, picture.pixels == value, np.all)
         why = f"no pixel of it has the value {value:g}"
     else:
-        mask = _over_channels(picture, np.isnan(picture.pixels), np.any)
+        mask = _over_channels(picture, ~np.isfinite(picture.pixels), np.any)
         why = "it holds no NaN. Give --mask or --mask-value"
     if not mask.any():
         raise FileError(f"{picture.source} has nothing to fill in: {why}.")
@@ -44,8 +47,14 @@ def of_page(mask: Mask, pages: Pages, page: Page) -> Mask:
     return mask[page.number - 1] if mask.ndim == len(pages.picture.shape) == 3 else mask
 
 
-def _from_file(file: Path, reading: Reading) -> Mask:
-    picture = io.read(file, limit=None if reading.no_limit else 2**30)
+def _from_file(file: Path, reading: Reading, report: Report) -> Mask:
+    picture = pages.as_stored(file, reading)
+    if picture.format == "JPEG":
+        report.note(
+            "mask",
+            f"{file} is a JPEG file, whose compression leaves traces that are not 0 beside what was drawn: "
+            "these pixels count as marked, too. Save masks as PNG.",
+        )
     return _over_channels(picture, picture.pixels != 0, np.any)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from aniso import io
 from aniso.commands.bundles import Computing, Reading
-from aniso.picture import FileError, Picture, stored
+from aniso.picture import FileError, Picture
 
 Array = npt.NDArray[Any]
 
@@ -72,15 +72,26 @@ class Pages:
         for number in range(self.count):
             yield Page(np.take(pixels, number, axis), channel, self.spacing, number + 1, self.count)
 
+    def outline(self, factor: int) -> Array:
+        """An array like the joined results of a filter that makes pages so many times finer; all zeros."""
+        shape = list(self.picture.pixels.shape)
+        for axis in [axis for axis in range(len(shape)) if axis not in (self._channel_axis, self.axis)]:
+            shape[axis] *= factor
+        return np.broadcast_to(np.zeros((), self.picture.pixels.dtype), shape)
+
     def joined(self, results: Sequence[Array]) -> Array:
         """Results of all pages in the order of the picture's axes."""
         return results[0] if self.axis is None else np.stack(results, axis=self.axis)
 
 
+def as_stored(path: Path, reading: Reading) -> Picture:
+    """The picture in a file, as it says itself."""
+    return io.read(path, limit=None if reading.no_limit else io.LIMIT)
+
+
 def read(path: Path, reading: Reading) -> Picture:
     """The picture in a file, with the channels where the options say."""
-    picture = io.read(path, limit=None if reading.no_limit else 2**30)
-    picture = replace(picture, source=path)  # as people named it
+    picture = replace(as_stored(path, reading), source=path)  # as people named it
     axis: Any = reading.channel_axis
     if axis is not None and picture.format != "NPY":
         if axis == "none" and picture.channel_axis is None:
@@ -108,19 +119,3 @@ def pages(picture: Picture, computing: Computing) -> Pages:
             )
         spacing = picture.spacing[-2:]
     return Pages(picture, spacing)
-
-
-def with_dtype(picture: Picture, dtype: str | None) -> Picture:
-    """The picture as it is to be written: its alpha is scaled to the type, pixels are not."""
-    if dtype is None or picture.dtype == dtype:
-        return picture
-    alpha = picture.alpha
-    if alpha is not None:
-        share = alpha.astype(np.float64) / _full(alpha.dtype)
-        alpha = stored(share * _full(np.dtype(dtype)), dtype)
-    return replace(picture, dtype=np.dtype(dtype), alpha=alpha)
-
-
-def _full(dtype: Any) -> float:
-    """What stands for opaque."""
-    return float(np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else 1.0

@@ -112,8 +112,10 @@ def usage() -> Iterator[None]:
     """Refusals of the library, within, as usage errors: the options are at fault, not a file."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        from aniso.commands.reporting import sentence
+
+        raise typer.BadParameter(sentence(error)) from error
 
 
 def lengths(text: Any) -> Any:

@@ -11,27 +11,35 @@ from pathlib import Path
 
 import typer
 
-from aniso import io
 from aniso.commands.bundles import Writing
 from aniso.formats import format_of, suffix_of
+from aniso.picture import FileError
 
 _FIELDS = ("stem", "suffix", "name", "folder", "number")
 
 
 def inputs(given: Sequence[str]) -> list[Path]:
-    """The files that were named, each once; patterns are filled in where the shell did not.
+    """The files that were named, each once, however spelled; patterns are filled in where the shell did not.
 
     A file whose name looks like a pattern is itself. A pattern without a match stays, and is then told to
     be missing like any other file.
     """
-    found: list[Path] = []
+    found: dict[Path, Path] = {}
     for word in given:
+        if not word:
+            raise typer.BadParameter("the name of a file is empty. Give a name, or leave it out.")
         path = Path(word)
         matches = []
         if not os.path.lexists(path) and glob.has_magic(word):
             matches = sorted(Path(match) for match in glob.glob(word, recursive=True))
-        found += matches or [path]
-    return list(dict.fromkeys(found))
+        for each in matches or [path]:
+            found.setdefault(_spot(each), each)
+    return list(found.values())
+
+
+def _spot(path: Path) -> Path:
+    """Where a name stands; a link is a place of its own."""
+    return Path(os.path.realpath(path.parent), path.name)
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Places:
     """
 
     pattern: str
-    folder: Path | None = None
+    makes_folders: bool = False
 
     @classmethod
     def of(
@@ -67,11 +75,10 @@ class Places:
         if output is None:
             return cls(str(Path("{folder}") / usual))
         if "{" in output or "}" in output:
-            return cls(_checked(output, count, names))
-        if output.endswith(("/", os.sep)) or Path(output).is_dir():
-            folder = Path(output)
+            return cls(_checked(output, count, names), makes_folders=True)
+        if output.endswith(("/", os.sep)) or os.path.isdir(output):
             kept = usual if names or renamed else "{name}"
-            return cls(str(Path(_escaped(output)) / kept), folder)
+            return cls(str(Path(_escaped(output)) / kept), makes_folders=True)
         if count > 1 or names:
             wanted = (
                 f"several files for each input: {{{names[0]}}} must occur in it"
@@ -92,42 +99,39 @@ class Places:
 
     def places(self, paths: Sequence[Path], **further: str) -> list[Path]:
         """Where all results go, each to a place of its own, and none to another input."""
-        found: dict[Path, Path] = {}
-        given = {path.resolve(): path for path in paths}
+        found: dict[Path, tuple[Path, Path]] = {}
+        given = {os.path.realpath(path): path for path in paths}
         for number, path in enumerate(paths, 1):
             place = self.place(path, number, **further)
-            other = given.get(place.resolve(), path)
-            if other.resolve() != path.resolve():
+            if suffix_of(path):  # or the input will be refused, and not the options
+                _check_suffix(place)
+            other = given.get(os.path.realpath(place), path)
+            if os.path.realpath(other) != os.path.realpath(path):
                 raise typer.BadParameter(
                     f"the result of {path} would be written to {other}, which is an input too. Give another "
                     "folder or pattern with --output."
                 )
-            before = found.setdefault(place, path)
+            before, _ = found.setdefault(_spot(place), (path, place))
             if before is not path:
                 raise typer.BadParameter(
                     f"{before} and {path} would both be written to {place}. Put {{stem}}, {{suffix}} or "
                     "{number} into --output."
                 )
-        return list(found)
-
-    def check(self, path: Path, target: Path, *, force: bool) -> None:
-        """Refuse an input or an output by its name, before anything is computed."""
-        format_of(path)  # first, or the output, named after it, would be blamed
-        if self.folder is not None and self.folder.parent.is_dir() and not self.folder.exists():
-            format_of(target)  # nothing can be in the way in a folder that is still to be made
-        else:
-            io.check_output(target, source=path, force=force)
-
-    def make_folder(self) -> None:
-        """Make the folder that was asked for, once there is something to put into it."""
-        if self.folder is not None:
-            self.folder.mkdir(exist_ok=True)
+        return [place for _, place in found.values()]
 
 
 def split(path: Path) -> tuple[str, str]:
     """Stem and suffix; `.nii.gz` is one suffix."""
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
+
+
+def _check_suffix(place: Path) -> None:
+    try:
+        format_of(place)
+    except FileError as error:
+        folder = "" if place.suffix else f" For a folder, write {place}/."
+        raise typer.BadParameter(f"{error}{folder}") from error
 
 
 def _escaped(text: str) -> str:
@@ -139,7 +143,7 @@ def _checked(pattern: str, count: int, names: Sequence[str]) -> str:
     listed = ", ".join(f"{{{name}}}" for name in known)
     try:
         used = {name for _, name, spec, conversion in string.Formatter().parse(pattern) if name is not None}
-        pattern.format(**dict.fromkeys(known, ""))
+        pattern.format(**{**dict.fromkeys(known, ""), "number": 1})
     except (ValueError, KeyError, IndexError, AttributeError) as error:
         raise typer.BadParameter(
             f"--output {pattern} is not a pattern: it may hold {listed}, and {{{{ for a brace."

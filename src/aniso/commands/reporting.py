@@ -6,24 +6,21 @@ import contextlib
 import dataclasses
 import json
 import math
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
+from aniso import checks
+from aniso.commands import Unheard
 from aniso.commands.bundles import Reporting
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
-
-# What the library advises, and the option that does it.
-_OPTIONS = {
-    "force it to be overwritten": "add --force",
-    "read it with limit=None": "add --no-limit",
-    "dataclasses.replace(picture, alpha=None)": "an image editor",
-}
 
 
 class Report:
@@ -34,6 +31,7 @@ class Report:
         self.wanted = wanted
         self.results: list[dict[str, Any]] = []
         self.errors: list[dict[str, Any]] = []
+        self._noted: set[str] = set()
 
     @property
     def talks(self) -> bool:
@@ -43,19 +41,20 @@ class Report:
     def say(self, text: str = "") -> None:
         """A line for people."""
         if self.talks:
-            typer.echo(text)
+            _print(text)
 
-    def note(self, text: str) -> None:
-        """A hint, on standard error."""
-        if not self.wanted.quiet:
-            typer.secho(f"note: {text}", fg="yellow", err=True)
+    def note(self, kind: str, text: str) -> None:
+        """A hint, on standard error; one of a kind is enough for many files."""
+        if not self.wanted.quiet and kind not in self._noted:
+            self._noted.add(kind)
+            _print_beside(typer.style(f"note: {text}", fg="yellow"))
 
     @contextlib.contextmanager
     def attempt(self, name: str) -> Iterator[None]:
         """What fails within is told, and the next file has its turn."""
         try:
             yield
-        except (typer.Exit, typer.BadParameter):
+        except (typer.Exit, typer.BadParameter, Unheard):
             raise
         except Exception as error:
             if self.wanted.debug:
@@ -64,13 +63,12 @@ class Report:
             if name and name not in text:
                 text = f"{name}: {text}"
             self.errors.append({"input": name, "error": text})
-            typer.secho("aniso: ", fg="red", bold=True, nl=False, err=True)
-            typer.echo(text, err=True)
+            _print_beside(typer.style("aniso: ", fg="red", bold=True) + text)
 
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Tell]:
         """A bar with the time left, while it lasts; only on a terminal."""
-        if self.wanted.quiet or not sys.stderr.isatty():
+        if self.wanted.quiet or not _is_terminal(sys.stderr):
             yield lambda done, total: None
             return
         from rich.console import Console
@@ -95,21 +93,38 @@ class Report:
         if self.wanted.json:
             summary = {"command": self.command, "version": aniso.__version__, **facts}
             summary |= {"results": self.results, "errors": self.errors}
-            typer.echo(json.dumps(plain(summary), indent=2))
+            _print(json.dumps(plain(summary), indent=2))
         elif self.errors and len(self.results) + len(self.errors) > 1 and not self.wanted.quiet:
             failed = ", ".join(entry["input"] for entry in self.errors)
-            typer.echo(f"{len(self.results)} done, {len(self.errors)} failed: {failed}", err=True)
+            _print_beside(f"{len(self.results)} done, {len(self.errors)} failed: {failed}")
         if self.errors:
             raise typer.Exit(1)
 
 
+def _is_terminal(stream: Any) -> bool:
+    """Whether people look at it; there may be no stream at all."""
+    return stream is not None and stream.isatty()
+
+
+def _print(text: str) -> None:
+    try:
+        typer.echo(text)
+    except OSError as error:
+        raise Unheard from error
+
+
+def _print_beside(text: str) -> None:
+    with contextlib.suppress(OSError):  # there is nobody left who could be told
+        typer.echo(text, err=True)
+
+
 def sentence(error: Exception) -> str:
     """An error in one line, without traceback."""
-    text = " ".join(str(error).split())
-    for advice, option in _OPTIONS.items():
-        text = text.replace(advice, option)
+    text = " ".join(checks.on_command_line(error).split())
     if isinstance(error, MemoryError):
         return "there is not enough memory. Cut the image into parts, or use float32."
+    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
+        return "the numbers are too large or too small to be computed with. Give ordinary ones."
     if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError | OSError) and text:
         return text
     return f"unexpected {type(error).__name__}: {text or 'no message'}. Add --debug to see where."
@@ -171,6 +186,11 @@ def worded(value: Any) -> str:
 
 
 def columns(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
-    """Two columns."""
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{indent}{name:<{width}}  {value}" for name, value in rows)
+    """Two columns; on a terminal, the second one is broken where it would be too wide."""
+    first = max(len(name) for name, _ in rows) + len(indent) + 2
+    width = shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else sys.maxsize
+    lines = []
+    for name, value in rows:
+        parts = textwrap.wrap(value, max(width - first, 20)) or [""]
+        lines += [f"{indent + name:<{first}}{parts[0]}", *(" " * first + part for part in parts[1:])]
+    return "\n".join(lines)

@@ -20,7 +20,7 @@ NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso scale-space camera.png --times 1,4,16,64",
     "aniso scale-space camera.png --times 0,4,16,64,256 --scheme fed --figure",
-    "aniso scale-space camera.png --times 1,10 -o 'results/{stem}-t{time}.tif' --dtype float32",
+    "aniso scale-space camera.png --times 1,10 -o 'scales/{stem}-{time}.png'",
 )
 
 
@@ -56,9 +56,10 @@ def command(
     camera.png becomes camera_1.png, camera_4.png, …, or with --figure camera_scale-space.png.
     """
     from aniso.commands.diffusions import Diffusion
-    from aniso.commands.scales import Request, write_figures, write_scales
+    from aniso.commands.scales import Scales, write_figures, write_scales
+    from aniso.commands.work import Work
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, times)
-    given = "--contrast" in model.given()
-    request = Request(files, times, chosen, given, reading, writing, computing, reporting)
-    (write_figures if figure else write_scales)(request)
+    work = Work("scale-space", files, reading, writing, computing, reporting)
+    scales = Scales(work, times, chosen, "--contrast" in model.given())
+    (write_figures if figure else write_scales)(scales)

@@ -9,73 +9,53 @@ from typing import Any
 
 import numpy as np
 
-from aniso import io
-from aniso.commands import pages, places
-from aniso.commands.bundles import Computing, Reading, Reporting, Writing
 from aniso.commands.diffusions import Diffusion
-from aniso.commands.filtering import described, each_file, hint
+from aniso.commands.pages import Pages
 from aniso.commands.places import Places
-from aniso.commands.reporting import Report, Tell, columns
+from aniso.commands.reporting import Tell, columns
+from aniso.commands.work import Work, described, each_file
 from aniso.evolve import scale_space
-from aniso.picture import FileError
+from aniso.picture import FileError, Picture
 
 _DPI = 150
+_FIGURE = Picture(np.zeros((1, 1, 3), np.uint8), channel_axis=-1)  # what every figure is like
 
 
 @dataclass(frozen=True)
-class Request:
+class Scales:
     """What was asked for."""
 
-    files: Sequence[str]
+    work: Work
     times: Sequence[float]
     diffusion: Diffusion
     contrast_given: bool
-    reading: Reading
-    writing: Writing
-    computing: Computing
-    reporting: Reporting
 
-    def report(self) -> Report:
-        """A report that has not begun."""
-        return Report("scale-space", self.reporting)
-
-    def stack(self, path: Path, report: Report) -> pages.Pages:
+    def opened(self, path: Path, where: Places, targets: Sequence[Path]) -> Pages:
         """The pages of a file, with hints."""
-        stack = pages.pages(pages.read(path, self.reading), self.computing)
-        hint(report, stack.picture, self.computing)
-        self.diffusion.hint(report, stack.picture, self.contrast_given)
+        stack = self.work.opened(path, where, targets)
+        self.diffusion.hint(self.work.report, stack.picture, self.contrast_given)
         return stack
 
 
-def write_scales(request: Request) -> None:
+def write_scales(scales: Scales) -> None:
     """A file for each time."""
-    report, paths = request.report(), places.inputs(request.files)
-    where = Places.of(request.writing, len(paths), "{stem}_{time}{suffix}", names=("time",))
-    targets = [where.places(paths, time=time) for time in _spelled(request.times)]
+    work = scales.work
+    where = work.places("{stem}_{time}{suffix}", names=("time",))
+    targets = [where.places(work.paths, time=time) for time in _spelled(scales.times)]
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
-        for target in own:
-            where.check(path, target, force=request.writing.force)
-        stack = request.stack(path, report)
-        like = pages.with_dtype(stack.picture, request.writing.dtype)
-        written = []
-        for target, time, images in zip(own, request.times, _snapshots(stack, request, tell), strict=True):
-            where.make_folder()
-            io.write(
-                target,
-                stack.joined(images),
-                like=like,
-                force=request.writing.force,
-                quality=request.writing.quality,
-            )
-            written.append({"time": time, "output": target})
-        rows = [(f"t = {entry['time']:g}", str(entry["output"])) for entry in written]
-        lines = [f"{path} at {len(written)} times  ({{seconds}})", columns(rows)]
-        return {"outputs": written, **described(stack.picture)}, lines
+        stack = scales.opened(path, where, own)
+        outputs = []
+        for target, time, images in zip(own, scales.times, _snapshots(stack, scales, tell), strict=True):
+            written = work.write(where, target, stack, images)
+            outputs.append({"time": time, "output": target})
+        rows = [(f"t = {entry['time']:g}", str(entry["output"])) for entry in outputs]
+        lines = [f"{path} at {len(outputs)} times  ({{seconds}})", columns(rows)]
+        return {"outputs": outputs, **described(written)}, lines
 
-    each_file(report, paths, action)
-    report.finish(**request.diffusion.facts())
+    each_file(work.report, work.paths, action)
+    work.report.finish(**scales.diffusion.facts())
 
 
 def _spelled(times: Sequence[float]) -> list[str]:
@@ -84,7 +64,7 @@ def _spelled(times: Sequence[float]) -> list[str]:
     return short if len(set(short)) == len(short) else [repr(time) for time in times]
 
 
-def _snapshots(stack: pages.Pages, request: Request, tell: Tell) -> Iterator[list[Any]]:
+def _snapshots(stack: Pages, scales: Scales, tell: Tell) -> Iterator[list[Any]]:
     """The pages at each time, together."""
     shares = [0.0] * stack.count
 
@@ -98,10 +78,10 @@ def _snapshots(stack: pages.Pages, request: Request, tell: Tell) -> Iterator[lis
     ways = [
         scale_space(
             page.image,
-            request.diffusion.model_of(page),
-            request.times,
+            scales.diffusion.model_of(page),
+            scales.times,
             progress=telling(page.number),
-            **request.diffusion.options(page),
+            **scales.diffusion.options(page),
         )
         for page in stack
     ]
@@ -109,41 +89,41 @@ def _snapshots(stack: pages.Pages, request: Request, tell: Tell) -> Iterator[lis
         yield [image for _, image in snapshots]
 
 
-def write_figures(request: Request) -> None:
+def write_figures(scales: Scales) -> None:
     """One figure for each input."""
     from aniso.figures import scale_space_figure
 
-    report, paths = request.report(), places.inputs(request.files)
-    where = Places.of(request.writing, len(paths), "{stem}_scale-space.png", renamed=True)
-    targets = where.places(paths)
+    work = scales.work
+    where = work.places("{stem}_scale-space.png", renamed=True)
+    targets = where.places(work.paths)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
-        where.check(path, target, force=request.writing.force)
-        stack = request.stack(path, report)
+        work.check(path, where, [target], _FIGURE)
+        stack = scales.opened(path, where, [])
         if stack.count > 1:
             raise FileError(f"{path} has {stack.count} pages: a figure shows one image. Leave --figure out.")
         (page,) = stack
         figure = scale_space_figure(
             page.image,
-            request.diffusion.model_of(page),
-            request.times,
+            scales.diffusion.model_of(page),
+            scales.times,
             progress=tell,
-            **request.diffusion.options(page),
+            **scales.diffusion.options(page),
         )
-        where.make_folder()
-        io.write(target, _drawn(figure), force=request.writing.force, quality=request.writing.quality)
-        return {"output": target, **described(stack.picture)}, [f"{path} → {target}  ({{seconds}})"]
+        drawn = _drawn(figure)
+        work.write_picture(where, target, drawn)
+        return {"output": target, **described(drawn)}, [f"{path} → {target}  ({{seconds}})"]
 
-    each_file(report, paths, action)
-    report.finish(**request.diffusion.facts())
+    each_file(work.report, work.paths, action)
+    work.report.finish(**scales.diffusion.facts())
 
 
-def _drawn(figure: Any) -> Any:
+def _drawn(figure: Any) -> Picture:
     """A figure as an image: so it is written like any other, whole or not at all."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure.set_dpi(_DPI)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
-    return np.array(canvas.buffer_rgba())[..., :3]
+    return Picture(np.array(canvas.buffer_rgba())[..., :3], channel_axis=-1)

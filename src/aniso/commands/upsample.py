@@ -48,7 +48,7 @@ def command(
         number_option("Diffusion time. Default: 8 times the squared size of a pixel of the input.", low=0),
     ] = None,
 ) -> None:
-    """Make an image 2 to 8 times finer, with sharp and smooth edges.
+    """Make an image up to 8 times finer, with sharp and smooth edges.
 
     The mean of every block of FACTOR × FACTOR new pixels is the old pixel. Transparency is enlarged
     in blocks.
@@ -56,6 +56,7 @@ def command(
     photo.jpg becomes photo_x2.jpg.
     """
     from aniso.commands.filtering import filter_files, with_verb
+    from aniso.commands.work import Work
     from aniso.upsampling import upsample
 
     chosen = with_verb(
@@ -68,4 +69,5 @@ def command(
         time=time,
     )
     usual = f"{{stem}}_x{factor}{{suffix}}"
-    filter_files("upsample", files, usual, chosen, reading, writing, computing, reporting)
+    work = Work("upsample", files, reading, writing, computing, reporting)
+    filter_files(work, usual, chosen, factor=factor)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from aniso import checks
 from aniso.picture import FileError, Picture
 
 # So many times its own size may a file unfold to, beyond the limit in bytes: a scan that was
@@ -86,9 +87,12 @@ def check_size(path: Path, needed: int, limit: int | None) -> None:
     """Refuse a file that claims to hold far more than its size makes plausible."""
     size = os.path.getsize(path)
     if limit is not None and needed > max(limit, _EXPANSION * size):
-        raise FileError(
+        raise checks.refusal(
+            FileError,
             f"{path} would unfold from {_bytes(size)} to {_bytes(needed)}: it looks like a decompression "
-            "bomb or a damaged header. If it is genuine, read it with limit=None."
+            "bomb or a damaged header. If it is genuine,",
+            python="read it with limit=None.",
+            command="add --no-limit.",
         )
 
 
@@ -98,13 +102,13 @@ def cut_short(path: Path, why: str = "") -> FileError:
     return FileError(f"{path} is cut short{detail}: part of the image is missing. Get the file again.")
 
 
-def extra(path: Path, name: str) -> Any:
+def extra(files: str, name: str) -> Any:
     """A library that comes with the extra `volumes`."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise FileError(
-            f"{path} needs the package {name}, which is not installed. Install it with: "
+            f"{files} files need the package {name}, which is not installed. Install it with: "
             "pip install 'aniso[volumes]'"
         ) from error
 
@@ -112,12 +116,14 @@ def extra(path: Path, name: str) -> Any:
 def check_type(picture: Picture, format: str, types: tuple[str, ...]) -> None:
     """Refuse pixels of a type that files of this kind cannot hold."""
     if picture.dtype.name not in types:
-        remedy = "Write .tif or .npy"
-        if picture.dtype.kind == "f":
-            remedy += f", or scale the values and convert them to {types[0]}"
-        else:
-            remedy += f", or convert them to {types[0]} if they fit"
-        raise FileError(f"{format} files cannot hold {picture.dtype} pixels. {remedy}.")
+        suffix = ".npy" if format == "TIFF" else ".tif or .npy"
+        first = "scale the values and " if picture.dtype.kind == "f" else ""
+        raise checks.refusal(
+            FileError,
+            f"{format} files cannot hold {picture.dtype} pixels. Write {suffix},",
+            python=f"or {first}convert them to {types[0]} if they fit.",
+            command=f"or add --dtype {types[0]}, to which values are rounded and clipped.",
+        )
 
 
 def check_plain_volume(picture: Picture, format: str) -> None:
@@ -136,9 +142,11 @@ def check_plain_volume(picture: Picture, format: str) -> None:
 def check_photograph(picture: Picture, format: str) -> None:
     """Refuse what is not one grey or RGB image."""
     if len(picture.shape) != 2:
-        raise FileError(
-            f"{format} files hold one image (H, W), got pixels of shape {picture.pixels.shape}. Write .tif "
-            "or .npy, which hold stacks; for a colour image, set channel_axis."
+        raise checks.refusal(
+            FileError,
+            f"{format} files hold one image (H, W), got pixels of shape {picture.pixels.shape}.",
+            python="Write .tif or .npy, which hold stacks; for a colour image, set channel_axis.",
+            command="Write .tif or .npy, which hold stacks; for a colour image, add --channel-axis.",
         )
     if picture.channels not in (None, 1, 3):
         raise FileError(

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from aniso import checks
+from aniso import exif as exif_blocks
 from aniso.formats import check_photograph, check_size, check_type
-from aniso.picture import FileError, Picture
+from aniso.picture import WITHOUT_ALPHA, FileError, Picture
 
 QUALITY = 95
 
@@ -28,14 +30,17 @@ def read(path: Path, limit: int | None) -> Picture:
         pixels = np.array(image)
         info = dict(image.info)
         progressive = bool(info.get("progressive"))
-    resolution = info.get("dpi")
+    exif = info["exif"].removeprefix(b"Exif\0\0") if info.get("exif") else None
+    resolution = exif_blocks.resolution(exif)  # not from Pillow, which makes 72 of a block that does not say
+    if info.get("jfif_unit") in (1, 2) and all(info["dpi"]):
+        resolution = float(info["dpi"][1]), float(info["dpi"][0])
     comment = info.get("comment")
     return Picture(
         pixels,
         channel_axis=-1 if pixels.ndim == 3 else None,
-        resolution=(float(resolution[1]), float(resolution[0])) if resolution and all(resolution) else None,
+        resolution=resolution,
         icc_profile=info.get("icc_profile"),
-        exif=info["exif"].removeprefix(b"Exif\0\0") if info.get("exif") else None,
+        exif=exif,
         description=comment.decode("utf-8", "replace") if comment else None,
         details={"xmp": info.get("xmp"), "progressive": progressive},
     )
@@ -46,9 +51,11 @@ def check(picture: Picture) -> None:
     check_photograph(picture, "JPEG")
     check_type(picture, "JPEG", ("uint8",))
     if picture.alpha is not None:
-        raise FileError(
-            "JPEG files have no transparency, and the picture has. Write .png or .tif, or leave it out with "
-            "dataclasses.replace(picture, alpha=None)."
+        raise checks.refusal(
+            FileError,
+            "JPEG files have no transparency, and the picture has. Write .png or .tif,",
+            python=f"or {WITHOUT_ALPHA}.",
+            command="or remove it first in an image editor.",
         )
     if max(picture.shape) > 65500:
         raise FileError(

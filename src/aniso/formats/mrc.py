@@ -22,7 +22,7 @@ _SAMPLED = ("mx", "my", "mz", "nxstart", "nystart", "nzstart", "cella")
 
 def read(path: Path, limit: int | None) -> Picture:
     """The image or volume in an MRC file."""
-    mrcfile = extra(path, "mrcfile")
+    mrcfile = extra("MRC", "mrcfile")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with mrcfile.open(path, permissive=False, header_only=True) as file:
@@ -60,13 +60,14 @@ def read(path: Path, limit: int | None) -> Picture:
 
 def check(picture: Picture) -> None:
     """Refuse a picture that an MRC file cannot hold."""
+    extra("MRC", "mrcfile")
     check_plain_volume(picture, "MRC")
     check_type(picture, "MRC", _TYPES)
 
 
 def write(path: Path, picture: Picture) -> None:
     """Write an MRC file."""
-    mrcfile = extra(path, "mrcfile")
+    mrcfile = extra("MRC", "mrcfile")
     values = stored(picture.pixels, picture.dtype.newbyteorder("="))
     details: Any = picture.details if picture.format == "MRC" else {}
     with warnings.catch_warnings():

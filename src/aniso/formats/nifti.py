@@ -25,8 +25,9 @@ _BLOCK = 1 << 20
 
 def read(path: Path, limit: int | None) -> Picture:
     """The image or volume in a NIfTI file."""
-    nibabel = extra(path, "nibabel")
-    image = nibabel.load(path, mmap=False)
+    nibabel = extra("NIfTI", "nibabel")
+    with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
+        image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     if dtype.kind not in "iuf":
@@ -65,13 +66,14 @@ def read(path: Path, limit: int | None) -> Picture:
 
 def check(picture: Picture) -> None:
     """Refuse a picture that a NIfTI file cannot hold."""
+    extra("NIfTI", "nibabel")
     check_plain_volume(picture, "NIfTI")
     check_type(picture, "NIfTI", _TYPES)
 
 
 def write(path: Path, picture: Picture) -> None:
     """Write a NIfTI file."""
-    nibabel = extra(path, "nibabel")
+    nibabel = extra("NIfTI", "nibabel")
     details = picture.details if picture.format == "NIfTI" else {}
     slope, inter, dtype = 1.0, 0.0, picture.dtype.newbyteorder("=")
     values = picture.pixels

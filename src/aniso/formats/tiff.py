@@ -4,14 +4,13 @@
   with the same values; where white is 0, values are inverted so that black is.
 - The pages of a stack need one size and type. Thumbnails and smaller copies of the image are not kept.
 - Compression, byte order, order of the channels and the text of ImageJ and OME files go back as they came,
-  except that lossy compression becomes lossless.
+  except that lossy compression becomes lossless, and that sizes and types in the text follow the pixels.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from aniso.formats import check_size, check_type, cut_short
-from aniso.picture import FileError, Picture, exif_with_orientation
+from aniso import exif
+from aniso.formats import check_size, check_type, cut_short, tiff_texts
+from aniso.picture import FileError, Picture
 
 _TYPES = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
@@ -69,7 +69,7 @@ def read(path: Path, limit: int | None) -> Picture:
         _check_extent(path, series)
         pixels = series.asarray().reshape(series.shape)
         measured = bool(file.is_imagej or file.is_ome)
-        spacing, unit = _spacing(file, len(order)) if measured else (None, None)
+        spacing, unit = tiff_texts.spacing(file, order) if measured else (None, None)
         tags = page.tags
         details: dict[str, Any] = {
             "byteorder": file.byteorder,
@@ -122,7 +122,7 @@ def read(path: Path, limit: int | None) -> Picture:
         unit=unit,
         resolution=resolution,
         icc_profile=icc_profile,
-        exif=exif_with_orientation(orientation),
+        exif=exif.with_orientation(orientation),
         description=text,
         details=details,
     )
@@ -145,70 +145,80 @@ def write(path: Path, picture: Picture) -> None:
     import tifffile
 
     details = picture.details if picture.format == "TIFF" else {}
-    same_shape = details.get("shape") == picture.shape
-    samples = picture.samples()
-    rgb = picture.channels == 3 and details.get("rgb", True)
-    planes = samples.ndim > len(picture.shape)
-    options: dict[str, Any] = {
-        "photometric": "rgb" if rgb else "minisblack",
-        "metadata": None,
-        "software": False,
-        "iccprofile": picture.icc_profile,
-    }
-    place = details.get("channel")
-    if planes and place is not None and place != samples.ndim - 1:
-        samples = np.moveaxis(samples, -1, place)
-        if details["planar"]:
-            options["planarconfig"] = "separate"
-        else:  # channels are pages
-            samples = samples.reshape(-1, *samples.shape[-2:])
-            options["photometric"] = "minisblack"
-    elif planes:
-        options["planarconfig"] = "contig"
+    true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
+    samples, channels, text, options = _arranged(picture, details)
+    if text is None and (picture.spacing is not None or channels > 1):
+        text, true = tiff_texts.imagej(picture, channels), {}
+    text = text or picture.description
+    if text is not None:
+        options["description"] = text.encode()
+    options |= _resolution(picture, true) | _compression(picture, details)
+    options |= {"metadata": None, "software": False, "iccprofile": picture.icc_profile}
     if picture.alpha is not None:
         options["extrasamples"] = [details.get("extrasample", _UNASSOCIATED)]
+    if "colormap" in details and details["colormap"].shape[-1] == 2 ** (8 * picture.dtype.itemsize):
+        options["colormap"] = details["colormap"]
+        options["photometric"] = "palette"
+    tags = [*details.get("tags", ()), *true.get("shape_tags", ())]
+    if picture.orientation != 1:
+        tags.append((274, 3, 1, picture.orientation, False))
+    byteorder = details.get("byteorder", "<")
+    bigtiff = details.get("bigtiff", False) or samples.nbytes > _LARGEST_CLASSIC
+    with tifffile.TiffWriter(path, byteorder=byteorder, bigtiff=bigtiff, ome=False, shaped=False) as file:
+        file.write(np.ascontiguousarray(samples), extratags=tags, **options)
+
+
+def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, str | None, dict[str, Any]]:
+    """Samples in the order of the file, and how many channels are pages.
+
+    Also the text that says which page is what, if that of the file still holds, and options for the order.
+    """
+    channels = 1
+    samples = picture.samples()
+    rgb = picture.channels == 3 and details.get("rgb", True)
+    options = {"photometric": "rgb" if rgb else "minisblack"}
+    has_channels = samples.ndim > len(picture.shape)
+    place = details.get("channel", samples.ndim - 1)
+    if has_channels:
+        samples = np.moveaxis(samples, -1, place)
+    text = tiff_texts.renewed(picture, samples.shape)
+    if has_channels and place == samples.ndim - 1:
+        options["planarconfig"] = "contig"
+    elif has_channels and details["planar"]:
+        options["planarconfig"] = "separate"
+    elif has_channels:  # channels are pages
+        options["photometric"] = "minisblack"
+        channels = samples.shape[place]
+        if text is None:
+            samples = np.moveaxis(samples, place, -3)  # where ImageJ has them
+        samples = samples.reshape(-1, *samples.shape[-2:])
+    return samples, channels, text, options
+
+
+def _compression(picture: Picture, details: Mapping[str, Any]) -> dict[str, Any]:
+    """As it was, if nothing is lost by it."""
+    options: dict[str, Any] = {}
     compression = details.get("compression", _DEFLATE if picture.format in ("PNG", "JPEG") else 1)
     compression = compression if compression in _LOSSLESS else _DEFLATE
     if compression != 1:
         options["compression"] = compression
     if details.get("predictor", 1) != 1 and compression not in _NOT_PREDICTED:
         options["predictor"] = not (picture.dtype.kind in "iu" and picture.dtype.itemsize == 8)
-    if "colormap" in details and details["colormap"].shape[-1] == 2 ** (8 * picture.dtype.itemsize):
-        options["colormap"] = details["colormap"]
-        options["photometric"] = "palette"
-    tags = list(details.get("tags", ()))
-    if same_shape:
-        tags += details.get("shape_tags", ())
-    if picture.orientation != 1:
-        tags.append((274, 3, 1, picture.orientation, False))
-    options["extratags"] = tags
-    options |= _texts(picture, details if same_shape else {})
-    byteorder = details.get("byteorder", "<")
-    bigtiff = details.get("bigtiff", False) or samples.nbytes > _LARGEST_CLASSIC
-    with tifffile.TiffWriter(path, byteorder=byteorder, bigtiff=bigtiff, ome=False, shaped=False) as file:
-        file.write(np.ascontiguousarray(samples), **options)
-
-
-def _texts(picture: Picture, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Description and resolution: those of the file where they still hold, or else new ones."""
-    options: dict[str, Any] = {}
-    text = details.get("structure", picture.description)
-    if "resolution" in details:
-        *options["resolution"], options["resolutionunit"] = details["resolution"]
-    elif picture.spacing is not None:
-        # As ImageJ says it, which most programs read.
-        down, across = picture.spacing[-2:]
-        options["resolution"], options["resolutionunit"] = (1 / across, 1 / down), 1
-        lines = ["ImageJ=1.11a", f"unit={picture.unit or 'unit'}"]
-        if len(picture.spacing) == 3:
-            pages = picture.shape[0]
-            lines[1:1] = [f"images={pages}", f"slices={pages}", f"spacing={picture.spacing[0]!r}"]
-        text = "\n".join(lines) + "\n"
-    elif picture.resolution is not None:
-        options["resolution"], options["resolutionunit"] = picture.resolution[::-1], _INCH
-    if text is not None:
-        options["description"] = text.encode()
     return options
+
+
+def _resolution(picture: Picture, details: Mapping[str, Any]) -> dict[str, Any]:
+    """That of the file where it still holds, or else a new one."""
+    if "resolution" in details:
+        *resolution, unit = details["resolution"]
+    elif picture.spacing is not None:
+        down, across = picture.spacing[-2:]
+        resolution, unit = [1 / across, 1 / down], 1
+    elif picture.resolution is not None:
+        resolution, unit = list(picture.resolution[::-1]), _INCH
+    else:
+        return {}
+    return {"resolution": resolution, "resolutionunit": unit}
 
 
 def _check_pages(path: Path) -> None:
@@ -313,29 +323,6 @@ def _has_alpha(path: Path, extras: tuple[int, ...], rgb: bool) -> bool:
             "it with alpha alone."
         )
     return False
-
-
-def _spacing(file: Any, axes: int) -> tuple[tuple[float, ...] | None, str | None]:
-    """Distances of the pixels, from what ImageJ or OME wrote."""
-    if file.is_ome:
-        text = file.pages[0].description
-        found = dict(re.findall(r'\bPhysicalSize([XYZ])="([^"]+)"', text))
-        units = re.findall(r'\bPhysicalSizeXUnit="([^"]+)"', text) or ["µm"]
-        unit, values = units[0], [found.get(axis) for axis in "ZYX"]
-    else:
-        notes = file.imagej_metadata or {}
-        unit = notes.get("unit")
-        if unit in (None, "", "pixel", "pixels") or 282 not in file.pages[0].tags:
-            return None, None
-        across, down = file.pages[0].resolution
-        values = [notes.get("spacing", 1.0), down and 1 / down, across and 1 / across]
-    try:
-        numbers = tuple(float(value) for value in values[-axes:])  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None, None
-    if not all(0 < number < math.inf for number in numbers):
-        return None, None
-    return numbers, str(unit)
 
 
 def _tag(tag: Any) -> tuple[int, int, int, Any, bool]:

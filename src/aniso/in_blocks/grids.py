@@ -33,7 +33,8 @@ def on_finer_grid(coarse: dask.array.Array, fine: dask.array.Array) -> dask.arra
     tasks = []
     for region in regions(fine.chunks[1:], (0,) * (fine.ndim - 1)):
         needed, places = zip(
-            *(_coarse_span(part, n) for part, n in zip(region.core, coarse.shape[1:], strict=True)), strict=True
+            *(_coarse_span(part, n) for part, n in zip(region.core, coarse.shape[1:], strict=True)),
+            strict=True,
         )
         tasks.append(BlockTask((0, *region.index), _finer, [(coarse, (channels, *needed))], (places,)))
     return from_windows(tasks, fine.chunks, coarse.dtype, "finer")

@@ -1,11 +1,11 @@
 """The fast engine: fused loops, compiled with Numba, on several threads.
 
-``evolution``
+``evolution``, ``image_evolution``, ``volume_evolution``, ``base``
     what the engine does with a cycle: which kernel, which tiles, which threads
-``kernels``, ``tensors``
-    the loops, written in plain Python: those of all models, and those of one
-``spacing``
-    what both of them need
+``kernels``, ``tensors``, ``volume_kernels``, ``volume_tensors``
+    the loops over images and volumes, written in plain Python: those of all models, and those of one
+``rows``, ``volume_rows``, ``spacing``
+    what they are made of
 ``arithmetic``, ``indirect``
     elementary functions that vectorise, and how the former loops call the latter
 ``generate``

@@ -55,6 +55,18 @@ def maximum(x, floor):
 
 
 @inlined
+def minimum(x, ceiling):
+    """The smaller of x and ceiling; NaN stays NaN."""
+    return ceiling if x > ceiling else x
+
+
+@inlined
+def where(condition, x, y):
+    """X where the condition holds, y elsewhere."""
+    return x if condition else y
+
+
+@inlined
 def precision(x):
     """The relative rounding error of numbers like x."""
     return EPSILON

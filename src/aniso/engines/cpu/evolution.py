@@ -1,273 +1,30 @@
-"""An image on its way, on the fast engine.
-
-An explicit step of one channel without integration scale is a single pass over the image. In all other
-cases the tensors are computed and stored first, and each step of the cycle is a pass over them.
-"""
+"""The fast engine: images and volumes on their way."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-import numba
-import numpy as np
-import numpy.typing as npt
-
 from aniso.engines import Problem
-from aniso.engines.cpu.crew import Crew, default_threads
-from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
-from aniso.engines.cpu.placeholders import STRIDE
-from aniso.formulas import weights
-from aniso.formulas.folding import centre_fold, edge_fold
-from aniso.formulas.gaussian import gaussian_kernel
-from aniso.models import FixedTensor
+from aniso.engines.cpu.base import Array
+from aniso.engines.cpu.image_evolution import ImageEvolution
+from aniso.engines.cpu.volume_evolution import VolumeEvolution
 from aniso.schemes import Cycle
-from aniso.stencil import DeltaStencil, FreeStencil
-
-Array = npt.NDArray[Any]
-Span = tuple[int, int]
-
-# A tile with its two mirrored pixels fills whole vectors, and its rows fit the row buffers.
-_TILE_WIDTH = STRIDE - 50
-_TILE_HEIGHT = 128
-# Steps with stored tensors are taken several at a time, in tiles that fit the second-level cache.
-_BLOCK, _BLOCK_HEIGHT, _BLOCK_WIDTH = 8, 64, 512
-# Below this number of pixels, waking other threads takes longer than the work.
-_ALONE = 30_000
 
 
 class Evolution:
-    """An image on its way: shape (channels, H, W)."""
+    """An image on its way: shape (channels, H, W), or (channels, D, H, W) for a volume."""
 
     def __init__(self, image: Array, problem: Problem) -> None:
-        self._shape = image.shape
-        self._problem = problem
-        self._u = np.ascontiguousarray(image).reshape(-1)
-        self._spare = np.empty_like(self._u)
-        self._numbers = _numbers(problem, image)
-        self._smoothing = _Smoothing.of(image, problem)
-        self._fixed = np.zeros(1, np.bool_) if problem.fixed is None else problem.fixed.reshape(-1)
-        self._delta = np.zeros(1, image.dtype)
-        if isinstance(problem.stencil, FreeStencil):
-            per_area = 1 / np.prod(problem.spacings)
-            self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
-        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-            raise RuntimeError(
-                "the cpu engine needs Numba's compiler, which NUMBA_DISABLE_JIT turns off. Unset it, or use "
-                "engine='reference'."
-            )
-        spaced = any(h != 1 for h in problem.spacings)
-        self._loops = loops(image.dtype, spaced)
-        self._tensor_loops: Any = None
-        if not isinstance(problem.model, FixedTensor):
-            self._tensor_loops = tensor_loops(problem.model.tensor_formula(len(image)), image.dtype, spaced)
-        self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
-        self._tensors: tuple[Array, ...] = ()
-        self._before: tuple[Array, Array] | None = None
+        kind = VolumeEvolution if image.ndim == 4 else ImageEvolution
+        self._way = kind(image, problem)
 
     @property
     def image(self) -> Array:
         """The image as it is now."""
-        return self._u.reshape(self._shape)
+        return self._way.image
 
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
-        if self._can_fuse and len(cycle.steps) == 1:
-            weight, tau = cycle.steps[0]
-            self._fused_step(weight * tau)
-            return
-        self._freeze_tensors()
-        for start in range(0, len(cycle.steps), _BLOCK):
-            self._frozen_steps(cycle.steps, start, min(start + _BLOCK, len(cycle.steps)))
+        self._way.advance(cycle)
 
     def close(self) -> None:
         """End the threads."""
-        self._crew.close()
-
-    @property
-    def _can_fuse(self) -> bool:
-        return (
-            self._shape[0] == 1
-            and not isinstance(self._problem.model, FixedTensor)
-            and self._problem.model.integration == 0
-            and isinstance(self._problem.stencil, DeltaStencil)
-        )
-
-    def _fused_step(self, tau: float) -> None:
-        height, width = self._shape[1:]
-        smoothing, tiles = self._smoothing, _tiles(height, width)
-        kernel, real = self._loops.fused_step, self._u.dtype.type(tau)
-        tensor_row = self._tensor_loops.tensor_row.address
-
-        def task(number: int) -> None:
-            rows, columns = tiles[number]
-            kernel(
-                self._u, self._spare, (height, width), rows, columns, real, self._numbers, tensor_row,
-                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y, self._fixed,
-            )  # fmt: skip
-
-        self._run(kernel, task, len(tiles))
-        self._u, self._spare = self._spare, self._u
-
-    def _frozen_steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
-        """Steps start … stop−1 of a cycle, in one pass."""
-        channels, height, width = self._shape
-        dtype = self._u.dtype
-        # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
-        rates = [
-            (1.0, weight * tau) if number == 0 else (weight, tau)
-            for number, (weight, tau) in enumerate(steps)
-        ]
-        extrapolates = any(weight != 1.0 for weight, _ in steps)
-        continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
-        if to_be_continued or continued:
-            self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
-        previous, out_previous = self._before or (self._u, self._spare)
-        weight_row, tau_row = np.array(rates[start:stop], dtype).T.copy()
-        kernel, tiles = self._loops.frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
-        a, b, c = self._tensors
-
-        def task(number: int) -> None:
-            channel, tile = divmod(number, len(tiles))
-            rows, columns = tiles[tile]
-            kernel(
-                self._u, previous, self._spare, out_previous, channel, (height, width), rows, columns,
-                continued, to_be_continued, weight_row, tau_row,
-                *self._numbers[2:5], a, b, c, self._delta, self._fixed,
-            )  # fmt: skip
-
-        self._run(kernel, task, channels * len(tiles))
-        self._u, self._spare = self._spare, self._u
-        if self._before:
-            self._before = self._before[::-1]
-
-    def _freeze_tensors(self) -> None:
-        """Store the tensors of the image as it is now."""
-        _, height, width = self._shape
-        model, dtype = self._problem.model, self._u.dtype
-        if isinstance(model, FixedTensor):
-            if not self._tensors:
-                per_y, per_x = (1 / h for h in self._problem.spacings)
-                a, b, c = model.entries
-                scaled = weights.scaled(a, b, c, per_x, per_y)
-                self._tensors = tuple(entry.astype(dtype).reshape(-1) for entry in scaled)
-            return
-        if not self._tensors:
-            self._tensors = tuple(np.empty((height + 1) * (width + 1), dtype) for _ in range(3))
-        self._structure_pass()
-        cells, tensors = self._tensors[0].size, self._tensor_loops.tensors_in_place
-        spans = _spans(cells, _TILE_HEIGHT * _TILE_WIDTH)
-        self._run(tensors, lambda number: tensors(*self._tensors, *spans[number], self._numbers), len(spans))
-
-    def _structure_pass(self) -> None:
-        """Structure over the cells, into the arrays of the tensors."""
-        channels, height, width = self._shape
-        smoothing, dtype = self._smoothing, self._u.dtype
-        reach = len(smoothing.wide_y) - 1
-        tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * reach))
-        kernel, share = self._loops.structure_pass, dtype.type(1 / channels)
-
-        def task(number: int) -> None:
-            rows, columns = tiles[number]
-            kernel(
-                self._u, channels, (height, width), rows, columns, *self._numbers[:2], share, *self._tensors,
-                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y,
-                smoothing.wide_x, smoothing.wide_fold_x, smoothing.sign_x,
-                smoothing.wide_y, smoothing.wide_fold_y, smoothing.sign_y,
-            )  # fmt: skip
-
-        self._run(kernel, task, len(tiles))
-
-    def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
-        if kernel.overloads:
-            self._crew.run(task, count)
-        else:
-            # The first task compiles; the others need not wait for it one by one.
-            compile_first(kernel, lambda: task(0))
-            self._crew.run(lambda number: task(number + 1), count - 1)
-
-
-@dataclass(frozen=True)
-class _Smoothing:
-    """Kernels from their centre outwards, and where mirrored pixels and cells are found."""
-
-    kernel_x: Array
-    fold_x: Array
-    kernel_y: Array
-    fold_y: Array
-    wide_x: Array
-    wide_fold_x: Array
-    sign_x: Array
-    wide_y: Array
-    wide_fold_y: Array
-    sign_y: Array
-
-    @classmethod
-    def of(cls, image: Array, problem: Problem) -> _Smoothing:
-        height, width = image.shape[1:]
-        model = problem.model
-        sigma, rho = (0.0, 0.0) if isinstance(model, FixedTensor) else (model.presmoothing, model.integration)
-        kernel_y, kernel_x = _half_kernels(sigma, problem.spacings, image.dtype)
-        wide_y, wide_x = _half_kernels(rho, problem.spacings, image.dtype)
-        wide_fold_x, sign_x = centre_fold(width + 1, len(wide_x) - 1)
-        wide_fold_y, sign_y = centre_fold(height + 1, len(wide_y) - 1)
-        return cls(
-            kernel_x,
-            edge_fold(width, len(kernel_x)),
-            kernel_y,
-            edge_fold(height, len(kernel_y) - 1),
-            wide_x,
-            wide_fold_x,
-            sign_x.astype(image.dtype),
-            wide_y,
-            wide_fold_y,
-            sign_y.astype(image.dtype),
-        )
-
-
-def _half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
-    """Gaussians along each axis, from the centre outwards, with an even number of pairs.
-
-    Where nothing is smoothed, the centre alone.
-    """
-    full = [gaussian_kernel(sigma / h) for h in spacings]
-    if all(len(kernel) == 1 for kernel in full):
-        return [np.ones(1, dtype) for _ in full]
-    halves = [kernel[len(kernel) // 2 :] for kernel in full]
-    pairs = [max(2, len(half) - 1 + (len(half) - 1) % 2) for half in halves]
-    return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
-
-
-def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
-    """1/h_x, 1/h_y, α, γ, β and the two numbers of the tensor formula, in the image's precision."""
-    per_y, per_x = (1 / h for h in problem.spacings)
-    stencil, model = problem.stencil, problem.model
-    alpha, gamma, beta = 0.0, 0.0, 0.0
-    if isinstance(stencil, DeltaStencil):
-        alpha, gamma, beta = stencil.alpha, stencil.gamma, stencil.beta or 0.0
-    parameters = () if isinstance(model, FixedTensor) else model.tensor_formula(len(image)).parameters
-    if len(parameters) > 2:
-        raise NotImplementedError(
-            f"the cpu engine hands two numbers to a tensor formula, not {len(parameters)}"
-        )
-    p, q = (*parameters, 0.0, 0.0)[:2]
-    numbers = (per_x, per_y, alpha, gamma, beta, p, q)
-    if max(numbers) > float(np.finfo(image.dtype).max):
-        raise ValueError(
-            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the "
-            "image up first, or convert it to float64."
-        )
-    return tuple(image.dtype.type(number) for number in numbers)
-
-
-def _tiles(
-    height: int, width: int, tile_height: int = _TILE_HEIGHT, tile_width: int = _TILE_WIDTH
-) -> list[tuple[Span, Span]]:
-    """Rows and columns of all tiles, the same for any number of threads."""
-    return list(itertools.product(_spans(height, tile_height), _spans(width, tile_width)))
-
-
-def _spans(length: int, size: int) -> list[Span]:
-    return [(start, min(start + size, length)) for start in range(0, length, size)]
+        self._way.close()

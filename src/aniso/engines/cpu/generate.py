@@ -31,9 +31,29 @@ import numba
 import numba.core.errors
 import numpy as np
 
-from aniso.engines.cpu import arithmetic, indirect, kernels, spacing, tensors
+from aniso.engines.cpu import (
+    arithmetic,
+    indirect,
+    kernels,
+    rows,
+    spacing,
+    tensors,
+    volume_kernels,
+    volume_rows,
+    volume_tensors,
+)
 from aniso.engines.cpu.placeholders import STRIDE
-from aniso.formulas import cell, coherence, diffusivities, steps, structure, weights
+from aniso.formulas import (
+    cell,
+    coherence,
+    diffusivities,
+    steps,
+    structure,
+    symmetric,
+    volume_cell,
+    volume_weights,
+    weights,
+)
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
 
 _P = ParamSpec("_P")
@@ -60,18 +80,25 @@ def _one_at_a_time(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @_one_at_a_time
 @functools.cache
-def loops(dtype: np.dtype[Any], spaced: bool) -> ModuleType:
+def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops that are the same for all models, for this precision and for unit or other spacing."""
-    parts = [_header(dtype, spaced, cache=True), _body(arithmetic), _body(indirect)]
-    parts += [_formulas(module) for module in (structure, weights, cell, steps)]
-    return _imported("loops", "\n\n".join([*parts, _body(spacing), _body(kernels)]) + "\n")
+    if ndim == 2:
+        formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
+    else:
+        formulas = (structure, weights, volume_weights, volume_cell, steps)
+        texts = (rows, volume_rows, volume_kernels)
+    parts = [_header(dtype, spaced, ndim, cache=True), _body(arithmetic), _body(indirect)]
+    parts += [_formulas(module) for module in formulas] + [_body(module) for module in texts]
+    return _imported("loops" if ndim == 2 else "volume_loops", "\n\n".join(parts) + "\n")
 
 
 @_one_at_a_time
-def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool) -> ModuleType:
+def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops of one tensor formula, whatever its numbers."""
     with _explained(formula):
-        return _tensor_loops(formula.function, formula.functions, len(formula.parameters), dtype, spaced)
+        return _tensor_loops(
+            formula.function, formula.functions, len(formula.parameters), dtype, spaced, ndim
+        )
 
 
 @functools.lru_cache(maxsize=128)
@@ -81,13 +108,19 @@ def _tensor_loops(
     count: int,
     dtype: np.dtype[Any],
     spaced: bool,
+    ndim: int,
 ) -> ModuleType:
     user = _user_diffusivity(functions)
-    parts = [_header(dtype, spaced, cache=user is None), _body(arithmetic)]
-    parts += [_formulas(module) for module in (structure, diffusivities, coherence, weights, cell)]
-    text = "\n\n".join([*parts, _body(spacing), _binding(function, functions, count), _body(tensors)]) + "\n"
+    parts = [_header(dtype, spaced, ndim, cache=user is None), _body(arithmetic)]
+    if ndim == 2:
+        formulas, texts = (structure, diffusivities, coherence, weights, cell), (spacing, tensors)
+    else:
+        formulas, texts = (diffusivities, coherence, symmetric, weights, volume_weights), (volume_tensors,)
+    parts += [_formulas(module) for module in formulas]
+    parts += [_binding(function, functions, count), *(_body(module) for module in texts)]
+    text = "\n\n".join(parts) + "\n"
     if user is None:
-        return _imported("tensors", text)
+        return _imported("tensors" if ndim == 2 else "volume_tensors", text)
     module = ModuleType("aniso_user_diffusivity")
     module.__dict__["given_diffusivity"] = (
         user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
@@ -127,12 +160,14 @@ def compile_first(kernel: Any, first_call: Callable[[], object]) -> None:
         first_call()
 
 
-def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
+def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
     single = dtype == np.float32
     # Below `lowest` an exponential is far below rounding; going on to denormal numbers would be slow.
     degree, lowest = (7, -40.0) if single else (13, -120.0)
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
+    # What the function of a model for a row of cells takes, see `indirect`.
+    row = "_rows, _rows, types.uint64, types.uint64, *[_number] * 4" if ndim == 2 else "_rows, *[_number] * 5"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     return "\n".join(
         [
@@ -151,7 +186,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, cache: bool) -> str:
             f"entry = numba.njit({_OPTIONS}, cache={cache})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
             "_number = numba.from_dtype(np.dtype(real))",
-            "_row = types.void(_rows, _rows, types.uint64, types.uint64, *[_number] * 4, types.int64)",
+            f"_row = types.void({row}, types.int64)",
             f'address = numba.cfunc(_row, fastmath={{"contract"}}, error_model="numpy", cache={cache})',
             "@inlined\ndef exponential_series(f):",
             "    f2 = f * f",
@@ -190,16 +225,17 @@ def _binding(function: Callable[..., Any], functions: tuple[Callable[..., Any], 
             _formula(diffusivities.secant_decline),
             _formula(diffusivities.secant_slope),
         ]
-    names = list(inspect.signature(function).parameters)[3 : 3 + len(functions)]
-    for name, given in zip(names, functions, strict=True):
+    names = list(inspect.signature(function).parameters)
+    entries = [name for name in names if name.startswith("j_")]
+    for name, given in zip(names[len(entries) : len(entries) + len(functions)], functions, strict=True):
         if isinstance(given, SecantDecline | SecantSlope):
             lines.append(f"{name} = secant_{name}")
         elif getattr(given, "__module__", None) == diffusivities.__name__:
             lines.append(f"{name} = {given.__name__}")
     lines.append(_formula(function))
-    numbers = ", ".join(["j_xx", "j_xy", "j_yy", *"pq"[:count]])
-    call = f"{function.__name__}({numbers})"
-    lines.append(f"@inlined\ndef tensor(j_xx, j_xy, j_yy, p, q):\n    return {call}")
+    own = "tensor" if len(entries) == 3 else "volume_tensor"
+    call = f"{function.__name__}({', '.join([*entries, *'pq'[:count]])})"
+    lines.append(f"@inlined\ndef {own}({', '.join(entries)}, p, q):\n    return {call}")
     return "\n\n".join(lines)
 
 

@@ -7,18 +7,24 @@ from numba.core import types
 from numba.extending import intrinsic
 
 
+def called(context, builder, signature, arguments):
+    """Call the function at the first argument with the others; of an array, with the address of its data."""
+    values = []
+    for kind, value in zip(signature.args[1:], arguments[1:], strict=True):
+        is_array = isinstance(kind, types.Array)
+        values.append(context.make_array(kind)(context, builder, value).data if is_array else value)
+    function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    builder.call(builder.inttoptr(arguments[0], function.as_pointer()), values)
+    return context.get_dummy_value()
+
+
 @intrinsic
 def call_tensor_row(typing_context, where, cells, smooth, top, bottom, per_x, per_y, p, q, n):
     """Call the function at `where`: void (real*, real*, u64, u64, real, real, real, real, i64)."""
-    signature = types.void(where, cells, smooth, top, bottom, per_x, per_y, p, q, n)
+    return types.void(where, cells, smooth, top, bottom, per_x, per_y, p, q, n), called
 
-    def build(context, builder, signature, arguments):
-        values = list(arguments[1:])
-        for position in (0, 1):
-            kind = signature.args[1 + position]
-            values[position] = context.make_array(kind)(context, builder, values[position]).data
-        function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
-        builder.call(builder.inttoptr(arguments[0], function.as_pointer()), values)
-        return context.get_dummy_value()
 
-    return signature, build
+@intrinsic
+def call_volume_tensor_row(typing_context, where, cells, per_x, per_y, per_z, p, q, n):
+    """Call the function at `where`: void (real*, real, real, real, real, real, i64)."""
+    return types.void(where, cells, per_x, per_y, per_z, p, q, n), called

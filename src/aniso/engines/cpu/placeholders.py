@@ -57,3 +57,10 @@ def exponential_series(f: Any) -> Any:
 def tensor(j_xx: Any, j_xy: Any, j_yy: Any, p: Any, q: Any) -> tuple[Any, Any, Any]:
     """The model's tensor formula with its two numbers."""
     raise NotImplementedError
+
+
+def volume_tensor(
+    j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, p: Any, q: Any
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The model's tensor formula for volumes with its two numbers."""
+    raise NotImplementedError

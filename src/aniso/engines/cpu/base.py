@@ -1,0 +1,116 @@
+"""What images and volumes on their way have in common on the fast engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from aniso.engines import Problem
+from aniso.engines.cpu.crew import Crew, default_threads
+from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
+from aniso.formulas.gaussian import gaussian_kernel
+from aniso.models import FixedTensor
+from aniso.stencil import DeltaStencil
+
+Array = npt.NDArray[Any]
+Span = tuple[int, int]
+
+# Below this number of pixels, waking other threads takes longer than the work.
+_ALONE = 30_000
+
+
+class Base:
+    """An array (channels, …) as it is now and another one for what comes next, kernels and threads."""
+
+    def __init__(self, image: Array, problem: Problem) -> None:
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "the cpu engine needs Numba's compiler, which NUMBA_DISABLE_JIT turns off. Unset it, or use "
+                "engine='reference'."
+            )
+        self._shape = image.shape
+        self._problem = problem
+        self._u = np.ascontiguousarray(image).reshape(-1)
+        self._spare = np.empty_like(self._u)
+        self._numbers = _numbers(problem, image)
+        self._fixed = np.zeros(1, np.bool_) if problem.fixed is None else problem.fixed.reshape(-1)
+        ndim, spaced = image.ndim - 1, any(h != 1 for h in problem.spacings)
+        self._loops = loops(image.dtype, spaced, ndim)
+        self._tensor_loops: Any = None
+        if not isinstance(problem.model, FixedTensor):
+            formula = problem.model.tensor_formula(len(image), ndim=ndim)
+            self._tensor_loops = tensor_loops(formula, image.dtype, spaced, ndim)
+        self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
+
+    @property
+    def image(self) -> Array:
+        """The image as it is now."""
+        return self._u.reshape(self._shape)
+
+    def close(self) -> None:
+        """End the threads and free what is not the image itself: it may be copied next."""
+        self._crew.close()
+        self._spare = self._spare[:0].copy()
+
+    @property
+    def _can_fuse(self) -> bool:
+        """Whether the tensors of a single step need not be stored."""
+        return (
+            self._shape[0] == 1
+            and not isinstance(self._problem.model, FixedTensor)
+            and self._problem.model.integration == 0
+            and isinstance(self._problem.stencil, DeltaStencil)
+        )
+
+    def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
+        if kernel.overloads:
+            self._crew.run(task, count)
+        else:
+            # The first task compiles; the others need not wait for it one by one.
+            compile_first(kernel, lambda: task(0))
+            self._crew.run(lambda number: task(number + 1), count - 1)
+
+
+def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
+    """Gaussians along each axis, from the centre outwards, with an even number of pairs.
+
+    Where nothing is smoothed, the centre alone.
+    """
+    full = [gaussian_kernel(sigma / h) for h in spacings]
+    if all(len(kernel) == 1 for kernel in full):
+        return [np.ones(1, dtype) for _ in full]
+    halves = [kernel[len(kernel) // 2 :] for kernel in full]
+    pairs = [max(2, len(half) - 1 + (len(half) - 1) % 2) for half in halves]
+    return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
+
+
+def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
+    """1/h, x first, then α, γ, β and the two numbers of the tensor formula, in the image's precision."""
+    stencil, model = problem.stencil, problem.model
+    alpha, gamma, beta = 0.0, 0.0, 0.0
+    if isinstance(stencil, DeltaStencil):
+        alpha, gamma, beta = stencil.alpha, stencil.gamma, stencil.beta or 0.0
+    parameters: tuple[float, ...] = ()
+    if not isinstance(model, FixedTensor):
+        parameters = model.tensor_formula(len(image), ndim=image.ndim - 1).parameters
+    if len(parameters) > 2:
+        raise NotImplementedError(
+            f"the cpu engine hands two numbers to a tensor formula, not {len(parameters)}"
+        )
+    p, q = (*parameters, 0.0, 0.0)[:2]
+    numbers = (*(1 / h for h in reversed(problem.spacings)), alpha, gamma, beta, p, q)
+    if max(numbers) > float(np.finfo(image.dtype).max):
+        raise ValueError(
+            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the "
+            "image up first, or convert it to float64."
+        )
+    return tuple(image.dtype.type(number) for number in numbers)
+
+
+def spans(length: int, size: int) -> list[Span]:
+    """A length cut into pieces of this size, the same for any number of threads."""
+    return [(start, min(start + size, length)) for start in range(0, length, size)]

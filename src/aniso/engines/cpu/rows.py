@@ -1,0 +1,201 @@
+"""Loops over single rows, for images and volumes: smoothing, copying, mirroring.
+
+This text becomes part of every generated kernel module. Images are flat arrays, and rows in them are named
+by the offset at which they start.
+
+What makes the loops vectorise: indices are unsigned (a negative one would wrap around), arrays that are
+written together lie in one array at constant distances, and no views are made (they are counted, atomically).
+"""
+
+from __future__ import annotations
+
+from aniso.engines.cpu.placeholders import compiled, index
+
+# Smoothing -------------------------------------------------------------------------------------------
+
+
+@compiled
+def four_pairs(out, o, row, r, k0, k1, k2, k3, k4, n):
+    """Weighted sum of nine neighbours in a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * row[r + j + index(4)]
+            + k1 * (row[r + j + index(3)] + row[r + j + index(5)])
+            + k2 * (row[r + j + index(2)] + row[r + j + index(6)])
+            + k3 * (row[r + j + index(1)] + row[r + j + index(7)])
+            + k4 * (row[r + j] + row[r + j + index(8)])
+        )
+
+
+@compiled
+def two_pairs(out, o, row, r, k0, k1, k2, n):
+    """Weighted sum of five neighbours in a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * row[r + j + index(2)]
+            + k1 * (row[r + j + index(1)] + row[r + j + index(3)])
+            + k2 * (row[r + j] + row[r + j + index(4)])
+        )
+
+
+@compiled
+def two_more_pairs(out, o, row, left, right, k1, k2, n):
+    """Adds two pairs further out."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += k1 * (row[left + j + index(1)] + row[right + j]) + k2 * (
+            row[left + j] + row[right + j + index(1)]
+        )
+
+
+@compiled
+def along_row(out, o, row, kernel, n):
+    """Gaussian along a row, which starts one reach before the result.
+
+    The kernel is given from its centre outwards, padded by zeros to 2, 4, 6, … pairs.
+    """
+    reach = len(kernel) - 1
+    if reach == 2:
+        two_pairs(out, o, row, index(0), kernel[0], kernel[1], kernel[2], n)
+    else:
+        four_pairs(out, o, row, index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n)
+    for k in range(5, reach, 2):
+        two_more_pairs(out, o, row, index(reach - k - 1), index(reach + k), kernel[k], kernel[k + 1], n)
+
+
+@compiled
+def five_rows(out, o, rows, m, a, b, c, d, k0, ka, kb, kc, kd, n):
+    """Weighted sum of five rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            k0 * rows[m + j] + ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+        )
+
+
+@compiled
+def four_more_rows(out, o, rows, a, b, c, d, ka, kb, kc, kd, n):
+    """Adds a weighted sum of four rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+
+
+@compiled
+def across_rows(out, o, ring, size, y, kernel, fold, sign, n):
+    """Gaussian across rows kept in a ring. Row y + k is row fold[reach + y + k], times its sign."""
+    reach = len(kernel) - 1
+    here = y + reach
+    length = len(ring) // size
+    for k in range(1, reach, 2):
+        above, below, higher, lower = here - k, here + k, here - k - 1, here + k + 1
+        a, b = index(fold[above] % size * length), index(fold[below] % size * length)
+        c, d = index(fold[higher] % size * length), index(fold[lower] % size * length)
+        ka, kb = kernel[k] * sign[above], kernel[k] * sign[below]
+        kc, kd = kernel[k + 1] * sign[higher], kernel[k + 1] * sign[lower]
+        if k == 1:
+            m = index(fold[here] % size * length)
+            five_rows(out, o, ring, m, a, b, c, d, kernel[0] * sign[here], ka, kb, kc, kd, n)
+        else:
+            four_more_rows(out, o, ring, a, b, c, d, ka, kb, kc, kd, n)
+
+
+@compiled
+def first_row_needed(y, reach, height):
+    """Where a ring has to start for row y: at the top if the kernel folds more than once."""
+    return 0 if height <= 2 * reach + 1 else max(0, y - reach)
+
+
+# Rows of the image -----------------------------------------------------------------------------------
+
+
+@compiled
+def copied(out, o, row, r, n):
+    """Copy a row."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = row[r + j]
+
+
+@compiled
+def cut_row(out, o, image, r, width, start, fold, n):
+    """N values of a mirrored row from `start` on; fold[margin + x] says where position x is found."""
+    margin = (len(fold) - width) // 2
+    inside, outside = max(0, -start), min(n, width - start)
+    for j in range(inside):
+        out[o + index(j)] = image[r + index(fold[margin + start + j])]
+    copied(out, o + index(inside), image, r + index(start + inside), outside - inside)
+    for j in range(outside, n):
+        out[o + index(j)] = image[r + index(fold[margin + start + j])]
+
+
+@compiled
+def next_smooth_row(
+    out, o, u, at, height, width, y, done, ring, line, left, n, many, kernel_x, fold_x, kernel_y, fold_y, even
+):
+    """N pixels from `left` on of row y of the smoothed image; rows up to `done` are in the ring already.
+
+    `many` ≥ n values are computed; those after n mean nothing.
+    """
+    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
+    if reach_x == 0:
+        cut_row(out, o, u, at + index(y * width), width, left, fold_x, n)
+    else:
+        size = 2 * reach_y + 1
+        length = len(ring) // size
+        while done < min(y + reach_y, height - 1):
+            done += 1
+            cut_row(
+                line, index(0), u, at + index(done * width), width, left - reach_x, fold_x, n + 2 * reach_x
+            )
+            along_row(ring, index(done % size * length), line, kernel_x, many)
+        across_rows(out, o, ring, size, y, kernel_y, fold_y, even, many)
+    # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
+    if left < 0:
+        out[o] = out[o + index(1)]
+    if left + n > width:
+        out[o + index(n - 1)] = out[o + index(n - 2)]
+    return done
+
+
+@compiled
+def cleared(row, n):
+    """Zeros."""
+    for k in range(n):
+        row[index(k)] = 0
+
+
+@compiled
+def folded_line(line, field, f, first, start, fold, sign, odd, n):
+    """Values of a mirrored row of cells, n of them from position `start` of `fold` on.
+
+    The field holds cells from `first` on, at offset f. Where they follow each other, they are copied.
+    """
+    begin, end = 0, n
+    while begin < n and sign[start + begin] < 0:
+        begin += 1
+    while end > begin and (
+        sign[start + end - 1] < 0 or fold[start + end - 1] - fold[start + begin] != end - 1 - begin
+    ):
+        end -= 1
+    copied(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
+    for j in range(n):
+        if j < begin or j >= end:
+            value = field[f + index(fold[start + j] - first)]
+            line[j] = value * sign[start + j] if odd else value
+
+
+@compiled
+def kept(out, o, u, at, fixed, pixel, n):
+    """Fixed pixels get their old value back."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = u[at + j] if fixed[pixel + j] else out[o + j]
+
+
+@compiled
+def full_vectors(n):
+    """A little more than n, so that no loop over rows at work ends in single steps."""
+    return (n + 31) // 32 * 32

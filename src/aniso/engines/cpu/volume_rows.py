@@ -1,0 +1,212 @@
+"""Loops over single rows of voxels and cells of a volume, for the compiler.
+
+This text becomes part of the generated kernel modules for volumes, see :mod:`aniso.engines.cpu.rows`. Of the
+four rows at the corners of a row of cells, a, b, c and d are the offsets: first plane, first and second row,
+then second plane. Quantities of cells and shares of corners are rows at the constant distance `STRIDE`.
+"""
+
+from __future__ import annotations
+
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined
+from aniso.engines.cpu.rows import five_rows, four_more_rows
+from aniso.formulas.steps import explicit_step, extrapolated_step
+from aniso.formulas.structure import volume_structure
+from aniso.formulas.volume_cell import corner_shares, fluxes, modes
+from aniso.formulas.volume_weights import hourglass_weights
+
+# Smoothing -------------------------------------------------------------------------------------------
+
+
+@compiled
+def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, kg, kh, ki, n):
+    """Weighted sum of nine rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = (
+            (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j])
+            + (kd * rows[d + j] + ke * rows[e + j] + kf * rows[f + j])
+            + (kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j])
+        )
+
+
+@compiled
+def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf, kg, kh, n):
+    """Adds a weighted sum of eight rows."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]) + (
+            ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
+        )
+
+
+@compiled
+def weighted_rows(out, o, rows, at, offsets, weights, w, n):
+    """Sum of rows at at + offsets[i], times weights[w + i]: five of them, or nine, thirteen, …."""
+    count = len(offsets)
+    if count == 5:
+        five_rows(
+            out, o, rows, at + offsets[0], at + offsets[1], at + offsets[2], at + offsets[3], at + offsets[4],
+            weights[w], weights[w + 1], weights[w + 2], weights[w + 3], weights[w + 4], n,
+        )  # fmt: skip
+        return
+    nine_rows(
+        out, o, rows, at + offsets[0], at + offsets[1], at + offsets[2], at + offsets[3], at + offsets[4],
+        at + offsets[5], at + offsets[6], at + offsets[7], at + offsets[8],
+        weights[w], weights[w + 1], weights[w + 2], weights[w + 3], weights[w + 4],
+        weights[w + 5], weights[w + 6], weights[w + 7], weights[w + 8], n,
+    )  # fmt: skip
+    i = 9
+    while i + 8 <= count:
+        eight_more_rows(
+            out, o, rows, at + offsets[i], at + offsets[i + 1], at + offsets[i + 2], at + offsets[i + 3],
+            at + offsets[i + 4], at + offsets[i + 5], at + offsets[i + 6], at + offsets[i + 7],
+            weights[w + i], weights[w + i + 1], weights[w + i + 2], weights[w + i + 3],
+            weights[w + i + 4], weights[w + i + 5], weights[w + i + 6], weights[w + i + 7], n,
+        )  # fmt: skip
+        i += 8
+    if i < count:
+        four_more_rows(
+            out, o, rows, at + offsets[i], at + offsets[i + 1], at + offsets[i + 2], at + offsets[i + 3],
+            weights[w + i], weights[w + i + 1], weights[w + i + 2], weights[w + i + 3], n,
+        )  # fmt: skip
+
+
+@compiled
+def plane_offsets(offsets, z, plane, fold):
+    """Where the planes around z start; those beyond the faces are mirrored ones."""
+    for i in range(len(offsets)):
+        offsets[i] = index(fold[z + i] * plane)
+
+
+@compiled
+def ring_offsets(offsets, start, length, n):
+    """Where rows of a ring start, from row `start` on, and the first one for those that there are not."""
+    size = len(offsets)
+    for i in range(size):
+        offsets[i] = index((start + i if start + i < length else start) % size * n)
+
+
+# Rows of cells ---------------------------------------------------------------------------------------
+
+
+@inlined
+def cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z):
+    """Products of derivatives in cell j, per unit of length."""
+    x, y, z, _, _, _, _ = modes(
+        smooth[a + j],
+        smooth[a + j + index(1)],
+        smooth[b + j],
+        smooth[b + j + index(1)],
+        smooth[c + j],
+        smooth[c + j + index(1)],
+        smooth[d + j],
+        smooth[d + j + index(1)],
+    )
+    if SPACED:
+        x, y, z = x * per_x, y * per_y, z * per_z
+    return volume_structure(x, y, z)
+
+
+@compiled
+def structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, n):
+    """The structure of a row of cells, from four smoothed rows."""
+    for k in range(n):
+        j = index(k)
+        xx, xy, yy, xz, yz, zz = cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z)
+        cells[j] = xx
+        cells[j + index(STRIDE)] = xy
+        cells[j + index(2 * STRIDE)] = yy
+        cells[j + index(3 * STRIDE)] = xz
+        cells[j + index(4 * STRIDE)] = yz
+        cells[j + index(5 * STRIDE)] = zz
+
+
+@compiled
+def more_structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
+    """Adds the structure of one of several channels, times its share in the mean."""
+    for k in range(n):
+        j = index(k)
+        xx, xy, yy, xz, yz, zz = cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z)
+        cells[j] += share * xx
+        cells[j + index(STRIDE)] += share * xy
+        cells[j + index(2 * STRIDE)] += share * yy
+        cells[j + index(3 * STRIDE)] += share * xz
+        cells[j + index(4 * STRIDE)] += share * yz
+        cells[j + index(5 * STRIDE)] += share * zz
+
+
+@compiled
+def flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, n):
+    """What one row of cells gives to its eight corners, from four rows of the volume."""
+    for k in range(n):
+        j = index(k)
+        xx, xy, yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+        xz, yz, zz = cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)]
+        zeta_x, zeta_y, zeta_z, kappa = hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
+        x, y, z, r_x, r_y, r_z, t = modes(
+            pixels[a + j],
+            pixels[a + j + index(1)],
+            pixels[b + j],
+            pixels[b + j + index(1)],
+            pixels[c + j],
+            pixels[c + j + index(1)],
+            pixels[d + j],
+            pixels[d + j + index(1)],
+        )
+        f_x, f_y, f_z, h_x, h_y, h_z, h_t = fluxes(
+            x, y, z, r_x, r_y, r_z, t, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa
+        )
+        s000, s001, s010, s011, s100, s101, s110, s111 = corner_shares(f_x, f_y, f_z, h_x, h_y, h_z, h_t)
+        shares[j] = s000
+        shares[j + index(STRIDE)] = s001
+        shares[j + index(2 * STRIDE)] = s010
+        shares[j + index(3 * STRIDE)] = s011
+        shares[j + index(4 * STRIDE)] = s100
+        shares[j + index(5 * STRIDE)] = s101
+        shares[j + index(6 * STRIDE)] = s110
+        shares[j + index(7 * STRIDE)] = s111
+
+
+# Rows of voxels --------------------------------------------------------------------------------------
+
+
+@compiled
+def begun_rows(begun, shares, n):
+    """What the voxels after a row of cells receive from it, in its first and in its second plane."""
+    for k in range(n):
+        j = index(k)
+        begun[j] = shares[j + index(2 * STRIDE + 1)] + shares[j + index(3 * STRIDE)]
+        begun[j + index(STRIDE)] = shares[j + index(6 * STRIDE + 1)] + shares[j + index(7 * STRIDE)]
+
+
+@inlined
+def near_rate(rate, r, begun, shares, j):
+    """What voxel j of the first plane, before a row of cells, has received in all: its Au."""
+    return rate[r + j] + (begun[j] + (shares[j + index(1)] + shares[j + index(STRIDE)]))
+
+
+@compiled
+def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
+    """The explicit step for a row in the first plane."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = explicit_step(u[at + j], near_rate(rate, r, begun, shares, j), tau)
+
+
+@compiled
+def extrapolated_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
+    """The same with extrapolation; out holds the volume before u."""
+    for k in range(n):
+        j = index(k)
+        whole = near_rate(rate, r, begun, shares, j)
+        out[o + j] = extrapolated_step(u[at + j], out[o + j], whole, weight, tau)
+
+
+@compiled
+def half_rate(rate, r, begun, shares, n):
+    """What a row in the second plane has received so far."""
+    for k in range(n):
+        j = index(k)
+        rate[r + j] = begun[j + index(STRIDE)] + (
+            shares[j + index(4 * STRIDE + 1)] + shares[j + index(5 * STRIDE)]
+        )

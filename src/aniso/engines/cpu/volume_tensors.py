@@ -1,0 +1,42 @@
+"""The loop over cells of a volume that depends on the model, for the compiler: structure in, tensors out.
+
+This text becomes part of the generated module of each model, after the formulas it calls.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, index, volume_tensor
+from aniso.formulas.volume_weights import volume_scaled
+
+
+@compiled
+def tensor_cells(cells, per_x, per_y, per_z, p, q, n):
+    """One row of cells: structure becomes the tensor, as a grid of unit spacing sees it."""
+    for k in range(n):
+        j = index(k)
+        xx, xy, yy, xz, yz, zz = volume_tensor(
+            cells[j],
+            cells[j + index(STRIDE)],
+            cells[j + index(2 * STRIDE)],
+            cells[j + index(3 * STRIDE)],
+            cells[j + index(4 * STRIDE)],
+            cells[j + index(5 * STRIDE)],
+            p,
+            q,
+        )
+        if SPACED:
+            xx, xy, yy, xz, yz, zz = volume_scaled(xx, xy, yy, xz, yz, zz, per_x, per_y, per_z)
+        cells[j] = xx
+        cells[j + index(STRIDE)] = xy
+        cells[j + index(2 * STRIDE)] = yy
+        cells[j + index(3 * STRIDE)] = xz
+        cells[j + index(4 * STRIDE)] = yz
+        cells[j + index(5 * STRIDE)] = zz
+
+
+@address
+def volume_tensor_row(cells, per_x, per_y, per_z, p, q, n):
+    """The same, to be called by its address."""
+    tensor_cells(numba.carray(cells, (6 * STRIDE,)), per_x, per_y, per_z, p, q, n)
