@@ -1,6 +1,7 @@
 """What happens in a fresh process: imports, first calls, memory. Prints one JSON object.
 
 python -m benchmarks.fresh import | first-call | memory explicit|fed|fsi SIZE | inpaint SIZE
+    | volume explicit|ced|fsi SIZE
 """
 
 from __future__ import annotations
@@ -101,6 +102,27 @@ def _inpaint_memory(size: int) -> dict[str, Any]:
     return {"images": extra / image.nbytes, "seconds": seconds, "cycles": info.cycles}
 
 
+def _volume_memory(what: str, size: int) -> dict[str, Any]:
+    import numpy as np
+
+    import aniso
+
+    scheme: aniso.schemes.Scheme = aniso.FSI(1) if what == "fsi" else aniso.Explicit(step=0.2)
+    model: aniso.models.ImageDriven = aniso.EdgeEnhancing(contrast=0.1)
+    if what == "ced":
+        model = aniso.CoherenceEnhancing(contrast=0.1, sigma=1.0, rho=3.0)
+    rng = np.random.default_rng(0)
+    # Large enough for several threads, so that nothing is left to be loaded or compiled later.
+    aniso.diffuse(rng.random((40, 40, 40), dtype=np.float32), model, 0.4, scheme=scheme)
+    volume = rng.random((size, size, size), dtype=np.float32)
+    _forget_peak()
+    before = _resident()
+    result = aniso.diffuse(volume, model, 0.4, scheme=scheme)
+    extra = _peak() - before
+    assert result.shape == volume.shape
+    return {"volumes": extra / volume.nbytes}
+
+
 # Linux keeps the peak of ru_maxrss across the start of a new program, so that a process begins with that of
 # its parent. The figures in /proc begin anew; ru_maxrss serves where there is no /proc.
 def _status(field: str) -> int | None:
@@ -138,6 +160,8 @@ if __name__ == "__main__":
         found = _first_call()
     elif what == "inpaint":
         found = _inpaint_memory(int(details[0]))
+    elif what == "volume":
+        found = _volume_memory(details[0], int(details[1]))
     else:
         found = _memory(details[0], int(details[1]))
     print(json.dumps(found))

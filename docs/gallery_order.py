@@ -1,6 +1,6 @@
 """The order of the gallery: tasks first, then what can be chosen, at last what is behind it."""
 
-_TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "scale_space"]
+_TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "scale_space"]
 _CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "fixed", "heat", "network"]
 _BEHIND = ["rings", "stencils", "stability", "fed"]
 _ORDER = _TASKS + _CHOICES + _BEHIND

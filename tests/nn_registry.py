@@ -32,15 +32,18 @@ STENCIL_AND_STEP = ("alpha", "gamma", "step")
 
 
 def learnable(model) -> tuple[str, ...]:
-    """All that a block with this model can learn."""
-    return (*(field.name for field in fields(model)), *STENCIL_AND_STEP)
+    """All that a block with this model can learn: its numbers and functions, not its switches."""
+    names = (field.name for field in fields(model) if "switch" not in field.metadata)
+    return (*names, *STENCIL_AND_STEP)
 
 
 def batch(shape=(2, 1, 9, 7), seed=0, dtype=torch.float64) -> Tensor:
-    """Images with grey values of order 1: a slanted edge under noise."""
+    """Images or volumes with grey values of order 1: a slanted edge under noise."""
     generator = torch.Generator().manual_seed(seed)
-    height, width = shape[-2:]
+    *depth, height, width = shape[2:]
     y, x = torch.arange(height)[:, None], torch.arange(width)[None, :]
+    for layers in depth:
+        y = y - torch.arange(layers)[:, None, None]
     edge = (2 * x + y > width).double() + 0.02 * x
     return (edge + 0.3 * torch.randn(shape, generator=generator, dtype=torch.float64)).to(dtype)
 
@@ -48,8 +51,7 @@ def batch(shape=(2, 1, 9, 7), seed=0, dtype=torch.float64) -> Tensor:
 def prediction(image, numbers, *, cells, seed=3) -> Tensor:
     """What a network might predict for these images."""
     generator = torch.Generator().manual_seed(seed)
-    height, width = (n + cells for n in image.shape[-2:])
-    shape = (len(image), numbers, height, width)
+    shape = (len(image), numbers, *(n + cells for n in image.shape[2:]))
     return 2 * torch.randn(shape, generator=generator, dtype=torch.float64).to(image)
 
 
@@ -70,10 +72,24 @@ def _with_prediction(numbers, cells):
     return lambda image: (image, prediction(image, numbers, cells=cells))
 
 
+def _volumes(image):
+    """Four layers; what alternates within an image of even size alternates from layer to layer."""
+    return (torch.stack([image, image.flip(-1), image, image.flip(-2)], dim=2),)
+
+
+def _volumes_with_prediction(numbers, cells):
+    def inputs(image):
+        (volume,) = _volumes(image)
+        return volume, prediction(volume, numbers, cells=cells)
+
+    return inputs
+
+
 # Contrasts and scales suit `batch`: cells lie on both sides of the contrast, kernels are short.
 EDGE = aniso.EdgeEnhancing(0.5, 0.5, "charbonnier")
 COHERENCE = aniso.CoherenceEnhancing(0.3, 0.4, 0.6, 0.05)
 SCALAR = aniso.PeronaMalik(0.5, 0.4)
+LINES = aniso.CoherenceEnhancing(0.3, 0.4, 0.6, 0.05, plates=False)
 SHORT = {"max_sigma": 0.6}
 
 
@@ -113,7 +129,33 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
     Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),
     Specimen("tensors and ζ per cell", _tensors(2, spacing=(0.8, 1.3)), _with_prediction(4, True)),
+    Specimen("volumes", _block(DiffusionBlock, EDGE, ndim=3, **SHORT), _volumes),
+    Specimen(
+        "volumes, coherence", _block(DiffusionBlock, COHERENCE, ndim=3, max_sigma=0.5, max_rho=0.8), _volumes
+    ),
+    Specimen(
+        "volumes, lines, CellBlock, spacing",
+        _block(CellBlock, LINES, ndim=3, spacing=(1.3, 0.8, 1.0), max_sigma=0.5, max_rho=0.8),
+        _volumes,
+    ),
+    Specimen("volumes, net, FED", _net(EDGE, 4, scheme=aniso.FED(2), ndim=3, **SHORT), _volumes),
+    Specimen("volumes, tensors per voxel", _tensors(2, ndim=3), _volumes_with_prediction(6, False)),
+    Specimen(
+        "volumes, tensors and ζ per cell",
+        _tensors(2, ndim=3, spacing=(0.8, 1.3, 1.0)),
+        _volumes_with_prediction(7, True),
+    ),
 )
+
+
+def volume_tensors(shape, seed=5) -> aniso.FixedTensor:
+    """Tensors that turn and stretch from cell to cell of a volume, on the boundary too; some of rank one."""
+    rng = np.random.default_rng(seed)
+    cells = tuple(n + 1 for n in shape)
+    axes, _ = np.linalg.qr(rng.normal(size=(*cells, 3, 3)))
+    along, across = rng.uniform(0.2, 1.0, (*cells, 1)), rng.uniform(-0.2, 0.2, (*cells, 2)).clip(0)
+    tensor = (axes * np.concatenate([along, across], -1)[..., None, :]) @ np.swapaxes(axes, -1, -2)
+    return aniso.FixedTensor(np.moveaxis(tensor, (-2, -1), (0, 1)))
 
 
 def redraw(module, generator, scale) -> None:

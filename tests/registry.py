@@ -3,6 +3,7 @@
 A new engine, model or scheme is one line here, and every law holds for it or fails.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,6 +46,9 @@ ENGINES = (
     Engine("torch", float32=2e-6, float64=1e-12),
 )
 
+#: The engines that serve volumes.
+VOLUME_ENGINES = ENGINES
+
 DTYPES = ("float32", "float64")
 
 
@@ -60,6 +64,11 @@ def random_tensors(shape, seed=5, largest=1.0) -> aniso.FixedTensor:
     cells = tuple(n + 1 for n in shape)
     if len(shape) == 1:
         return aniso.FixedTensor(rng.uniform(0, largest, (1, 1, *cells)))
+    if len(shape) == 3:
+        frames, _ = np.linalg.qr(rng.normal(size=(*cells, 3, 3)))
+        values = rng.uniform([0.2, -0.2, -0.2], [largest, 0.2, 0.2], (*cells, 3)).clip(0)
+        tensor = np.einsum("...ik,...k,...jk->ij...", frames, values, frames)
+        return aniso.FixedTensor(0.5 * (tensor + tensor.swapaxes(0, 1)))
     angle = rng.uniform(0, np.pi, cells)
     along, across = rng.uniform(0.2, largest, cells), rng.uniform(-0.2, 0.2, cells).clip(0)
     cos, sin = np.cos(angle), np.sin(angle)
@@ -85,6 +94,11 @@ MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = {
     "fixed tensor": random_tensors,
 }
 
+#: The same for volumes.
+VOLUME_MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = MODELS | {
+    "coherence, lines only": lambda _: aniso.CoherenceEnhancing(8.0, rho=2.0, plates=False),
+}
+
 SCHEMES = (aniso.Explicit(), aniso.Explicit(step=0.1), aniso.FED(cycles=2), aniso.FSI(cycles=2))
 
 
@@ -103,6 +117,18 @@ def _edges(shape):
 
 #: Name → a grey image of a given shape, float64, values of order 100.
 SAMPLES: dict[str, Callable[[tuple[int, ...]], Any]] = {"noise": _noise, "edges": _edges}
+
+
+def _blocks(shape):
+    """A bright slanted half space with a bright corner voxel, under little noise."""
+    z, y, x = np.indices(shape)
+    volume = np.where(2 * x + y - z > shape[2], 180.0, 60.0)
+    volume[0, 0, 0] = 250.0
+    return volume + _noise(shape, 2) / 20
+
+
+#: The same for volumes.
+VOLUME_SAMPLES: dict[str, Callable[[tuple[int, ...]], Any]] = {"noise": _noise, "edges": _blocks}
 
 
 def colours(grey_sample, shape, count=3):
@@ -157,4 +183,42 @@ SYMMETRIES = (
     Symmetry("quarter turn", (1,), True),
     Symmetry("quarter turn back", (0,), True),
     Symmetry("other diagonal", (0, 1), True),
+)
+
+
+@dataclass(frozen=True)
+class VolumeSymmetry:
+    """One of the 48 symmetries of the cube: mirroring some axes, then putting the axes into another order."""
+
+    mirrored: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.order}, mirrored {self.mirrored}"
+
+    def image(self, volume):
+        """For a volume (D, H, W) or (D, H, W, channels)."""
+        return np.flip(volume, self.mirrored).transpose(*self.order, *range(3, volume.ndim))
+
+    def spacing(self, spacing):
+        return tuple(spacing[axis] for axis in self.order)
+
+    def model(self, model):
+        """Vectors turn with the volume, and tensors with the vectors."""
+        if not isinstance(model, aniso.FixedTensor):
+            return model
+        tensor = np.flip(model.tensor, tuple(axis + 2 for axis in self.mirrored)).copy()
+        for axis in self.mirrored:
+            tensor[axis] *= -1
+            tensor[:, axis] *= -1
+        tensor = tensor[np.ix_(self.order, self.order)].transpose(0, 1, *(axis + 2 for axis in self.order))
+        return aniso.FixedTensor(tensor)
+
+
+VOLUME_SYMMETRIES = tuple(
+    VolumeSymmetry(mirrored, order)
+    for order in itertools.permutations(range(3))
+    for count in range(4)
+    for mirrored in itertools.combinations(range(3), count)
 )

@@ -112,17 +112,17 @@ class TestShapes:
     def test_empty_with_channels(self, shape, axis):
         refused(ValueError, "image is empty", str(shape), image=np.zeros(shape), channel_axis=axis)
 
-    def test_a_colour_image_without_channel_axis(self):
+    def test_too_many_axes_may_be_colours(self):
         refused(
             ValueError,
-            "signal (N,) or an image (H, W)",
-            "got shape (5, 6, 3)",
+            "a volume (D, H, W)",
+            "got shape (5, 6, 7, 3)",
             "channel_axis=-1",
-            image=np.zeros((5, 6, 3)),
+            image=np.zeros((5, 6, 7, 3)),
         )
 
     @pytest.mark.parametrize(
-        ("shape", "axis"), [((), None), ((2, 3, 4, 5), None), ((2, 3, 4, 5), 0), ((4,), 0)], ids=str
+        ("shape", "axis"), [((), None), ((2, 3, 4, 5), None), ((2, 3, 4, 5, 6), 0), ((4,), 0)], ids=str
     )
     def test_a_wrong_number_of_axes(self, shape, axis):
         refused(

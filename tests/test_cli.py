@@ -319,9 +319,13 @@ class TestInfo:
         (found,) = json.loads(answer.stdout)["results"]
         assert (found["shape"], found["spacing"], found["unit"]) == ([3, 40, 44], [2.0, 1.0, 0.5], "mm")
         assert (found["least"], found["largest"]) == (stack.min(), stack.max())
-        noise = aniso.estimates.noise_level(stack[1])
+        noise = aniso.estimates.noise_level(stack)
         assert found["estimates"]["noise"] == noise
-        assert found["estimates"]["wavelength"] == aniso.estimates.wavelength(stack[1], noise=noise)
+        expected = aniso.estimates.wavelength(stack, noise=noise, spacing=(4, 2, 1))
+        assert found["estimates"]["wavelength"] == expected
+        answer = called(tmp_path, "info", "volume.nii.gz", "--json", "--slices")
+        (found,) = json.loads(answer.stdout)["results"]
+        assert found["estimates"]["noise"] == aniso.estimates.noise_level(stack[1])
 
     def test_without_estimates(self, tmp_path):
         np.save(tmp_path / "heights.npy", np.array([[1.0, np.nan], [2.0, 3.0]]))
@@ -455,7 +459,7 @@ class TestNpy:
         assert "Add --channel-axis -1 or --channel-axis none." in answer.stderr
         np.save(tmp_path / "stack.npy", noisy((3, 40, 44), "float32"))
         answer = called(tmp_path, "diffuse", "stack.npy", "--time", 0, "--channel-axis", "none")
-        assert (answer.exit_code, "has 3 pages" in answer.stderr) == (0, True)
+        assert (answer.exit_code, "volume 3 × 40 × 44" in answer.stdout) == (0, True)
 
     def test_other_files_say_it_themselves(self, camera):
         answer = called(camera, "denoise", "camera.png", "--channel-axis", -1)
@@ -753,6 +757,7 @@ class TestHelp:
                 assert f"{about['symbol']} (" in shown
                 assert about["unit"] in shown
                 default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+                default = {"True": "yes", "False": "no"}.get(default, default)
                 assert re.search(rf"{re.escape(default)} \([a-z, -]*{title}", shown), (title, field.name)
                 for choice in about.get("choices", ()):
                     assert choice in shown
@@ -911,3 +916,62 @@ class TestNothingIsLostInSilence:
 
     def test_an_empty_output_is_a_usage_error(self, camera):
         assert called(camera, "diffuse", "camera.png", "--time", "1", "-o", "").exit_code == 2
+
+
+class TestVolumes:
+    """Stacks that are volumes are filtered as such, with the shape of their voxels."""
+
+    VOLUME = aniso.samples.balls((9, 14, 16), noise=20.0).image.clip(0, 255)
+
+    @pytest.mark.parametrize(("name", "unit"), [("v.nii.gz", "mm"), ("v.mrc", None), ("v.tif", "um")])
+    def test_the_voxel_size_is_used_and_kept(self, tmp_path, name, unit):
+        volume = self.VOLUME.astype(np.float32)
+        io.write(tmp_path / name, Picture(volume, spacing=(6.0, 2.0, 2.0), unit=unit))
+        answer = called(tmp_path, "denoise", name)
+        assert answer.exit_code == 0, answer.stderr
+        assert "(volume 9 × 14 × 16, spacing 3 × 1 × 1, float32" in answer.stdout
+        found = io.read(tmp_path / name.replace("v.", "v_denoised."))
+        assert found.spacing == pytest.approx((6.0, 2.0, 2.0))
+        np.testing.assert_array_equal(found.pixels, aniso.denoise(volume, spacing=(3, 1, 1)))
+
+    def test_slices_and_volume(self, tmp_path):
+        io.write(tmp_path / "many.tif", Picture(self.VOLUME.astype(np.uint16)))
+        io.write(tmp_path / "few.tif", Picture(self.VOLUME.astype(np.uint16)[:4]))
+        for words, volume, note in (
+            (["many.tif"], True, "taken for the slices of a volume. Add --slices"),
+            (["many.tif", "--slices"], False, "filtered one by one"),
+            (["few.tif"], False, "filtered one by one. Add --volume"),
+            (["few.tif", "--volume"], True, ""),
+        ):
+            answer = called(tmp_path, "diffuse", *words, "--time", 1, "--force")
+            assert answer.exit_code == 0
+            assert ("(volume " in answer.stdout) is volume
+            assert note in " ".join(answer.stderr.split())
+
+    def test_one_slice_is_an_image(self, tmp_path):
+        io.write(tmp_path / "one.mrc", Picture(self.VOLUME.astype(np.float32)[:1]))
+        answer = called(tmp_path, "diffuse", "one.mrc", "--time", 1)
+        assert (answer.exit_code, "14 × 16 pixels" in answer.stdout) == (0, True)
+
+    def test_all_verbs(self, tmp_path):
+        np.save(tmp_path / "v.npy", self.VOLUME)
+        io.write(tmp_path / "mask.png", Picture(np.eye(14, 16, dtype=np.uint8) * 255))
+        lines = aniso.enhance(self.VOLUME, plates=False)
+        assert called(tmp_path, "enhance", "v.npy", "--no-plates").exit_code == 0
+        np.testing.assert_array_equal(np.load(tmp_path / "v_enhanced.npy"), lines)
+        assert called(tmp_path, "upsample", 2, "v.npy").exit_code == 0
+        assert np.load(tmp_path / "v_x2.npy").shape == (18, 28, 32)
+        assert called(tmp_path, "inpaint", "v.npy", "--mask", "mask.png").exit_code == 0
+        found, known = np.load(tmp_path / "v_inpainted.npy"), np.eye(14, 16) == 0
+        np.testing.assert_array_equal(found[:, known], self.VOLUME[:, known])
+        assert called(tmp_path, "scale-space", "v.npy", "--times", "1,2", "--figure").exit_code == 0
+        answer = called(tmp_path, "diffuse", "v.npy", "--tensor", 1, 0, 1, "--time", 1)
+        assert (answer.exit_code, "--slices" in answer.stderr) == (1, True)
+
+    def test_spacing_may_be_given(self, tmp_path):
+        np.save(tmp_path / "v.npy", self.VOLUME)
+        answer = called(tmp_path, "diffuse", "v.npy", "--time", 1, "--spacing", "2,1,1")
+        assert (answer.exit_code, "spacing 2 × 1 × 1" in answer.stdout) == (0, True)
+        model = aniso.EdgeEnhancing()
+        expected = aniso.diffuse(self.VOLUME, model, 1.0, spacing=(2, 1, 1))
+        np.testing.assert_array_equal(np.load(tmp_path / "v_diffused.npy"), expected)

@@ -82,6 +82,7 @@ class TestAgreement:
         aniso.EdgeContinuing(12.0, rho=1.0),
         aniso.CoherenceEnhancing(contrast=8.0, rho=2.0),
         aniso.CoherenceEnhancing(contrast=8.0, sigma=0.0, rho=0.0, plates=False),
+        aniso.CoherenceEnhancing(contrast=8.0, rho=0.05),  # a Gaussian without neighbours
         aniso.PeronaMalik(12.0, 2.0, "exponential"),
         aniso.Homogeneous(),
     )
@@ -106,6 +107,7 @@ class TestAgreement:
     def _assert_agree(self, shape, model, dtype, spacing, channels, scheme, fixed=None):
         image = volume(shape, channels).astype(dtype)
         axis = None if channels is None else -1
+        engines: tuple[Any, ...] = (("cpu", dtype), ("reference", "float64"))
         actual, expected = (
             aniso.diffuse(
                 image.astype(kind),
@@ -117,7 +119,7 @@ class TestAgreement:
                 channel_axis=axis,
                 fixed=fixed,
             )
-            for engine, kind in (("cpu", dtype), ("reference", "float64"))
+            for engine, kind in engines
         )
         slack = {"float64": 1e-12, "float32": 2e-6}[dtype] * abs(expected).max()
         assert abs(actual - expected).max() <= slack, (shape, spacing, channels)
@@ -213,5 +215,5 @@ class TestMemory:
         assert self.peak(EDGES, aniso.Explicit()) < 2.4
 
     def test_stored_tensors_take_six_more(self):
-        assert self.peak(LINES, aniso.Explicit()) < 8.5
-        assert self.peak(EDGES, aniso.FSI(cycles=1)) < 8.5
+        assert self.peak(LINES, aniso.Explicit()) < 8.9
+        assert self.peak(EDGES, aniso.FSI(cycles=1)) < 8.9

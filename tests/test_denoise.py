@@ -211,3 +211,70 @@ class TestNoiseThatIsNotWhatItShouldBe:
     def test_a_checkerboard(self):
         result = aniso.denoise(255.0 * (np.indices((40, 40)).sum(axis=0) % 2))
         assert -1 <= result.min() <= result.max() <= 256
+
+
+class TestVolumes:
+    """One call for volumes, and all three directions count."""
+
+    MAKERS = (aniso.samples.fibres, aniso.samples.layers, aniso.samples.balls)
+
+    @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+    def test_it_is_better_than_slice_by_slice(self, maker):
+        sample = maker((24, 32, 32), noise=40.0, seed=2)
+        volume = sample.image.astype(np.float32)
+        result, info = aniso.denoise(volume, return_info=True)
+        slices = np.stack([aniso.denoise(image) for image in volume])
+        assert psnr(result, sample.truth) > psnr(slices, sample.truth) + 1
+        assert psnr(result, sample.truth) > psnr(volume, sample.truth) + 7
+        assert info.noise == pytest.approx(40, rel=0.1)
+
+    def test_the_expected_error_is_near_the_true_one(self):
+        sample = aniso.samples.fibres(32, noise=30.0, seed=1)
+        result, info = aniso.denoise(sample.image, noise=30.0, return_info=True)
+        error = np.sqrt(np.mean((result - sample.truth) ** 2))
+        assert info.expected_error == pytest.approx(error, rel=0.15)
+        assert info.expected_error < info.single_error < 30
+
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (1, 12, 12), (3, 40, 40), (30, 1, 1), (2, 2, 2)])
+    def test_small_and_thin_ones(self, shape):
+        volume = np.random.default_rng(0).normal(100, 5, shape)
+        result = aniso.denoise(volume)
+        assert result.shape == shape
+        assert volume.min() - 1 < result.min() <= result.max() < volume.max() + 1
+
+    def test_constant_ones_stay_and_noise_alone_becomes_flat(self):
+        np.testing.assert_array_equal(aniso.denoise(np.full((6, 7, 8), 5.0)), 5.0)
+        noise = np.random.default_rng(0).normal(100, 10, (24, 24, 24))
+        assert aniso.denoise(noise).std() < 1.5
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.float32, np.float64])
+    def test_types(self, dtype):
+        sample = aniso.samples.balls(20, noise=15.0)
+        volume = sample.image.clip(0, 255).astype(dtype)
+        before = volume.copy()
+        result = aniso.denoise(volume)
+        assert result.dtype == (np.float64 if dtype == np.float64 else np.float32)
+        assert psnr(result, sample.truth) > 31
+        np.testing.assert_array_equal(volume, before)
+
+    def test_voxels_that_are_longer_than_wide(self):
+        fine = aniso.samples.balls((36, 24, 24), noise=0.0, seed=1).truth
+        truth = fine.reshape(12, 3, 24, 24).mean(axis=1)
+        noisy = noisy_version(truth, 25.0)
+        right = psnr(aniso.denoise(noisy, spacing=(3, 1, 1)), truth)
+        assert right > psnr(aniso.denoise(noisy, spacing=(1, 1, 3)), truth)
+        assert right > psnr(noisy, truth) + 8
+
+    def test_channels(self):
+        sample = aniso.samples.balls(20, noise=25.0)
+        other = noisy_version(0.5 * sample.truth, 25.0)
+        both = np.stack([sample.image, other], axis=-1)
+        result = aniso.denoise(both, channel_axis=-1)
+        assert result.shape == both.shape
+        assert psnr(result[..., 0], sample.truth) > psnr(sample.image, sample.truth) + 9
+
+    def test_engines_agree(self):
+        volume = aniso.samples.fibres((10, 12, 14), noise=25.0).image
+        cpu = aniso.denoise(volume)
+        for engine in ("reference", "torch"):
+            np.testing.assert_allclose(aniso.denoise(volume, engine=engine), cpu, atol=1e-6)

@@ -19,6 +19,7 @@ NOT_CALLED = {
     "aniso.samples.Sample",
     "aniso.schemes.Cycle",
     "aniso.schemes.Scheme",
+    "aniso.stencil.ImageStencil",
     "aniso.stencil.Stencil",
 }
 

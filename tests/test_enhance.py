@@ -174,3 +174,49 @@ def test_a_wavelength_far_beyond_the_image_is_refused():
 def test_the_wavelength_of_a_slope_stays_within_the_image():
     _, info = aniso.enhance(np.add.outer(np.arange(64.0), np.arange(64.0)), return_info=True)
     assert info.wavelength <= 16
+
+
+class TestVolumes:
+    @pytest.mark.parametrize("noise", [10.0, 40.0])
+    def test_gaps_in_layers_close(self, noise):
+        sample = aniso.samples.layers(36, gaps=10, noise=noise, seed=3)
+        result = aniso.enhance(sample.image)
+        inner = sample.gaps & (abs(sample.truth - 127.5) > 40)
+        same_side = (result > 127.5) == (sample.truth > 127.5)
+        assert same_side[inner].mean() > 0.9
+        assert np.std(result - sample.truth) < 0.8 * np.std(sample.image - sample.truth)
+
+    def test_lines_only_is_better_for_fibres(self):
+        sample = aniso.samples.fibres(36, gaps=8, noise=30.0, seed=3)
+        lines, plates = (aniso.enhance(sample.image, plates=plates) for plates in (False, True))
+        for result in (lines, plates):
+            assert np.std(result - sample.truth) < np.std(sample.image - sample.truth)
+        assert lines[sample.gaps].mean() > plates[sample.gaps].mean()
+        assert lines[sample.gaps].mean() > sample.image[sample.gaps].mean() + 20
+
+    def test_images_do_not_depend_on_plates(self):
+        image = aniso.samples.rings(48).image
+        np.testing.assert_array_equal(aniso.enhance(image, plates=False), aniso.enhance(image))
+
+    def test_plates_is_true_or_false(self):
+        with pytest.raises(TypeError, match="plates must be True or False, got 1"):
+            aniso.enhance(np.eye(8), plates=1)  # type: ignore[call-overload]
+
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (1, 12, 13), (3, 20, 20), (9, 1, 1)])
+    def test_small_and_thin_ones(self, shape):
+        volume = np.random.default_rng(0).normal(100, 5, shape)
+        result = aniso.enhance(volume)
+        assert result.shape == shape
+        assert np.isfinite(result).all()
+
+    def test_constant_ones_channels_and_spacing(self):
+        np.testing.assert_allclose(aniso.enhance(np.full((6, 7, 8), 5.0)), 5.0)
+        volume = aniso.samples.layers((12, 16, 16), noise=10.0).image
+        result, info = aniso.enhance(volume, return_info=True)
+        wide, wide_info = aniso.enhance(volume, spacing=2.0, return_info=True)
+        np.testing.assert_allclose(wide, result, atol=1e-6)
+        assert wide_info.wavelength == pytest.approx(2 * info.wavelength)
+        both = np.stack([volume, volume], axis=-1)
+        coloured = aniso.enhance(both, channel_axis=-1)
+        assert coloured.shape == both.shape
+        np.testing.assert_allclose(coloured[..., 0], coloured[..., 1], atol=1e-9)

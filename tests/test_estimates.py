@@ -101,11 +101,56 @@ def test_the_wavelength_does_not_depend_on_the_grey_scale():
     assert estimates.wavelength(image / 255 + 7) == pytest.approx(estimates.wavelength(image), rel=1e-9)
 
 
-def test_volumes_will_be_welcome():
-    volume = noise((1, 20, 21, 22), 3.0)
-    tensor = estimates.structure_tensor(volume, 1.0, 2.0, (1.0, 1.0, 2.0))
-    assert tensor.shape == (3, 3, 20, 21, 22)
-    assert (np.linalg.eigvalsh(np.moveaxis(tensor, (0, 1), (-2, -1))) > -1e-12).all()
+class TestVolumes:
+    @pytest.mark.parametrize("maker", [aniso.samples.fibres, aniso.samples.layers, aniso.samples.balls])
+    @pytest.mark.parametrize("level", [5.0, 40.0])
+    def test_the_noise_level(self, maker, level):
+        # Layers are steep everywhere: what cannot be told from noise is counted with it.
+        truth = maker(48, noise=0.0).truth
+        found = estimates.noise_level(truth + noise(truth.shape, level))
+        assert found == pytest.approx(level, rel=0.1)
+
+    @pytest.mark.parametrize("shape", [(40, 40, 40), (5, 90, 90), (2, 80, 80), (1, 90, 90)])
+    def test_white_noise_is_found_without_bias_however_thin(self, shape):
+        found = np.mean([estimates.noise_level(noise(shape, 10.0)) for _ in range(4)])
+        assert found == pytest.approx(10, rel=0.04)
+
+    def test_a_single_voxel_has_no_noise(self):
+        assert estimates.noise_level(np.full((1, 1, 1), 7.0)) == 0
+
+    @pytest.mark.parametrize("level", [0.0, 20.0, 60.0])
+    def test_the_wavelength_of_waves(self, level):
+        z, _, x = np.indices((40, 40, 40))
+        wave = 100 * np.cos(2 * np.pi * (0.6 * z + 0.8 * x) / 9.0)
+        assert estimates.wavelength(wave + noise(wave.shape, level)) == pytest.approx(9, rel=0.05)
+        assert estimates.wavelength(wave, spacing=(2, 2, 2)) == pytest.approx(18, rel=0.05)
+
+    def test_the_contrast_of_a_ramp_is_its_slope(self):
+        z, _, x = np.indices((20, 20, 20))
+        ramp = 3.0 * z + 4.0 * x
+        assert estimates.contrast(ramp, quantile=0.9) == pytest.approx(5, rel=0.01)
+        steep = estimates.contrast(ramp, spacing=(0.5, 1, 1), rho=1.0, quantile=0.9)
+        assert steep == pytest.approx(np.hypot(6, 4), rel=0.05)
+
+    @pytest.mark.parametrize(("sigma", "rho"), [(1.0, 0.0), (1.0, 3.0), (0.6, 2.0)])
+    def test_the_contrast_hardly_feels_noise(self, sigma, rho):
+        clean = aniso.samples.layers(40, noise=0.0).truth
+        options = {"sigma": sigma, "rho": rho}
+        noisy = estimates.contrast(clean + noise(clean.shape, 20.0), **options)
+        assert noisy == pytest.approx(estimates.contrast(clean, **options), rel=0.15)
+
+    @pytest.mark.parametrize(("sigma", "rho"), [(0.5, 2.0), (1.0, 0.0), (1.0, 2.0), (2.0, 2.0)])
+    def test_pure_noise_has_a_contrast_of_its_own_strength(self, sigma, rho):
+        volume = noise((48, 48, 48), 10.0)
+        tensor = estimates.structure_tensor(volume[np.newaxis], sigma, rho, (1.0, 1.0, 1.0))
+        values = np.linalg.eigvalsh(np.moveaxis(tensor, (0, 1), (-2, -1)))
+        gap = (values[..., -1] - values[..., 0]).mean()
+        assert estimates.contrast(volume, sigma=sigma, rho=rho) ** 2 == pytest.approx(gap, rel=0.3)
+
+    def test_many_voxels_are_looked_at_in_part(self):
+        clean = aniso.samples.layers(64, noise=0.0).truth
+        quarter = estimates.contrast(clean[:32], rho=2.0, noise=0.0)
+        assert estimates.contrast(clean, rho=2.0, noise=0.0) == pytest.approx(quarter, rel=0.1)
 
 
 def test_bad_values_are_refused():

@@ -18,6 +18,15 @@ def test_every_panel_says_its_time(shape, axis):
     assert all(panel.images[0].get_array().shape[:2] == (20, 30) for panel in figure.axes)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((5, 20, 30), None), ((5, 20, 30, 3), -1)])
+def test_of_a_volume_the_middle_slice_is_shown(shape, axis):
+    volume = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
+    figure = aniso.scale_space_figure(volume, aniso.Homogeneous(), [0, 1], channel_axis=axis)
+    shown = [panel.images[0].get_array() for panel in figure.axes]
+    np.testing.assert_allclose(shown[0], volume[2] / (1 if axis is None else 255), atol=1e-6)
+    assert shown[1].std() < shown[0].std()
+
+
 def test_rows_are_filled_and_nothing_is_left_empty():
     figure = aniso.scale_space_figure(np.eye(8), aniso.Homogeneous(), range(7), columns=3)
     assert len(figure.axes) == 7

@@ -9,7 +9,18 @@ import pytest
 import torch
 
 import aniso
-from aniso.nn import Diffusion1d, DiffusionBlock, DiffusionNet, TensorDiffusion
+from aniso.nn import (
+    CellBlock,
+    Diffusion1d,
+    DiffusionBlock,
+    DiffusionNet,
+    DirectionalBlock,
+    SixChannelBlock,
+    SteeredDiffusionNet,
+    StencilBlock,
+    TensorDiffusion,
+    TensorPredictor,
+)
 from tests.nn_registry import BLOCKS, EDGE, SPECIMENS, batch, prediction
 
 every_specimen = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
@@ -63,8 +74,52 @@ def test_kernels_on_another_device_are_seen_too(kind):
         kind(EDGE)(batch().to("meta"))
 
 
+class TestDimensions:
+    def test_that_do_not_fit_the_module(self):
+        volume, image = batch((1, 1, 3, 4, 5)), batch((1, 1, 4, 5))
+        for make in (DiffusionBlock, CellBlock, DiffusionNet):
+            with refused(ValueError, "(N, C, H, W)", "(1, 1, 3, 4, 5)", "volumes (N, C, D, H, W)", "ndim=3"):
+                make(EDGE)(volume)
+            with refused(ValueError, "(N, C, D, H, W)", "(1, 1, 4, 5)", "images (N, C, H, W)", "ndim=2"):
+                make(EDGE, ndim=3)(image)
+        with refused(ValueError, "(N, C, H, W)", "(1, 1, 3, 4, 5)", "ndim=3"):
+            TensorDiffusion()(volume, torch.zeros(1, 6, 3, 4, 5))
+
+    @pytest.mark.parametrize("kind", [DirectionalBlock, SixChannelBlock, StencilBlock, Diffusion1d])
+    def test_for_which_there_is_no_form(self, kind):
+        with refused(ValueError, kind.__name__, "no form for ndim=3", "DiffusionBlock or CellBlock"):
+            kind(EDGE, ndim=3)
+
+    @pytest.mark.parametrize("module", [SixChannelBlock(EDGE), SteeredDiffusionNet(), TensorPredictor()])
+    def test_modules_for_images_name_those_for_volumes(self, module):
+        with refused(
+            ValueError, "(1, 1, 3, 4, 5)", "DiffusionNet, CellBlock or TensorDiffusion, with ndim=3"
+        ):
+            module(batch((1, 1, 3, 4, 5)))
+
+    @pytest.mark.parametrize("ndim", [1, 4, 2.5, "3", None, True])
+    def test_that_are_none(self, ndim):
+        for make in (*BLOCKS, DiffusionNet, lambda _, **options: TensorDiffusion(**options)):
+            with refused(ValueError, f"no form for ndim={ndim!r}", "2 for (N, C, H, W)"):
+                make(EDGE, ndim=ndim)
+
+    def test_spacings(self):
+        for make in (DiffusionBlock, DiffusionNet, lambda _, **options: TensorDiffusion(**options)):
+            with refused(ValueError, "spacing has 2 values", "for 3 axes"):
+                make(EDGE, ndim=3, spacing=(1.0, 2.0))
+
+
 class TestPredictions:
     IMAGE = batch((2, 3, 6, 5))
+    VOLUME = batch((2, 3, 4, 6, 5))
+
+    @pytest.mark.parametrize(
+        "shape", [(2, 3, 4, 6, 5), (2, 8, 4, 6, 5), (2, 6, 6, 5), (1, 6, 4, 6, 5), (2, 6, 5, 6, 5)], ids=str
+    )
+    def test_of_the_wrong_shape_for_a_volume(self, shape):
+        wanted = "(2, 6 or 7, 4, 6, 5), one set of numbers per pixel, or (2, 6 or 7, 5, 7, 6), one per cell"
+        with refused(ValueError, wanted, f"got {shape}", "six numbers are a tensor"):
+            TensorDiffusion(ndim=3)(self.VOLUME, torch.zeros(shape))
 
     @pytest.mark.parametrize(
         "shape",

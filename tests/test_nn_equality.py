@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 
 import aniso
-from aniso.nn import Diffusion1d, DiffusionBlock, DiffusionNet, TensorDiffusion
+from aniso.nn import CellBlock, Diffusion1d, DiffusionBlock, DiffusionNet, TensorDiffusion
 from aniso.nn.translation import MirroredConvolutions
 from tests.nn_registry import (
     BLOCKS,
     COHERENCE,
     DIFFUSIVITIES,
     EDGE,
+    LINES,
     SCALAR,
     SPECIMENS,
     assert_close,
@@ -52,7 +53,8 @@ PRECISION = 1e-10
 
 def one_step(image, model, block, **options):
     """The reference engine's step of the length that the block takes."""
-    limit = aniso.stability.stable_step(model, options.get("stencil"), options.get("spacing", 1.0))
+    ndim = image.ndim - 2
+    limit = aniso.stability.stable_step(model, options.get("stencil"), options.get("spacing", 1.0), ndim)
     tau = block.constants["step"] * limit
     return diffused(image, model, tau, scheme=aniso.Explicit(tau), **options)
 
@@ -127,17 +129,87 @@ class TestEveryBlockIsAStepOfTheReference:
         stencil, spacing = aniso.DeltaStencil(0.2, -0.5), (0.7, 1.6)
         block = kind(COHERENCE, stencil, spacing=spacing)
         values, image = block.values(), batch((1, 1, 5, 6))
-        a, b, c = block.tensor(image, values)
-        divergence = block.divergence(a, b, c, values)
+        entries = block.tensor(image, values)
+        divergence = block.divergence(entries, values)
         units = torch.eye(30, dtype=torch.float64).reshape(30, 1, 5, 6)
         columns = torch.cat([divergence(unit[None]) for unit in units]).reshape(30, 30)
         # The block's tensors are scaled to unit spacing already.
-        a, b, c = (entry[0, 0].numpy() for entry in (a, b, c))
+        a, b, c = (entry[0, 0].numpy() for entry in entries)
         expected = aniso.stencil.matrix(a, b, c, stencil).toarray()
         np.testing.assert_allclose(columns.T, expected, rtol=0, atol=1e-13)
         torch.testing.assert_close(columns, columns.T, rtol=0, atol=1e-14)
         assert columns.sum(0).abs().max() < 1e-13  # no flux leaves
         assert np.linalg.eigvalsh(columns.numpy()).max() < 1e-13
+
+
+VOLUME = (4, 3, 5)
+
+
+@pytest.mark.parametrize("kind", [DiffusionBlock, CellBlock], ids=lambda kind: kind.__name__)
+class TestVolumes:
+    @every_channel_count
+    @pytest.mark.parametrize("name", [*MODELS, "lines"])
+    def test_models(self, kind, name, channels):
+        model = {**MODELS, "lines": LINES}[name]
+        image, block = batch((2, channels, *VOLUME)), kind(model, ndim=3)
+        result = block(image)
+        assert (result - image).abs().max() > 0.01
+        assert_close(result, one_step(image, model, block), PRECISION)
+        single = image.float()
+        assert_close(block(single), one_step(single, model, block), 2e-6)
+
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 1), (3, 1, 2), (2, 2, 2)], ids=str)
+    @pytest.mark.parametrize("model", [EDGE, COHERENCE], ids=["edge", "coherence"])
+    def test_shapes(self, kind, shape, model):
+        image, block = batch((2, 2, *shape)), kind(model, ndim=3)
+        assert_close(block(image), one_step(image, model, block), PRECISION)
+
+    @pytest.mark.parametrize("stencil", STENCILS, ids=str)
+    @pytest.mark.parametrize("spacing", [1.0, (0.7, 1.6, 1.1), (2.0, 0.9, 0.8)], ids=str)
+    def test_stencils_and_spacings(self, kind, stencil, spacing):
+        image, block = batch((1, 1, *VOLUME)), kind(EDGE, stencil, spacing=spacing, ndim=3)
+        expected = one_step(image, EDGE, block, stencil=stencil, spacing=spacing)
+        assert_close(block(image), expected, PRECISION)
+
+    def test_the_linear_map_is_the_sparse_matrix_and_its_own_transpose(self, kind):
+        stencil = aniso.DeltaStencil(0.2, -0.5)
+        block = kind(COHERENCE, stencil, spacing=(0.7, 1.6, 1.1), ndim=3)
+        values, image = block.values(), batch((1, 1, *VOLUME))
+        entries = block.tensor(image, values)
+        divergence = block.divergence(entries, values)
+        units = torch.eye(60, dtype=torch.float64).reshape(60, 1, *VOLUME)
+        columns = torch.cat([divergence(unit[None]) for unit in units]).reshape(60, 60)
+        xx, xy, yy, xz, yz, zz = (entry[0, 0].numpy() for entry in entries)
+        # The block's tensors are scaled to unit spacing already.
+        tensor = np.array([[zz, yz, xz], [yz, yy, xy], [xz, xy, xx]])
+        expected = aniso.volumes.matrix(tensor, stencil).toarray()
+        np.testing.assert_allclose(columns.T, expected, rtol=0, atol=1e-13)
+        torch.testing.assert_close(columns, columns.T, rtol=0, atol=1e-14)
+        assert columns.sum(0).abs().max() < 1e-13
+        assert np.linalg.eigvalsh(columns.numpy()).max() < 1e-13
+
+    def test_what_is_learned_starts_where_the_constants_are(self, kind):
+        image, learn = batch((2, 3, *VOLUME)), ("contrast", "sigma", "alpha", "step")
+        options: dict[str, Any] = {"stencil": aniso.DeltaStencil(0.3, 0.5), "max_sigma": 0.6, "ndim": 3}
+        learned = kind(EDGE, learn=learn, dtype=torch.float64, **options)
+        assert_close(learned(image), kind(EDGE, **options)(image), PRECISION)
+
+
+def test_the_kernels_of_a_volume_are_quarters():
+    (kernel,) = CellBlock(EDGE, ndim=3).buffers()
+    assert kernel.shape == (7, 1, 2, 2, 2)
+    assert (kernel.abs() == 0.25).all()
+    rows = kernel.reshape(7, 8)
+    torch.testing.assert_close(rows @ rows.T, 0.5 * torch.eye(7))
+
+
+@pytest.mark.parametrize("kind", [aniso.FED, aniso.FSI])
+def test_nets_of_cycles_for_volumes(kind):
+    image = batch((2, 2, *VOLUME))
+    limit = aniso.stability.stable_step(COHERENCE, ndim=3)
+    net = DiffusionNet(COHERENCE, 6, scheme=kind(2), step=limit, ndim=3)
+    expected = diffused(image, COHERENCE, 2 * limit * 3 * 4 / 3, scheme=kind(2))
+    assert_close(net(image), expected, PRECISION)
 
 
 @every_specimen
@@ -315,6 +387,67 @@ class TestPredictedTensors:
             expected = (step @ step @ one.numpy().reshape(30)).reshape(5, 6)
             assert_close(got[0], torch.from_numpy(expected), PRECISION)
 
+    @staticmethod
+    def expected_volume_tensors(numbers):
+        """The same for six numbers: tensors (3, 3, …) in the order of the axes; outside nothing is mixed."""
+        numbers = numbers.clone()
+        for number, axes in ((1, (-1, -2)), (3, (-1, -3)), (4, (-2, -3))):
+            for axis in axes:
+                numbers[number].movedim(axis, 0)[[0, -1]] = 0
+        xx, xy, yy, xz, yz, zz = numbers.clamp(-50, 50).numpy()
+        matrices = np.moveaxis(np.array([[zz, yz, xz], [yz, yy, xy], [xz, xy, xx]]), (0, 1), (-2, -1))
+        values, vectors = np.linalg.eigh(matrices)
+        tensors = (vectors / (1 + np.exp(-values))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        return np.moveaxis(tensors, (-2, -1), (0, 1))
+
+    @pytest.mark.parametrize("cells", [False, True], ids=["voxels", "cells"])
+    @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 1), VOLUME], ids=str)
+    def test_six_numbers(self, cells, scale, shape):
+        image, spacing = batch((2, 3, *shape)), (0.8, 1.3, 1.0)
+        numbers = scale * prediction(image, 6, cells=cells)
+        result = TensorDiffusion(3, stencil=STENCILS[1], spacing=spacing, step=0.05, ndim=3)(image, numbers)
+        if not cells:
+            kernel = torch.full((6, 1, 2, 2, 2), 0.125, dtype=numbers.dtype)
+            padded = F.pad(numbers.clamp(-50, 50), (1,) * 6, mode="replicate")
+            numbers = F.conv3d(padded, kernel, groups=6)
+        for one, given, got in zip(image, numbers, result, strict=True):
+            model = aniso.FixedTensor(self.expected_volume_tensors(given))
+            options = {"stencil": STENCILS[1], "spacing": spacing, "scheme": aniso.Explicit(0.05)}
+            assert_close(got[None], diffused(one[None], model, 0.15, **options), PRECISION)
+
+    @pytest.mark.parametrize("axis", [0, 1, 2])
+    def test_a_seventh_number_is_that_of_an_image_in_every_plane(self, axis):
+        """A volume and a prediction that are constant along an axis, and mix it with no other."""
+        image, spacings = batch((2, 1, 5, 6)), (0.8, 1.3)
+        numbers = prediction(image, 4, cells=True)
+        expected = TensorDiffusion(2, spacing=spacings, step=0.05)(image, numbers)
+        volume = image.unsqueeze(2 + axis).repeat_interleave(3, dim=2 + axis)
+        cells = numbers.unsqueeze(2 + axis).repeat_interleave(4, dim=2 + axis)
+        across, along = torch.zeros_like(cells[:, 0]), torch.ones_like(cells[:, 0])
+        s_xx, s_xy, s_yy, s = cells.unbind(1)
+        six = {
+            0: (s_xx, s_xy, s_yy, across, across, along),
+            1: (s_xx, across, along, s_xy, across, s_yy),
+            2: (along, across, s_xx, across, s_xy, s_yy),
+        }[axis]
+        spacing = list(spacings)
+        spacing.insert(axis, 0.9)
+        module = TensorDiffusion(2, spacing=tuple(spacing), step=0.05, ndim=3)
+        for layer in module(volume, torch.stack([*six, s], dim=1)).unbind(2 + axis):
+            assert_close(layer, expected, 1e-13)
+
+    def test_the_weights_of_all_hourglasses(self):
+        spacing = (0.8, 1.3, 2.0)
+        module = TensorDiffusion(spacing=spacing, ndim=3)
+        numbers = torch.full((1, 7, 2, 2, 2), 0.3, dtype=torch.float64)
+        _, inner = module._weights(numbers, module.values())
+        zeta = 1 / (1 + np.exp(-0.3))
+        per_area = [1 / (0.8 * 1.3), 1 / (0.8 * 2.0), 1 / (1.3 * 2.0)]
+        expected = [zeta * per for per in (per_area[0], per_area[1], per_area[2], np.mean(per_area))]
+        # ζ_x stands for the plane of y and z.
+        np.testing.assert_allclose([weight.flatten()[0] for weight in inner], expected, rtol=1e-14)
+
     def test_matrix_function_by_scipy(self):
         """One prediction whose tensor SciPy's matrix exponential knows."""
         s = np.array([[0.7, -1.1], [-1.1, 2.0]])
@@ -337,7 +470,8 @@ class TestPredictedTensors:
         module = TensorDiffusion(6, scheme=kind(2), step=0.5)
         model = aniso.FixedTensor.from_entries(*self.expected_tensors(self.over_cells(numbers, image)[0]))
         # The reference would make longer steps, since it knows these tensors: so by the matrix.
-        matrix = aniso.stencil.matrix(*model.entries).toarray()
+        a, b, c = model.entries
+        matrix = aniso.stencil.matrix(a, b, c).toarray()
         u = image.reshape(2, 30).numpy().T
         for _ in range(2):
             previous = u

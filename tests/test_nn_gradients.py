@@ -69,6 +69,17 @@ class TestDifferenceQuotients:
 
 
 @every_channel_count
+@pytest.mark.parametrize("level", [0.0, 0.7, -2.0])
+def test_predictions_that_are_the_same_in_all_directions(channels, level):
+    """As those of a network may be at the start: all eigenvalues coincide."""
+    volume = batch((1, channels, 2, 3, 2))
+    numbers = level * torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0], dtype=torch.float64)
+    given = numbers.reshape(1, 7, 1, 1, 1).expand(1, 7, 3, 4, 3)
+    assert_gradients(TensorDiffusion(2, ndim=3), [volume, given[:, :6]])
+    assert_gradients(TensorDiffusion(2, ndim=3), [volume, given])
+
+
+@every_channel_count
 @every_specimen
 def test_gradients_wherever_training_has_led(channels, specimen):
     module = specimen.make(dtype=torch.float64)
@@ -155,6 +166,7 @@ MODELS: dict[str, Any] = {
     "edge, callable": aniso.EdgeEnhancing(3.5, 1.0, rational),
     "coherence": aniso.CoherenceEnhancing(1.0, 0.5, 1.0),
     "coherence, local": aniso.CoherenceEnhancing(1.0, 0.0, 0.0),
+    "continuing": aniso.EdgeContinuing(3.5),
     "homogeneous": aniso.Homogeneous(),
 }
 
@@ -189,6 +201,19 @@ class TestSinglePrecisionGradientsAreNumbers:
             without = [name for name in learnable(model) if name != "diffusivity"]
             self.assert_finite(DiffusionBlock(model, learn=without), [images])
 
+    @pytest.mark.parametrize("model", [*MODELS, "lines"])
+    def test_every_model_in_volumes(self, channels, model):
+        """Among them volumes that are constant along an axis, and some with equal structure along all."""
+        model = {**MODELS, "lines": aniso.CoherenceEnhancing(1.0, 0.5, 1.0, plates=False)}[model]
+        images = extremes(channels)[..., :5]
+        layers = images[:, :, None].repeat(1, 1, 4, 1, 1)
+        alternating = torch.stack([images, images.flip(-1), images, images.flip(-2)], dim=2)
+        cube = (_x[:5, :5] + _y[:5, :5] + torch.arange(5)[:, None, None]).float()
+        scales = torch.tensor([1e-18, 1e-9, 1e-6, 1.0, 255.0, 1e7, 1e13])[:, None, None, None, None]
+        cubes = (scales * cube).repeat(1, channels, 1, 1, 1)
+        for volume in (layers, layers.mT, layers.movedim(2, 4), alternating, cubes):
+            self.assert_finite(DiffusionBlock(model, learn=learnable(model), ndim=3), [volume])
+
     @every_specimen
     def test_every_module(self, channels, specimen):
         self.assert_finite(specimen.make(), specimen.inputs(extremes(channels)))
@@ -208,11 +233,12 @@ class TestSinglePrecisionGradientsAreNumbers:
 
     def test_extreme_predictions(self, channels):
         images = extremes(channels)[3:5]
-        for numbers in (3, 4):
+        for numbers, ndim in ((3, 2), (4, 2), (6, 3), (7, 3)):
+            given_images = images if ndim == 2 else images[:, :, None].repeat(1, 1, 3, 1, 1)
             for scale in (0.0, 1e-30, 1.0, 1e3, 1e30):
-                module = TensorDiffusion(3, learn=("alpha", "gamma", "step"))
-                given = scale * prediction(images, numbers, cells=True)
-                inputs = [x.clone().requires_grad_() for x in (images, given)]
+                module = TensorDiffusion(3, learn=("alpha", "gamma", "step"), ndim=ndim)
+                given = scale * prediction(given_images, numbers, cells=True)
+                inputs = [x.clone().requires_grad_() for x in (given_images, given)]
                 module(*inputs).square().sum().backward()
                 assert all(x.grad is not None and x.grad.isfinite().all() for x in inputs)
 
@@ -238,7 +264,7 @@ def test_every_parameter_moves_the_result(specimen):
     module(*specimen.inputs(batch((2, 3, 7, 6)))).square().sum().backward()
     # γ needs a mixed entry to act on; where ζ is predicted, α and γ only limit the step.
     idle = {"scalar, spacing": ["gamma"], "homogeneous": ["gamma"], "net, separate": ["gamma"]}
-    idle |= {name: ["alpha", "gamma"] for name in ("tensors and ζ per pixel, FSI", "tensors and ζ per cell")}
+    idle |= {specimen.name: ["alpha", "gamma"] for specimen in SPECIMENS if "tensors and ζ" in specimen.name}
     for name, parameter in module.named_parameters():
         assert parameter.requires_grad
         assert parameter.grad is not None, name

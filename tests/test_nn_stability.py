@@ -1,6 +1,7 @@
 """No parameters and no predictions make a module unstable, however extreme."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,21 @@ import pytest
 import torch
 
 import aniso
-from aniso.nn import DiffusionBlock, DiffusionNet, Interval, LearnedDiffusivity, Positive, TensorDiffusion
+from aniso.nn import (
+    CellBlock,
+    DiffusionBlock,
+    DiffusionNet,
+    Interval,
+    LearnedDiffusivity,
+    Positive,
+    TensorDiffusion,
+)
 from tests.nn_registry import (
     BLOCKS,
     COHERENCE,
+    DIFFUSIVITIES,
     EDGE,
+    LINES,
     SCALAR,
     SPECIMENS,
     STENCIL_AND_STEP,
@@ -41,6 +52,12 @@ def images(channels=1, dtype=torch.float32):
         ]
     )
     return torch.stack([grey * (1 + 0.3 * k) + 0.1 * k * grey.mT for k in range(channels)], 1).to(dtype)
+
+
+def volumes(channels=1, dtype=torch.float32):
+    """The same for volumes, in layers that alternate."""
+    image = images(channels, dtype)
+    return torch.stack([image, image.flip(-1), image, image.flip(-2)], dim=2)
 
 
 def norms(tensor):
@@ -113,17 +130,51 @@ def test_again_and_again_at_the_largest_step(kind, spacing):
                 assert_no_growth(u, before, 1e-12)
 
 
-@pytest.mark.parametrize("spacing", [1.0, (0.5, 1.0), (2.0, 0.7)], ids=str)
+@pytest.mark.parametrize("kind", [DiffusionBlock, CellBlock], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("spacing", [1.0, (0.5, 1.0, 0.8)], ids=str)
+def test_again_and_again_in_volumes(kind, spacing):
+    model = aniso.CoherenceEnhancing(0.3, 0.0, 0.0, 0.5)
+    learn = ("min_diffusivity", *STENCIL_AND_STEP)
+    block = kind(model, learn=learn, spacing=spacing, ndim=3, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(3):
+        redraw(block, generator, 3.0)
+        with torch.no_grad():
+            block.learned["step"].raw.fill_(1e30)
+            u = volumes(1, torch.float64)
+            for _ in range(20):
+                u, before = block(u), u
+                assert_no_growth(u, before, 1e-12)
+
+
+@pytest.mark.parametrize("contrast", [1e-15, 1e-6, 1e-3])
+@pytest.mark.parametrize("model", [aniso.EdgeEnhancing, aniso.EdgeContinuing, aniso.CoherenceEnhancing])
+def test_edges_of_volumes_far_above_the_contrast(model, contrast):
+    """Channels that agree have a structure of rank one: its other eigenvalues are nothing but rounding."""
+    image = volumes(1).expand(-1, 3, -1, -1, -1) * torch.tensor([1.0, 0.7, 0.3])[:, None, None, None]
+    for switch in ({}, {"plates": False}) if model is aniso.CoherenceEnhancing else ({},):
+        sharp = replace(model(contrast, 0.0), **switch)
+        for diffusivity in DIFFUSIVITIES if hasattr(sharp, "diffusivity") else (None,):
+            given = sharp if diffusivity is None else replace(sharp, diffusivity=diffusivity)
+            block = DiffusionBlock(given, step=aniso.stability.stable_step(given, ndim=3), ndim=3)
+            u = image
+            for _ in range(5):
+                u, before = block(u), u
+                assert_no_growth(u, before)
+
+
+@pytest.mark.parametrize("spacing", [1.0, (0.5, 1.0), (2.0, 0.7), (0.5, 1.0, 0.8), (1.0, 1.0, 2.0)], ids=str)
 @pytest.mark.parametrize(
-    "model", [EDGE, COHERENCE, SCALAR, aniso.Homogeneous()], ids=lambda m: type(m).__name__
+    "model", [EDGE, COHERENCE, LINES, SCALAR, aniso.Homogeneous()], ids=lambda m: type(m).__name__
 )
 def test_the_learned_step_follows_the_learned_stencil(model, spacing):
     """As aniso.stability computes the limit for a stencil that does not change."""
-    module = DiffusionBlock(model, learn=STENCIL_AND_STEP, spacing=spacing, dtype=torch.float64)
+    ndim = np.size(spacing) if np.size(spacing) > 1 else 2
+    module = DiffusionBlock(model, learn=STENCIL_AND_STEP, spacing=spacing, ndim=ndim, dtype=torch.float64)
     for block in draws(module, 60):
         values = block.values()
         stencil = aniso.DeltaStencil(values["alpha"].item(), values["gamma"].item())
-        limit = aniso.stability.stable_step(model, stencil, spacing)
+        limit = aniso.stability.stable_step(model, stencil, spacing, ndim)
         assert block.largest_step(values).item() == pytest.approx(limit, rel=1e-9)
         assert 0 <= values["step"].item() <= 1
 
@@ -169,13 +220,51 @@ class TestPredictions:
             with torch.no_grad():
                 assert_no_growth(module(image, given), image)
 
+    @pytest.mark.parametrize("numbers", [6, 7])
+    @pytest.mark.parametrize("cells", [0, 1], ids=["voxels", "cells"])
+    @pytest.mark.parametrize("spacing", [1.0, (0.5, 0.8, 1.1)], ids=str)
+    def test_in_volumes(self, numbers, cells, spacing):
+        generator = torch.Generator().manual_seed(numbers)
+        image = volumes(2).repeat(20, 1, 1, 1, 1)
+        shape = (len(image), numbers, 4 + cells, SIZE + cells, SIZE + cells)
+        sizes = torch.tensor([0.0, 1e-30, 1e-3, 1.0, 10.0, 1e3, 1e30, torch.inf])
+        chosen = torch.randint(1, len(sizes), (len(image), numbers, 1, 1, 1), generator=generator)
+        given = (torch.randn(shape, generator=generator) * sizes[chosen]).nan_to_num(
+            0.0, torch.inf, -torch.inf
+        )
+        given[:8] = sizes[:, None, None, None, None]  # eigenvalues that coincide
+        given[8:12, 1] = given[8:12, 3:5] = 0.0
+        for stencil in (
+            aniso.DeltaStencil(),
+            aniso.DeltaStencil(0.0, -1.0),
+            aniso.DeltaStencil(0.0, beta=1.0),
+        ):
+            limit = aniso.stability.stable_step(aniso.Homogeneous(), stencil, spacing, 3)
+            module = TensorDiffusion(4, stencil=stencil, step=limit, spacing=spacing, ndim=3)
+            with torch.no_grad():
+                assert_no_growth(module(image, given), image)
+
+    def test_tensors_of_volumes_are_semidefinite_and_at_most_one(self):
+        generator = torch.Generator().manual_seed(0)
+        module = TensorDiffusion(1, stencil=aniso.DeltaStencil(0.0, 0.3), ndim=3).double()
+        for scale in (0.1, 3.0, 20.0):
+            numbers = scale * torch.randn((1, 6, 20, 20, 20), generator=generator, dtype=torch.float64)
+            entries, inner = module._weights(numbers, module.values())
+            xx, xy, yy, xz, yz, zz = (entry[0, 0] for entry in entries)
+            rows = [torch.stack(row, -1) for row in ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))]
+            eigenvalues = torch.linalg.eigvalsh(torch.stack(rows, -1))
+            assert eigenvalues.min() >= -1e-15
+            assert eigenvalues.max() <= 1 + 2e-15
+            assert all(weight.min() >= 0 for weight in inner)
+
     def test_tensors_are_semidefinite_and_at_most_one(self):
         """As seen by diffusion of single pixels with the predicted tensors."""
         generator = torch.Generator().manual_seed(0)
         module = TensorDiffusion(1, stencil=aniso.DeltaStencil(0.0, 0.3)).double()
         for scale in (0.1, 3.0, 20.0):
             numbers = scale * torch.randn((1, 3, 200, 200), generator=generator, dtype=torch.float64)
-            a, b, c, zeta = (x[0, 0].numpy() for x in module._weights(numbers, module.values()))
+            entries, inner = module._weights(numbers, module.values())
+            a, b, c, zeta = (x[0, 0].numpy() for x in (*entries, *inner))
             smaller = 0.5 * (a + c) - np.hypot(0.5 * (a - c), b)
             larger = 0.5 * (a + c) + np.hypot(0.5 * (a - c), b)
             assert smaller.min() >= -1e-15
@@ -315,6 +404,23 @@ class TestTheLimitIsReached:
         block = kind(aniso.Homogeneous(), standard, learn=["step"], dtype=torch.float64)
         growth = self.at_the_limit(block)(self.IMAGE).norm() / self.IMAGE.norm()
         assert 0.9999 < growth <= 1 + 1e-12
+
+    def test_in_volumes(self):
+        """Along two axes and along all three, with the kernels of either block and with predicted tensors."""
+        wave = torch.cos(math.pi * 59 * (2 * torch.arange(60, dtype=torch.float64) + 1) / 120)
+        image = (wave[:, None, None] * wave[:, None] * wave)[None, None]
+        flat = (wave[:, None] * wave).expand(3, 60, 60)[None, None]
+        standard = aniso.DeltaStencil.named("standard")
+        for kind in (DiffusionBlock, CellBlock):
+            block = kind(aniso.Homogeneous(), standard, learn=["step"], ndim=3, dtype=torch.float64)
+            for given in (image, flat):
+                growth = self.at_the_limit(block)(given).norm() / given.norm()
+                assert 0.99 < growth <= 1 + 1e-12
+        block = self.at_the_limit(TensorDiffusion(learn=["step"], ndim=3, dtype=torch.float64))
+        prediction = torch.full((1, 7, 61, 61, 61), 50.0, dtype=torch.float64)
+        prediction[:, [1, 3, 4]] = 0.0
+        growth = block(image, prediction).norm() / image.norm()
+        assert 0.99 < growth <= 1 + 1e-12
 
     def test_by_predicted_tensors(self):
         block = self.at_the_limit(TensorDiffusion(learn=["step"], dtype=torch.float64))

@@ -199,3 +199,59 @@ class TestLighthouse:
         coarse, fine = (samples.lighthouse(size, noise=0.0).truth for size in (64, 256))
         means = fine.reshape(64, 4, 64, 4, 3).mean(axis=(1, 3))
         assert np.sqrt(np.mean((means - coarse) ** 2)) < 6
+
+
+class TestVolumes:
+    MAKERS = (samples.fibres, samples.layers, samples.balls)
+    every_maker = pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+
+    @every_maker
+    def test_shape_noise_and_range(self, maker):
+        sample = maker((20, 24, 28), noise=20.0, seed=1)
+        assert sample.image.shape == sample.truth.shape == sample.gaps.shape == (20, 24, 28)
+        assert (sample.image - sample.truth)[~sample.gaps].std() == pytest.approx(20, rel=0.05)
+        assert 0 <= sample.truth.min() < sample.truth.max() <= 255
+        assert sample.truth.std() > 10
+        assert maker(16).image.shape == (16, 16, 16)
+
+    @every_maker
+    def test_seeds(self, maker):
+        first, same, other = (maker(16, seed=seed) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first.image, same.image)
+        assert (first.image != other.image).any()
+
+    @pytest.mark.parametrize("maker", [samples.fibres, samples.layers])
+    def test_gaps_are_where_the_structure_was(self, maker):
+        sample = maker(32, gaps=6, noise=0.0)
+        assert 0 < sample.gaps.mean() < 0.1
+        changed = sample.image != sample.truth
+        assert (changed <= sample.gaps).all()
+        assert abs(sample.image - sample.truth)[sample.gaps].mean() > 40
+        assert not maker(16).gaps.any()
+
+    def test_fibres_are_tubes(self):
+        truth = samples.fibres(48, count=1, radius=3.0, noise=0.0).truth
+        inside = truth > 130
+        length = inside.sum() / (np.pi * 9)
+        assert 20 < length < 120
+        assert np.unique(truth).min() == 60
+        assert truth.max() == 200
+
+    def test_no_fibres_and_no_balls(self):
+        assert (samples.fibres(8, count=0, noise=0.0).truth == 60).all()
+        assert samples.balls(8, count=0, noise=0.0).truth.max() < 100
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: samples.fibres((4, 4)), "shape must be"),  # type: ignore[arg-type]
+            (lambda: samples.balls(0), "shape must be"),
+            (lambda: samples.fibres(8, radius=0), "radius must be positive"),
+            (lambda: samples.fibres(8, count=-1), "count must be at least 0"),
+            (lambda: samples.layers(8, period=0), "period must be positive"),
+            (lambda: samples.layers(8, gaps=-1), "gaps must be at least 0"),
+        ],
+    )
+    def test_bad_values_are_refused(self, make, message):
+        with pytest.raises(ValueError, match=message):
+            make()

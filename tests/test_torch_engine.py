@@ -13,8 +13,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import aniso
 from aniso import engines
 from aniso.engines.torch.evolution import Evolution
-from tests.nn_registry import COHERENCE, EDGE, SPECIMENS, assert_close, batch, diffused
-from tests.registry import random_tensors
+from tests.nn_registry import (
+    COHERENCE,
+    EDGE,
+    LINES,
+    SCALAR,
+    SPECIMENS,
+    assert_close,
+    batch,
+    diffused,
+    volume_tensors,
+)
+from tests.registry import random_tensors, rational
 
 MODELS: dict[str, Any] = {
     "edge": EDGE,
@@ -88,6 +98,108 @@ def test_kernels_longer_than_the_image(shape, model):
     assert_close(aniso.diffuse(images, model, TIME), diffused(images, model, TIME), 1e-12)
 
 
+VOLUME = (5, 4, 6)
+SPLIT: Any = aniso.stencil.SplitStencil(0.3)
+VOLUME_MODELS: dict[str, Any] = {
+    **{name: model for name, model in MODELS.items() if name != "tensor"},
+    "tensor": volume_tensors(VOLUME),
+    "edge, unsmoothed": aniso.EdgeEnhancing(0.5, 0.0, "perona-malik"),
+    "edge, weickert": aniso.EdgeEnhancing(0.5, 0.5, "weickert"),
+    "edge, exponential": aniso.EdgeEnhancing(0.5, 0.5, "exponential"),
+    "edge, callable": aniso.EdgeEnhancing(0.5, 0.5, rational),
+    "continuing": aniso.EdgeContinuing(0.5, 0.4, 0.6),
+    "coherence, local": aniso.CoherenceEnhancing(0.3, 0.0, 0.0, 0.2),
+    "lines": LINES,
+    "scalar": SCALAR,
+}
+every_volume_model = pytest.mark.parametrize("name", VOLUME_MODELS)
+
+
+@every_volume_model
+class TestVolumes:
+    """As the reference engine has them."""
+
+    @every_scheme
+    @pytest.mark.parametrize("stencil", [aniso.DeltaStencil(0.3, 0.6), SPLIT], ids=str)
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_in_batches(self, name, scheme, stencil, channels):
+        model, images = VOLUME_MODELS[name], batch((2, channels, *VOLUME))
+        options = {"scheme": scheme, "stencil": stencil, "spacing": (0.8, 1.3, 1.0)}
+        result = aniso.diffuse(images, model, TIME, **options)
+        assert (result - images).abs().max() > 0.01  # something happened
+        assert_close(result, diffused(images, model, TIME, **options), 1e-12)
+        for axis in (1, -4):
+            assert torch.equal(result, aniso.diffuse(images, model, TIME, channel_axis=axis, **options))
+
+    @every_scheme
+    def test_in_single_precision(self, name, scheme):
+        images = batch((1, 3, *VOLUME), dtype=torch.float32)
+        result = aniso.diffuse(images, VOLUME_MODELS[name], TIME, scheme=scheme)
+        assert result.dtype == torch.float32
+        assert_close(result, diffused(images, VOLUME_MODELS[name], TIME, scheme=scheme), 2e-6)
+
+    def test_one_by_one_with_and_without_channels(self, name):
+        model, images = VOLUME_MODELS[name], batch((1, 2, *VOLUME))
+        expected = aniso.diffuse(images, model, TIME)[0]
+        for axis in (0, 2, 3, -1, -2, -4):  # along axis 1 they would be a batch of images
+            moved = images[0].movedim(0, axis)
+            assert torch.equal(
+                aniso.diffuse(moved, model, TIME, channel_axis=axis), expected.movedim(0, axis)
+            )
+        grey = images[0, 0]
+        result = aniso.diffuse(grey, model, TIME)
+        assert torch.equal(result, aniso.diffuse(images[:, :1], model, TIME)[0, 0])
+        as_array = aniso.diffuse(grey.numpy(), model, TIME, engine="torch")
+        assert isinstance(as_array, np.ndarray)
+        np.testing.assert_array_equal(as_array, result.numpy())
+        by_reference = aniso.diffuse(grey, model, TIME, engine="reference")
+        assert isinstance(by_reference, torch.Tensor)
+        assert_close(result, by_reference, 1e-12)
+
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 1), (4, 1, 1), (1, 2, 3), (2, 2, 2)], ids=str)
+    def test_kernels_longer_than_the_volume(self, name, shape):
+        model = volume_tensors(shape) if name == "tensor" else VOLUME_MODELS[name]
+        images = batch((2, 2, *shape))
+        assert_close(aniso.diffuse(images, model, TIME), diffused(images, model, TIME), 1e-12)
+
+    def test_with_voxels_that_stay(self, name):
+        images, mask = batch((2, 2, *VOLUME)), torch.zeros(VOLUME, dtype=torch.bool)
+        mask[1:3, 2:] = True
+        for scheme in (aniso.Explicit(), aniso.FSI(1)):
+            result = aniso.diffuse(images, VOLUME_MODELS[name], TIME, fixed=mask, scheme=scheme)
+            expected = diffused(images, VOLUME_MODELS[name], TIME, fixed=mask.numpy(), scheme=scheme)
+            assert torch.equal(result[..., mask], images[..., mask])
+            assert_close(result, expected, 1e-12)
+
+    @pytest.mark.parametrize("channels", [1, 2])
+    def test_gradients_flow_through(self, name, channels):
+        model = volume_tensors((2, 3, 2)) if name == "tensor" else VOLUME_MODELS[name]
+        image = batch((1, channels, 2, 3, 2)).requires_grad_()
+        for stencil in (aniso.DeltaStencil(), SPLIT):
+            options = {"scheme": aniso.FSI(1), "stencil": stencil}
+            assert gradcheck(lambda u, o=options: aniso.diffuse(u, model, 0.6, **o), image, fast_mode=True)
+
+    def test_the_host_never_waits(self, name):
+        cycle = next(iter(aniso.FSI(1).plan(TIME, 0.1)))
+        for stencil in (aniso.DeltaStencil(), SPLIT):
+            problem = engines.Problem(VOLUME_MODELS[name], stencil, (1.0, 0.8, 1.2), np.zeros(VOLUME, bool))
+            evolution = Evolution(batch((1, 2, *VOLUME)), problem)
+            with NoSynchronisation():
+                evolution.advance(cycle)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("model", [EDGE, COHERENCE, SCALAR], ids=["edge", "coherence", "scalar"])
+def test_a_volume_that_is_constant_along_an_axis_is_its_slices(axis, channels, model):
+    images = batch((2, channels, 7, 6))
+    expected = aniso.diffuse(images, model, TIME, scheme=aniso.Explicit(0.1))
+    volume = images.unsqueeze(2 + axis).repeat_interleave(4, dim=2 + axis)
+    result = aniso.diffuse(volume, model, TIME, scheme=aniso.Explicit(0.1))
+    for layer in result.unbind(2 + axis):
+        assert_close(layer, expected, 1e-12)
+
+
 class TestTypes:
     @pytest.mark.parametrize(
         "dtype", [torch.uint8, torch.int16, torch.int64, torch.float16, torch.bfloat16, torch.float32]
@@ -141,17 +253,19 @@ class TestTypes:
 
 
 class TestAxes:
-    @pytest.mark.parametrize("shape", [(3, 9, 7), (9, 7, 3)], ids=str)
-    def test_three_axes_need_a_channel_axis(self, shape):
-        with pytest.raises(ValueError, match=r"If one axis holds colours, give e\.g\. channel_axis=0"):
-            aniso.diffuse(torch.zeros(shape), EDGE, TIME)
+    def test_three_axes_are_a_volume_unless_one_holds_channels(self):
+        tensor = batch((1, 3, 9, 7))[0]
+        volume, colours = (aniso.diffuse(tensor, EDGE, TIME, channel_axis=axis) for axis in (None, 0))
+        assert torch.equal(volume, aniso.diffuse(tensor[None, None], EDGE, TIME)[0, 0])
+        assert torch.equal(colours, aniso.diffuse(tensor[None], EDGE, TIME)[0])
+        assert not torch.allclose(volume, colours, atol=0.01)
 
-    @pytest.mark.parametrize("axis", [0, 2, 3, -1])
+    @pytest.mark.parametrize("axis", [0, 2, 3, 4, -1])
     def test_the_channels_of_a_batch_lie_along_axis_1(self, axis):
         with pytest.raises(ValueError, match=f"channels lie along axis 1, got channel_axis={axis}"):
-            aniso.diffuse(batch(), EDGE, TIME, channel_axis=axis)
+            aniso.diffuse(batch((1, 2, 3, 4, 3)), EDGE, TIME, channel_axis=axis)
 
-    @pytest.mark.parametrize("shape", [(), (1, 1, 1, 4, 4)], ids=str)
+    @pytest.mark.parametrize("shape", [(), (1, 1, 1, 1, 4, 4)], ids=str)
     def test_other_ranks(self, shape):
         with pytest.raises(ValueError, match="must be a signal"):
             aniso.diffuse(torch.zeros(shape), EDGE, TIME)

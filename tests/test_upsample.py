@@ -174,7 +174,7 @@ class TestRefusals:
         with pytest.raises(TypeError, match="real numbers"):
             aniso.upsample(image, 2)
 
-    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4), ()])
+    @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4, 4), ()])
     def test_shapes(self, shape):
         with pytest.raises(ValueError, match="image"):
             aniso.upsample(np.ones(shape), 2)
@@ -202,3 +202,29 @@ class TestRefusals:
     def test_options(self, options, error, factor):
         with pytest.raises(error):
             aniso.upsample(np.eye(6), factor, **options)
+
+
+class TestVolumes:
+    @pytest.mark.parametrize("factor", [2, 3])
+    def test_block_means_are_kept_and_it_is_better_than_splines(self, factor):
+        from scipy import ndimage
+
+        truth = aniso.samples.balls(36, noise=0.0, seed=4).truth
+        n = 36 // factor
+        coarse = truth.reshape(n, factor, n, factor, n, factor).mean(axis=(1, 3, 5))
+        fine, info = aniso.upsample(coarse, factor, return_info=True)
+        splines = ndimage.zoom(coarse, factor, order=3, mode="reflect", grid_mode=True)
+        assert fine.shape == truth.shape
+        assert info.mismatch < 1e-10
+        means = fine.reshape(n, factor, n, factor, n, factor).mean(axis=(1, 3, 5))
+        np.testing.assert_allclose(means, coarse, atol=1e-10)
+        assert np.std(fine - truth) < 0.9 * np.std(splines - truth)
+
+    def test_channels_and_small_ones(self):
+        assert aniso.upsample(np.ones((2, 3, 4, 2)), 2, channel_axis=-1, spacing=(2, 1, 1)).shape == (
+            4,
+            6,
+            8,
+            2,
+        )
+        np.testing.assert_allclose(aniso.upsample(np.full((1, 1, 1), 3.0), 3), 3.0)

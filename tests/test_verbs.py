@@ -70,8 +70,8 @@ def test_gradients_are_refused(verb):
 
 @every_verb
 def test_a_batch_has_its_channels_along_axis_1(verb):
-    with pytest.raises(ValueError, match=r"batch \(images, channels, H, W\).*channel_axis=-1"):
-        verb(torch.zeros(1, 4, 4, 3), channel_axis=-1)
+    with pytest.raises(ValueError, match=r"batch \(images, channels, D, H, W\).*channel_axis=-1"):
+        verb(torch.zeros(1, 4, 4, 4, 3), channel_axis=-1)
     with pytest.raises(ValueError, match="empty"):
         verb(torch.zeros(0, 1, 8, 8))
 
@@ -105,3 +105,54 @@ def test_there_is_one_mask_for_all_images_or_one_for_each():
     batch, masks = torch.zeros(2, 1, 48, 48), torch.from_numpy(np.stack([MASK] * 3))
     with pytest.raises(ValueError, match="3 masks for 2 images"):
         aniso.inpaint(batch, masks)
+
+
+VOLUME = aniso.samples.layers((6, 12, 14), noise=15.0).image
+every_plain_verb = pytest.mark.parametrize("name", ["denoise", "enhance", "upsample"])
+
+
+def _called(name, volume, **options):
+    return getattr(aniso, name)(volume, *([2] if name == "upsample" else []), **options)
+
+
+@every_plain_verb
+def test_tensors_may_be_volumes_and_batches_of_them(name):
+    volume = torch.from_numpy(VOLUME)
+    alone = _called(name, VOLUME)
+    np.testing.assert_array_equal(_called(name, volume).numpy(), alone)
+    batch, infos = _called(name, torch.stack([volume, 2 * volume])[:, None], return_info=True)
+    assert batch.shape == (2, 1, *alone.shape)
+    assert len(infos) == 2
+    np.testing.assert_allclose(batch[0, 0].numpy(), alone, atol=1e-9)
+
+
+@every_plain_verb
+def test_a_volume_with_channels_is_no_batch(name):
+    volume = torch.from_numpy(np.stack([VOLUME, VOLUME], axis=-1))
+    expected = _called(name, volume.numpy(), channel_axis=-1)
+    np.testing.assert_array_equal(_called(name, volume, channel_axis=-1).numpy(), expected)
+
+
+def test_each_volume_of_a_batch_may_have_its_own_mask():
+    masks = np.zeros((2, *VOLUME.shape), bool)
+    masks[0, 2, 3:5], masks[1, :, 6] = True, True
+    batch = torch.from_numpy(np.stack([VOLUME, VOLUME])[:, None])
+    result = aniso.inpaint(batch, torch.from_numpy(masks))
+    for one, mask in zip(result, masks, strict=True):
+        np.testing.assert_array_equal(one[0].numpy(), aniso.inpaint(VOLUME, mask))
+
+
+@pytest.mark.parametrize("shape", [(40, 40, 3), (32, 50, 4)])
+def test_a_colour_image_without_channel_axis_is_warned_of(shape):
+    image = np.random.default_rng(0).normal(100, 5, shape)
+    with pytest.warns(UserWarning, match=r"taken for a volume.*channel_axis=-1"):
+        aniso.diffuse(image, aniso.Homogeneous(), 0.1)
+    with pytest.warns(UserWarning, match="taken for a volume"):
+        aniso.denoise(image)
+    with pytest.warns(UserWarning, match="channel_axis=0"):
+        aniso.diffuse(torch.from_numpy(image).movedim(-1, 0), aniso.Homogeneous(), 0.1)
+
+
+def test_volumes_are_not_warned_of():
+    for shape in ((40, 40, 5), (3, 40, 40), (8, 8, 3), (40, 4, 3)):
+        aniso.diffuse(np.zeros(shape), aniso.Homogeneous(), 0.1)

@@ -14,6 +14,7 @@ from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.checks import Spacing
+from aniso.engines.tiled.lazy import is_dask
 from aniso.evolve import (
     EngineName,
     Progress,
@@ -33,12 +34,16 @@ __all__ = ["DenoiseInfo", "denoise"]
 Image = npt.NDArray[Any]
 Auto = Literal["auto"]
 
-# The candidates: contrasts of edge-enhancing diffusion, and of coherence-enhancing diffusion, over the noise
-# level; lengths in pixels.
-_EDGE_CONTRASTS, _EDGE_SIGMA = (0.2, 0.45, 0.9), 0.5
-_COHERENCE_CONTRAST, _COHERENCE_SCALES = 0.2, ((0.5, 2.0), (1.0, 2.0))
+# The candidates, over the noise level and in pixels: contrast and noise scale of edge-enhancing diffusion;
+# contrast, noise and integration scale of coherence-enhancing one, and whether it takes plates for structure.
+_EDGES = {2: ((0.2, 0.5), (0.45, 0.5), (0.9, 0.5)), 3: ((0.1, 1.0), (0.25, 0.5), (0.7, 0.5))}
+_COHERENCES = {
+    2: ((0.2, 0.5, 2.0, True), (0.2, 1.0, 2.0, True)),
+    3: ((0.1, 0.5, 1.0, True), (0.05, 0.7, 1.5, False)),
+}
+GIVEN_SIGMA = 0.5
 # Times, in squared pixels, and how many of them before and after the best one help to mix.
-_TIMES = tuple(0.25 * 1.35**k for k in range(17))
+TIMES = tuple(0.25 * 1.35**k for k in range(17))
 _BEFORE, _AFTER = 5, 3
 # The image is changed by this part of the noise to see how strongly the result follows.
 _PROBE = 0.05
@@ -46,6 +51,8 @@ _PROBE = 0.05
 _CAUTION, _WEIGHT_ROUNDS = 6.0, 20
 # Of the noise level, what an axis of the channels must have to be mixed.
 _LEAST_NOISE = 0.8
+# A mixture with a risk below minus this part of the noise's variance cannot be true.
+_RISK_IN_DOUBT = 0.05
 # Gradients, over the noise level, that count as edges where weights may differ from flat regions.
 _EDGE_ENERGY = 0.05
 
@@ -68,14 +75,14 @@ class DenoiseInfo(Info):
 @overload
 def denoise(
     image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
-    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[False] = ...,
 ) -> Image: ...
 @overload
 def denoise(
     image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
-    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[True],
 ) -> tuple[Image, DenoiseInfo]: ...
@@ -87,7 +94,7 @@ def denoise(
     noise: float | None = None,
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
-    mix: bool = True,
+    mix: bool | None = None,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -111,7 +118,8 @@ def denoise(
     Parameters
     ----------
     image : array
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. Never modified.
     noise : float, optional
         Standard deviation of the noise in grey values, the same in all channels; by default
         :func:`aniso.estimates.noise_level`.
@@ -120,8 +128,9 @@ def denoise(
         edge-enhancing diffusion with this contrast.
     time : float or "auto"
         The stopping time, in squared units of length.
-    mix : bool
-        False, or a number for `contrast` or `time`: the result is the best single diffusion.
+    mix : bool, optional
+        False, or a number for `contrast` or `time`: the result is the best single diffusion. Dask arrays are
+        not mixed; by default all others are.
     stencil : DeltaStencil or FreeStencil
         How the diffusion is discretised.
     spacing : float or one float per axis, optional
@@ -151,24 +160,35 @@ def denoise(
     True
     """
     check_progress(progress)
-    array = checked_image(image, channel_axis)
-    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
     fixed_contrast = checks.positive_or_auto("contrast", contrast, "the gradient above which there are edges")
     fixed_time = checks.positive_or_auto("time", time, "the stopping time")
+    if is_dask(image):
+        from aniso.in_blocks import verbs
+
+        options: Any = {
+            "engine": engine,
+            "threads": threads,
+            "progress": progress,
+            "return_info": return_info,
+        }
+        numbers = noise, fixed_contrast, fixed_time
+        return verbs.denoise(image, *numbers, mix, stencil, spacing, channel_axis, **options)
+    array = checked_image(image, channel_axis)
+    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
     level = estimates.given_noise(noise, array, channel_axis)
     channels = channels_first(array, channel_axis)
     channels = channels.astype(result_type(array.dtype))
     pixel = estimates.pixel_size(spacings)
     if fixed_contrast is not None:
-        models: list[ImageDriven] = [_edge_enhancing(fixed_contrast, pixel)]
+        models: list[ImageDriven] = [edge_enhancing(fixed_contrast, GIVEN_SIGMA * pixel)]
     elif level > 0:
-        models = _candidates(level, pixel, len(spacings))
+        models = candidates(level, pixel, len(spacings))
     else:
         models = []
-    times = [t * pixel**2 for t in _TIMES] if fixed_time is None else [fixed_time]
+    times = [t * pixel**2 for t in TIMES] if fixed_time is None else [fixed_time]
     # From one time of the list to the next one tensor is enough; to a time asked for it is not.
     scheme: Scheme = FED(1) if fixed_time is None else Explicit()
-    mixing = mix and fixed_contrast is None and fixed_time is None
+    mixing = mix is not False and fixed_contrast is None and fixed_time is None
 
     def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
         return scale_space(
@@ -183,20 +203,20 @@ def denoise(
             threads=threads,
         )
 
-    judge = _Judge(channels, level)
-    with reporter(progress, len(models)) as report:
-        paths = []
-        for number, model in enumerate(models, 1):
-            paths.append(_followed(judge, model, evolved, full=mixing))
-            report(number)
+    judge = Judge(channels, level)
     # To leave the image alone is a candidate too, unless a time was asked for.
-    stops = [path.best for path in paths] + ([] if paths and fixed_time is not None else [judge.start])
-    best = min(stops, key=lambda stop: stop.risk)
+    best = judge.start if fixed_time is None or not models else None
+    helpers: list[_Stop] = []
+    with reporter(progress, len(models)) as report:
+        for number, model in enumerate(models, 1):
+            stop, others = _followed(judge, model, evolved, full=mixing)
+            helpers += others
+            best = stop if best is None or stop.risk < best.risk else best
+            report(number)
+    assert best is not None
     result, risk, mixed = best.image, best.risk, 1
-    if mixing and paths:
-        result, risk, mixed = _mixture(
-            judge, best, [stop for path in paths for stop in path.helpers], len(spacings)
-        )
+    if helpers:
+        result, risk, mixed = _mixture(judge, best, helpers, len(spacings))
     result = channels_back(result, channel_axis)
     if not return_info:
         return result
@@ -212,16 +232,19 @@ def denoise(
     )
 
 
-def _edge_enhancing(contrast: float, pixel: float) -> EdgeEnhancing:
-    return EdgeEnhancing(contrast=contrast, sigma=_EDGE_SIGMA * pixel, diffusivity="perona-malik")
+def edge_enhancing(contrast: float, sigma: float) -> EdgeEnhancing:
+    """The candidate with this contrast and noise scale."""
+    return EdgeEnhancing(contrast=contrast, sigma=sigma, diffusivity="perona-malik")
 
 
-def _candidates(level: float, pixel: float, ndim: int) -> list[ImageDriven]:
-    models: list[ImageDriven] = [_edge_enhancing(k * level / pixel, pixel) for k in _EDGE_CONTRASTS]
+def candidates(level: float, pixel: float, ndim: int) -> list[ImageDriven]:
+    """The diffusions that are tried for this noise level."""
+    strength, dimension = level / pixel, max(ndim, 2)
+    models: list[ImageDriven] = [edge_enhancing(k * strength, s * pixel) for k, s in _EDGES[dimension]]
     if ndim > 1:  # a signal has no direction
         models += [
-            CoherenceEnhancing(contrast=_COHERENCE_CONTRAST * level / pixel, sigma=s * pixel, rho=r * pixel)
-            for s, r in _COHERENCE_SCALES
+            CoherenceEnhancing(contrast=k * strength, sigma=s * pixel, rho=r * pixel, plates=plates)
+            for k, s, r, plates in _COHERENCES[dimension]
         ]
     return models
 
@@ -237,15 +260,7 @@ class _Stop:
     model: ImageDriven | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Path:
-    """The best stop on the way of one diffusion, and those that help to mix."""
-
-    best: _Stop
-    helpers: list[_Stop]
-
-
-class _Judge:
+class Judge:
     """Stein's unbiased risk estimate for images that were computed from the noisy one."""
 
     def __init__(self, image: Image, level: float) -> None:
@@ -271,68 +286,112 @@ class _Judge:
 
 
 def _followed(
-    judge: _Judge,
+    judge: Judge,
     model: ImageDriven,
     evolved: Callable[[Image, ImageDriven], Iterator[tuple[float, Image]]],
     *,
     full: bool,
-) -> _Path:
-    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed."""
+) -> tuple[_Stop, list[_Stop]]:
+    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed.
+
+    The stop of least risk and, in `full`, those before and after it that help to mix.
+    """
     stops: list[_Stop] = []
+    before, past, lowest = _BEFORE if full else 0, 0, 0
     with (
         contextlib.closing(evolved(judge.image, model)) as way,  # type: ignore[type-var]
         contextlib.closing(evolved(judge.changed, model)) as changed_way,  # type: ignore[type-var]
     ):
         for (time, image), (_, changed) in zip(way, changed_way, strict=True):
-            stops.append(_Stop(time, image, changed, judge.risk(image, changed), model))
-            lowest = min(range(len(stops)), key=lambda k: stops[k].risk)
-            if lowest > _BEFORE:
-                del stops[: lowest - _BEFORE]
-                lowest = _BEFORE
-            if len(stops) > lowest + _AFTER + 1:
+            stop = _Stop(time, image, changed, judge.risk(image, changed), model)
+            if not stops or stop.risk < stops[lowest].risk:
+                stops.append(stop)
+                del stops[: -before - 1]
+                past, lowest = 0, len(stops) - 1
+                continue
+            past += 1
+            if full:
+                stops.append(stop)
+            if past > _AFTER:
                 break
     wanted = {lowest - _BEFORE, lowest + _AFTER} if full else set()
-    helpers = [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
-    return _Path(stops[lowest], helpers)
+    return stops[lowest], [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
 
 
-def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
+def _mixture(judge: Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
     """Best + Σ (a_k + b_k·flatness)(image_k − best), with the weights of least risk.
 
     Channels are first turned to their principal axes, which leaves white noise as it is, and each axis has
     weights of its own: brightness needs other ones than colour. For each, the risk is a quadratic function
     of the weights; those whose gain is not significant stay out. The estimate holds for white noise of the
     given level: an axis that has visibly less of it (channels with common noise, or a level that is too
-    high) is not mixed, and a mixture that cannot be true, with a negative risk or further from the best
-    image than the noise is strong, is not taken.
+    high) is not mixed, and a mixture that cannot be true, with a clearly negative risk or further from the
+    best image than the noise is strong, is not taken.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
-    flat, flat_changed = (_flatness(image, judge.level, ndim) for image in (best.image, best.changed))
+    flats = tuple(_flatness(image, judge.level, ndim).ravel() for image in (best.image, best.changed))
     axes = _principal_axes(judge.image)
-    turned, risk = np.zeros_like(best.image), best.risk
+    turned, risk = np.zeros_like(best.image).reshape(len(axes), -1), best.risk
     for number, axis in enumerate(axes):
-
-        def seen(image: Image, axis: Image = axis) -> Image:
-            return np.tensordot(axis, image, 1).ravel()
-
         if not _has_noise(np.tensordot(axis, judge.image, 1), judge.level):
             continue
-        start, probe = seen(best.image), seen(judge.probe)
-        terms = _terms([seen(stop.image) - start for stop in stops], flat)
-        start_changed = seen(best.changed)
-        terms_changed = _terms([seen(stop.changed) - start_changed for stop in stops], flat_changed)
-        gram = _products(terms, terms)
-        follows = [(changed - term) / judge.step for changed, term in zip(terms_changed, terms, strict=True)]
-        gain = _products(terms, [seen(judge.image) - start])[:, 0]
-        gain -= judge.level**2 * _products(follows, [probe])[:, 0]
-        doubt = judge.level**2 * gram + 2 * judge.level**4 * _products(follows, follows)
+        view = _View(judge, best, stops, flats, axis)
+        gram, gain, doubt = view.quadratic()
         weights = _cautious_weights(gram, gain, doubt)
-        for weight, term in zip(weights, terms, strict=True):
-            turned[number] += (weight.astype(term.dtype) * term).reshape(flat.shape)
+        for part in view.parts():
+            turned[number, part] = weights @ view.terms(part)
         risk += float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
-    if risk < 0 or float(np.mean(turned * turned)) > judge.level**2:
+    if risk < -_RISK_IN_DOUBT * judge.level**2 or _mean_square(turned) > judge.level**2:
         return best.image, best.risk, 1
-    return best.image + np.tensordot(axes.T, turned, 1), risk, len(stops) + 1
+    mixed = best.image + (axes.T @ turned).reshape(best.image.shape)
+    return mixed, risk, len(stops) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Stops as one axis of the channels sees them, in parts: never all of them in double precision."""
+
+    judge: Judge
+    best: _Stop
+    stops: list[_Stop]
+    flats: tuple[Image, ...]
+    axis: Image
+
+    def parts(self) -> list[slice]:
+        return [slice(low, low + 2**16) for low in range(0, self.flats[0].size, 2**16)]
+
+    def seen(self, image: Image, part: slice) -> npt.NDArray[np.float64]:
+        channels = image.reshape(len(self.axis), -1)[:, part]
+        return self.axis.astype(np.float64) @ channels.astype(np.float64)
+
+    def terms(self, part: slice, *, changed: bool = False) -> npt.NDArray[np.float64]:
+        """What the weights multiply, one row each."""
+        images = [stop.changed if changed else stop.image for stop in (self.best, *self.stops)]
+        start, *others = (self.seen(image, part) for image in images)
+        differences = np.array([other - start for other in others])
+        return np.concatenate([differences, self.flats[changed][part] * differences])
+
+    def quadratic(self) -> tuple[Image, Image, Image]:
+        """Gram matrix of the terms, what each gains, and the covariance of that estimate."""
+        count, variance = 2 * len(self.stops), self.judge.level**2
+        gram, doubt, gain = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
+        for part in self.parts():
+            terms = self.terms(part)
+            follows = (self.terms(part, changed=True) - terms) / self.judge.step
+            residual = self.seen(self.judge.image, part) - self.seen(self.best.image, part)
+            gram += _products(terms)
+            doubt += _products(follows)
+            gain += terms @ residual - variance * (follows @ self.seen(self.judge.probe, part))
+        return gram, gain, variance * gram + 2 * variance**2 * doubt
+
+
+def _products(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scalar products of all pairs; not by BLAS, whose threads wait for each other on a busy machine."""
+    return np.einsum("ik,jk->ij", rows, rows)
+
+
+def _mean_square(image: Image) -> float:
+    return float(np.vdot(image, image)) / image.size
 
 
 def _has_noise(image: Image, level: float) -> bool:
@@ -357,24 +416,11 @@ def _cautious_weights(gram: Image, gain: Image, doubt: Image) -> Image:
 
 def _principal_axes(image: Image) -> Image:
     """An orthonormal basis of the channels in which they are uncorrelated, one axis per row."""
+    if len(image) == 1:
+        return np.ones((1, 1), image.dtype)
     flat = image.reshape(len(image), -1).astype(np.float64)
     _, vectors = np.linalg.eigh(np.cov(flat).reshape(len(image), len(image)))
     return vectors.T.astype(image.dtype)
-
-
-def _terms(differences: list[Image], flat: Image) -> list[Image]:
-    """What the weights multiply."""
-    return [term for difference in differences for term in (difference, flat.ravel() * difference)]
-
-
-def _products(left: list[Image], right: list[Image]) -> npt.NDArray[np.float64]:
-    """Scalar products of all pairs, summed in double precision without copies in it of whole images."""
-    sums = np.zeros((len(left), len(right)))
-    for low in range(0, left[0].size, 2**16):
-        part = slice(low, low + 2**16)
-        rows, columns = (np.array([term[part] for term in terms], np.float64) for terms in (left, right))
-        sums += rows @ columns.T
-    return sums
 
 
 def _flatness(image: Image, level: float, ndim: int) -> Image:

@@ -40,7 +40,8 @@ def usual_difference(
     """
     axes = range(len(spacings))
     longest = max(image.shape[1:])
-    step = max(1, math.ceil(math.prod(image.shape[1:]) / _LOOK_AT))
+    # Lines are left out along all other axes.
+    step = max(1, math.ceil((math.prod(image.shape[1:]) / _LOOK_AT) ** (1 / max(len(spacings) - 1, 1))))
     best: tuple[int, float] = 0, 0.0
     distance = 1
     while distance < longest:

@@ -27,12 +27,14 @@ def scale_space_figure(
 ) -> Any:
     """A scale space as one figure: the image at several times, the time under each panel.
 
+    Of a volume the middle slice is shown.
+
     All panels have the grey range of the image given: its least and largest value. Three or four channels
     are drawn as colours, unsigned integers on their own scale and other numbers on that range.
 
     Parameters
     ----------
-    image : array, shape (H, W) or with channels
+    image : array, shape (H, W) or (D, H, W), or with channels
         Never modified.
     model, times, channel_axis
         As for :func:`aniso.scale_space`; a time of 0 shows the image itself.
@@ -62,10 +64,11 @@ def scale_space_figure(
         ) from error
     array = np.asarray(image)
     channels = 1 if channel_axis is None else array.shape[channel_axis]
-    if array.ndim - (channel_axis is not None) != 2 or channels not in (1, 3, 4):
+    if array.ndim - (channel_axis is not None) not in (2, 3) or channels not in (1, 3, 4):
         raise checks.refusal(
             ValueError,
-            f"a figure shows images (H, W), grey or with three or four colours, got shape {array.shape}.",
+            f"a figure shows images (H, W) and the middle of volumes (D, H, W), grey or with three or four "
+            f"colours, got shape {array.shape}.",
             python=f"Check channel_axis={channel_axis}, and draw other images slice by slice.",
             command="Leave --figure out.",
         )
@@ -73,9 +76,7 @@ def scale_space_figure(
     count = len(times)
     across = min(count, 5) if columns is None else min(max(1, columns), count)
     down = math.ceil(count / across)
-    height, width = (
-        n for axis, n in enumerate(array.shape) if channel_axis is None or axis != channel_axis % 3
-    )
+    height, width = _slice(array, channel_axis).shape[:2]
     side = 2.4
     figure = Figure(figsize=(side * across, (side * height / width + 0.35) * down), layout="constrained")
     panels = np.ravel(figure.subplots(down, across))
@@ -83,15 +84,20 @@ def scale_space_figure(
         panel.remove()
     low, high = _grey_range(array, channels)
     for panel, (time, diffused) in zip(panels, snapshots, strict=False):
+        shown = _slice(diffused, channel_axis)
         if channels == 1:
-            shown = diffused if channel_axis is None else np.squeeze(diffused, channel_axis)
-            panel.imshow(shown, cmap="gray", vmin=low, vmax=high)
+            panel.imshow(shown[..., 0], cmap="gray", vmin=low, vmax=high)
         else:
-            colours = np.moveaxis(diffused, channel_axis or 0, -1)
-            panel.imshow(np.clip((colours - low) / (high - low), 0, 1))
+            panel.imshow(np.clip((shown - low) / (high - low), 0, 1))
         panel.set(xticks=[], yticks=[])
         panel.set_xlabel(f"t = {time:g}")
     return figure
+
+
+def _slice(image: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
+    """The image, or the middle slice of a volume, shape (H, W, channels)."""
+    last = image[..., np.newaxis] if channel_axis is None else np.moveaxis(image, channel_axis, -1)
+    return last if last.ndim == 3 else last[len(last) // 2]
 
 
 def _grey_range(array: npt.NDArray[Any], channels: int) -> tuple[float, float]:

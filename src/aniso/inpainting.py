@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from aniso import checks, engines
 from aniso.checks import Spacing
 from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.engines.tiled.lazy import is_dask
 from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
@@ -38,6 +39,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Sharper members of the family leave specks around lone known pixels.
 STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
+_MOST_CYCLES = 100
 # Steps of a cycle, between two looks at the image; and cycles on each coarse grid.
 _STEPS, COARSE_CYCLES = 8, 3
 # Of what neighbours usually differ by, this is taken as contrast; it is at least so much of their spread.
@@ -73,7 +75,7 @@ def inpaint(
     sigma: float | None = ...,
     rho: float | None = ...,
     tolerance: float = ...,
-    max_cycles: int = ...,
+    max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
@@ -92,7 +94,7 @@ def inpaint(
     sigma: float | None = ...,
     rho: float | None = ...,
     tolerance: float = ...,
-    max_cycles: int = ...,
+    max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
@@ -111,7 +113,7 @@ def inpaint(
     sigma: float | None = None,
     rho: float | None = None,
     tolerance: float = 5e-3,
-    max_cycles: int = 100,
+    max_cycles: int | None = None,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
@@ -129,8 +131,8 @@ def inpaint(
     Parameters
     ----------
     image : array
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. What it holds in
-        unknown pixels does not matter. Never modified.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. What it holds in unknown pixels does not matter. Never modified.
     mask : array of bool, optional
         True (or 1) where a pixel is unknown, as in scikit-image; of the shape of the image without channels.
         By default those pixels are unknown that are NaN in at least one channel.
@@ -145,8 +147,9 @@ def inpaint(
     tolerance : float
         When to stop: once the unknown pixels change in a cycle of 8 FSI steps by no more than this, as root
         mean square and as a fraction of the standard deviation of the known values.
-    max_cycles : int
-        When to stop at the latest.
+    max_cycles : int, optional
+        When to stop at the latest, 100 by default. A Dask array has this number of cycles, 20 by default,
+        whatever the tolerance: how far it has come is not known before it is computed.
     spacing : float or one float per axis, optional
         Distance of the pixels, axis 0 first, without the channels.
     channel_axis : int, optional
@@ -178,12 +181,27 @@ def inpaint(
     """
     wanted = checked_contrast(contrast)
     tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
-    max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
-    if max_cycles < 1:
-        raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100.")
+    if max_cycles is not None:
+        max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
+        if max_cycles < 1:
+            raise ValueError(
+                f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100."
+            )
     check_progress(progress)
     engines.check_name(engine)
     checked_threads(threads)
+    if is_dask(image):
+        if return_info or progress:
+            raise ValueError(
+                "a Dask array is not computed before you say so: nothing is known to tell then. Leave "
+                "return_info and progress out."
+            )
+        from aniso.in_blocks import inpaint as in_blocks
+
+        lazy_image: Any = image
+        return in_blocks.inpaint(
+            lazy_image, mask, wanted, sigma, rho, max_cycles, spacing, channel_axis, engine, threads
+        )
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
             "image is a masked array; say which pixels are unknown by mask=, e.g. "
@@ -207,7 +225,7 @@ def inpaint(
     if not known.all():
         window = _surroundings(known, model, spacings)
         part, known_part = filled[:, *window], known[window]
-        solver = Solver(model, spacings, engine, threads, spread, tolerance, max_cycles)
+        solver = Solver(model, spacings, engine, threads, spread, tolerance, max_cycles or _MOST_CYCLES)
         with reporter(progress, 1.0) as report:
             solution, course = solver.solution(part, known_part, report)
         for channel, values, least, greatest in zip(part, solution, low, high, strict=True):

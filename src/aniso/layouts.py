@@ -1,12 +1,13 @@
 """The caller's arrays and the engines' ones: which axis is which, which type, and the way back.
 
 Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W); volumes have
-one axis more, (channels, D, H, W).
+one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 TENSOR_ENGINE = "torch"
+# Three or four slices of at least so many pixels along each side look like the colours of an image.
+_LARGE_IMAGE = 32
 
 
 class Layout(Protocol):
@@ -40,6 +43,17 @@ def is_tensor(image: Any) -> bool:
     """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
+
+
+def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
+    """Whether a tensor is a batch (images, channels, H, W) or (images, channels, D, H, W)."""
+    along_channels = channel_axis in (None, 1, 1 - image.ndim)
+    if image.ndim == 5 and not along_channels:
+        raise ValueError(
+            f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, D, H, W), whose channels "
+            f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
+        )
+    return image.ndim in (4, 5) and along_channels
 
 
 def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
@@ -78,7 +92,11 @@ class ArrayLayout:
 
 
 class TensorLayout:
-    """A PyTorch tensor: like an array, or a batch (images, channels, H, W). The device stays."""
+    """A PyTorch tensor: like an array, or a batch (images, channels, H, W) or (images, channels, D, H, W).
+
+    Four axes are a batch of images, unless `channel_axis` is another one than 1: then they are a volume with
+    channels, as in arrays. The device stays.
+    """
 
     def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
         import torch
@@ -88,18 +106,14 @@ class TensorLayout:
                 f"image must be a dense tensor of real numbers, got {image.dtype} ({image.layout}): "
                 "diffusion is for grey values. Give e.g. image.float()."
             )
-        if image.ndim == 4 and channel_axis not in (None, 1, -3):
-            raise ValueError(
-                f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, H, W), whose channels "
-                f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
-            )
-        self._batch, self._channel_axis, self._engine = image.ndim == 4, channel_axis, engine
         shape = tuple(image.shape)
+        self._batch = is_batch(image, channel_axis)
+        self._channel_axis, self._engine = channel_axis, engine
         if self._batch:
             if image.numel() == 0:
                 raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
         else:
-            check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)")
+            check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)", (-1, 0))
         if image.is_floating_point():
             _check_finite(image)
         wide = torch.float64 if image.dtype == torch.float64 else torch.float32
@@ -186,7 +200,10 @@ def channels_back(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDAr
 
 
 def check_axes(
-    shape: tuple[int, ...], channel_axis: int | None, for_colours: str = "channel_axis=-1"
+    shape: tuple[int, ...],
+    channel_axis: int | None,
+    for_colours: str = "channel_axis=-1",
+    colour_axes: tuple[int, ...] = (-1,),
 ) -> None:
     """Refuse what is no signal, image or volume, with or without channels."""
     if channel_axis is not None:
@@ -205,6 +222,22 @@ def check_axes(
         )
     if 0 in shape:
         raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
+    if channel_axis is None:
+        _warn_of_colours(shape, colour_axes)
+
+
+def _warn_of_colours(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Colours whose axis was not named are smoothed into each other like the slices of a volume."""
+    for axis in axes:
+        others = shape[:-1] if axis == -1 else shape[1:]
+        if len(shape) == 3 and shape[axis] in (3, 4) and min(others) >= _LARGE_IMAGE:
+            warnings.warn(
+                f"an image of shape {shape} without channel_axis is taken for a volume (D, H, W). If its "
+                f"axis {axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
+                'warnings.filterwarnings("ignore", "an image of shape").',
+                stacklevel=2,
+            )
+            return
 
 
 def _check_finite(image: torch.Tensor) -> None:

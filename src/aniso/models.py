@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from aniso import checks, stability
 from aniso.checks import Field
 from aniso.formulas import diffusivities, tensors, volume_tensors
 from aniso.formulas.dimensions import ENTRY_AXES
-from aniso.stencil import Stencil, collapse_ghost_cells
+from aniso.stencil import ImageStencil, Stencil, check_stencil, collapse_ghost_cells
 from aniso.volumes import cell_bound, checked_tensor, collapsed_entries
 
 __all__ = [
@@ -580,8 +580,9 @@ class FixedTensor:
         if len(spacings) == 3:
             return cell_bound(self.tensor, stencil, spacings)
         finite = tuple(h if np.isfinite(h) else 1.0 for h in spacings)
+        check_stencil(stencil)
         a, b, c = self.entries
-        return stability.image_bound(a, b, c, stencil, finite)
+        return stability.image_bound(a, b, c, cast(ImageStencil, stencil), finite)
 
     def __repr__(self) -> str:
         """Short, since the tensors are an array."""

@@ -1,4 +1,4 @@
-"""Test images: synthetic ones whose truth is known, and the photographs that scikit-image ships.
+"""Test images and volumes: synthetic ones whose truth is known, and the photographs that scikit-image ships.
 
 Grey values are float64 between 0 and 255; noise may leave that range.
 """
@@ -11,18 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso import volume_samples
 from aniso.checks import Field
+from aniso.volume_samples import Shape
 
 __all__ = [
     "PHOTOGRAPHS",
     "Sample",
+    "balls",
+    "fibres",
     "fingerprint",
+    "layers",
     "lighthouse",
     "photograph",
     "ring_pattern",
     "ring_tensor",
     "rings",
     "shapes",
+    "shell_pattern",
+    "shell_tensor",
 ]
 
 #: Names of the photographs that come with scikit-image itself, so that nothing is downloaded.
@@ -36,11 +43,11 @@ PHOTOGRAPHS = (
 class Sample:
     """A damaged image and what it was made from."""
 
-    #: What a filter gets, shape (H, W), or (H, W, 3) for colours.
+    #: What a filter gets, shape (H, W), (H, W, 3) for colours, or (D, H, W) for volumes.
     image: Field
     #: What it should give back, of the same shape.
     truth: Field
-    #: True where a line was interrupted, shape (H, W).
+    #: True where a line or layer was interrupted, shape (H, W) or (D, H, W).
     gaps: npt.NDArray[np.bool_]
 
 
@@ -246,6 +253,110 @@ def _lighthouse(x: Field, y: Field, pixel: float) -> Field:
     return scene
 
 
+def fibres(
+    shape: Shape = 64,
+    *,
+    count: int = 20,
+    radius: float = 2.0,
+    gaps: int = 0,
+    noise: float = 40.0,
+    seed: int = 0,
+) -> Sample:
+    """A volume of bright curved fibres on dark ground, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W).
+    count : int
+        How many fibres there are. They run through the whole volume, most of them along the last axes.
+    radius : float
+        Their radius in voxels.
+    gaps : int
+        How many times they are interrupted, by balls of 1.25 times their radius.
+    noise : float
+        Standard deviation of the noise in grey values; fibres are 140 grey values brighter than the ground.
+    seed : int
+        Of the fibres, of their gaps and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a fibre is interrupted, all of
+        shape (D, H, W).
+
+    Examples
+    --------
+    >>> import aniso
+    >>> sample = aniso.samples.fibres((16, 32, 32), gaps=3)
+    >>> sample.image.shape, bool(sample.truth[sample.gaps].min() > 130)
+    ((16, 32, 32), True)
+    """
+    return Sample(*volume_samples.fibres(shape, count, radius, gaps, noise, seed))
+
+
+def layers(
+    shape: Shape = 64, *, period: float = 10.0, gaps: int = 0, noise: float = 40.0, seed: int = 0
+) -> Sample:
+    """A volume of folded layers with a fault, as seismic surveys see them, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W), the depth first.
+    period : float
+        Distance of layers of one grey value in voxels, about: it differs from place to place.
+    gaps : int
+        How many times they are interrupted, by balls of mid-grey with 0.4 periods radius.
+    noise : float
+        Standard deviation of the noise in grey values; the layers reach from 27.5 to 227.5.
+    seed : int
+        Of the gaps and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and gaps, ``truth`` without, ``gaps`` True where a layer is interrupted, all of
+        shape (D, H, W).
+
+    Examples
+    --------
+    >>> import aniso
+    >>> sample = aniso.samples.layers((32, 24, 24), noise=0.0)
+    >>> bool((sample.image == sample.truth).all()), sample.truth.shape
+    (True, (32, 24, 24))
+    """
+    return Sample(*volume_samples.layers(shape, period, gaps, noise, seed))
+
+
+def balls(shape: Shape = 64, *, count: int = 20, noise: float = 30.0, seed: int = 0) -> Sample:
+    """A volume of balls of several sizes and grey values on a slope, under noise.
+
+    Parameters
+    ----------
+    shape : int or (int, int, int)
+        Voxels along each side, or (D, H, W).
+    count : int
+        How many balls there are.
+    noise : float
+        Standard deviation of the noise in grey values.
+    seed : int
+        Of the balls and of the noise.
+
+    Returns
+    -------
+    Sample
+        ``image`` with noise and ``truth`` without, of shape (D, H, W), without gaps.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.balls(24).image.shape
+    (24, 24, 24)
+    """
+    return Sample(*volume_samples.balls(shape, count, noise, seed))
+
+
 def ring_pattern(
     size: int = 129, *, k_max: float = 0.5 * np.pi, radius: float = 60.0, width: float = 6.0
 ) -> Field:
@@ -274,7 +385,7 @@ def ring_pattern(
     """
     x, y = _centred(size)
     r = np.hypot(x, y)
-    return np.sin(k_max * r**2 / (2 * radius)) * (0.5 * np.tanh((radius - r) / width) + 0.5)
+    return _fading_wave(r, k_max, radius, width)
 
 
 def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
@@ -300,6 +411,58 @@ def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
     x, y = _centred(size + 1)
     r2 = np.maximum(x**2 + y**2, 1e-12)
     return y**2 / r2, -x * y / r2, x**2 / r2
+
+
+def shell_pattern(
+    size: int = 49, *, k_max: float = 0.5 * np.pi, radius: float = 24.0, width: float = 3.0
+) -> Field:
+    """Spherical shells in a volume, else as :func:`ring_pattern`.
+
+    Parameters
+    ----------
+    size : int
+        Voxels along each side.
+    k_max : float
+        Largest frequency, in radians per voxel: π/2 is a wavelength of four voxels.
+    radius, width : float
+        Where the shells fade out, and over which distance, in voxels.
+
+    Returns
+    -------
+    array, shape (size, size, size)
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.shell_pattern().shape
+    (49, 49, 49)
+    """
+    r = np.sqrt((_centred_volume(size) ** 2).sum(axis=0))
+    return _fading_wave(r, k_max, radius, width)
+
+
+def shell_tensor(size: int = 49) -> Field:
+    """Tensors over the cells of a cube: diffusion along spheres around its centre only.
+
+    Parameters
+    ----------
+    size : int
+        Voxels along each side of the volume.
+
+    Returns
+    -------
+    array, shape (3, 3, size+1, size+1, size+1)
+        For :class:`aniso.FixedTensor`. The eigenvalues are 1 along the spheres and 0 across them.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> aniso.samples.shell_tensor(9).shape
+    (3, 3, 10, 10, 10)
+    """
+    position = _centred_volume(size + 1)
+    r2 = np.maximum((position**2).sum(axis=0), 1e-12)
+    return np.eye(3)[..., None, None, None] - position[:, None] * position[None] / r2
 
 
 def photograph(name: str) -> npt.NDArray[Any]:
@@ -332,12 +495,25 @@ def photograph(name: str) -> npt.NDArray[Any]:
     return np.asarray(getattr(data, name)())
 
 
+def _fading_wave(r: Field, k_max: float, radius: float, width: float) -> Field:
+    """A wave whose frequency grows with r, up to `k_max` at this radius, where it fades out."""
+    return np.sin(k_max * r**2 / (2 * radius)) * (0.5 * np.tanh((radius - r) / width) + 0.5)
+
+
 def _centred(size: int) -> tuple[Field, Field]:
+    y, x = np.meshgrid(*[_centred_axis(size)] * 2, indexing="ij")
+    return x, y
+
+
+def _centred_volume(size: int) -> Field:
+    """z, y, x."""
+    return np.array(np.meshgrid(*[_centred_axis(size)] * 3, indexing="ij"))
+
+
+def _centred_axis(size: int) -> Field:
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}: it is the number of pixels along each side.")
-    axis = np.arange(size) - 0.5 * (size - 1)
-    y, x = np.meshgrid(axis, axis, indexing="ij")
-    return x, y
+    return np.arange(size, dtype=np.float64) - 0.5 * (size - 1)
 
 
 def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) -> Sample:

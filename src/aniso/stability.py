@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.checks import Field, Spacing
 from aniso.formulas import bounds, views, weights
-from aniso.stencil import DeltaStencil, Stencil, check_stencil, collapse_ghost_cells, entries
+from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
 if TYPE_CHECKING:
     from aniso.models import Model
@@ -120,7 +120,7 @@ def image_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The bound on ρ(A) for one given tensor field: the smaller of two that can be read off it.
@@ -159,7 +159,7 @@ def cell_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The largest sum of the cells' own spectral norms, max(λ1, ζ), over the four cells of a pixel.
@@ -202,7 +202,7 @@ def gershgorin_bound(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
     """The largest absolute row sum of A.

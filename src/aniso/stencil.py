@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than 
 __all__ = [
     "DeltaStencil",
     "FreeStencil",
+    "ImageStencil",
     "SplitStencil",
     "Stencil",
     "collapse_ghost_cells",
@@ -38,19 +39,11 @@ _DOUBLE_PRECISION = float(np.finfo(np.float64).eps)
 
 
 class Stencil(Protocol):
-    """What an engine or a bound asks of a stencil.
+    """What an engine or a bound asks of a stencil, of images or volumes.
 
     Tensor entries and results are those that a grid of unit spacing sees, see
     :func:`aniso.formulas.weights.scaled`. `per_area` is 1/(h_x·h_y).
     """
-
-    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """The free parameter δ in every cell."""
-        ...
-
-    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """ζ = a + c − 2δ ≥ 0 in every cell."""
-        ...
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
         """ζ alone for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
@@ -63,6 +56,18 @@ class Stencil(Protocol):
     @property
     def coupled(self) -> bool:
         """Whether the mixed entries of the tensor couple the hourglasses of a volume."""
+        ...
+
+
+class ImageStencil(Stencil, Protocol):
+    """A stencil for images, which is a choice of δ."""
+
+    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """The free parameter δ in every cell."""
+        ...
+
+    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
+        """ζ = a + c − 2δ ≥ 0 in every cell."""
         ...
 
 
@@ -385,7 +390,7 @@ def entries(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> Field:
     """The 3×3 stencil at every pixel, as the paper prints it.
@@ -424,7 +429,7 @@ def matrix(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     c: npt.ArrayLike,
-    stencil: Stencil | None = None,
+    stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
     boundary: Literal["mirror", "natural"] = "mirror",
 ) -> scipy.sparse.csr_array:
@@ -502,7 +507,7 @@ def _per_unit(spacing: Spacing) -> tuple[float, float]:
 
 
 def _scaled_tensor(
-    a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: Stencil, spacing: Spacing
+    a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: ImageStencil, spacing: Spacing
 ) -> tuple[Field, Field, Field, Field]:
     """Checked and collapsed tensors as a grid of unit spacing sees them, with their δ."""
     check_stencil(stencil)

@@ -108,14 +108,16 @@ def upsample(
 ) -> Image | tuple[Image, Upsampling]:
     """The image on a grid that is `factor` times finer, with sharper and smoother edges than splines give.
 
-    Every pixel of the image is taken as the mean of a block of factor × factor finer ones. Cubic splines give
+    Every pixel of the image is taken as the mean of a block of factor × factor finer ones (in a volume
+    factor × factor × factor). Cubic splines give
     the start; then the finer image diffuses along its edges (:class:`aniso.models.EdgeContinuing` with the
     Charbonnier diffusivity), and each step is projected back to the images with these block means.
 
     Parameters
     ----------
     image : array
-        A signal (N,) or an image (H, W), with any number of channels along `channel_axis`. Never modified.
+        A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
+        `channel_axis`. Never modified.
     factor : int
         From 1 (a copy) to 8.
     contrast : float or "auto"

@@ -8,18 +8,18 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from aniso.layouts import is_tensor
+from aniso.layouts import is_batch, is_tensor
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The verb for tensors as well: (H, W) like an array, or a batch (N, C, H, W).
+    """The verb for tensors as well: like an array, or a batch (N, C, H, W) or (N, C, D, H, W).
 
     Verbs look at an image to choose their parameters, and so are not differentiable. They compute on the CPU,
     one image of a batch after the other, and bring the result to the tensor's device. A mask may be given per
-    image of a batch, (N, H, W). The info of a batch is a list.
+    image of a batch, (N, H, W) or (N, D, H, W). The info of a batch is a list.
     """
     call: Any = verb
 
@@ -34,27 +34,23 @@ def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
                 f"{verb.__name__} chooses its parameters by looking at the image, through which no gradients "
                 "flow. Give image.detach(), or use aniso.diffuse or aniso.nn, which are differentiable."
             )
-        if image.ndim != 4:
+        if not is_batch(image, options.get("channel_axis")):
             return _tensors(call(_array(image), *arguments, **options), image)
-        if options.get("channel_axis") not in (None, 1, -3):
-            raise ValueError(
-                f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, H, W), whose channels "
-                f"lie along axis 1, got channel_axis={options['channel_axis']}. Leave channel_axis out."
-            )
         if len(image) == 0:
             raise ValueError(f"image is empty, got shape {tuple(image.shape)}: there is nothing to do.")
+        one_each = image.ndim - 1  # axes of masks of which each image has its own
         for mask in (*arguments, *options.values()):
-            if isinstance(mask, np.ndarray) and mask.ndim == 3 and len(mask) != len(image):
+            if isinstance(mask, np.ndarray) and mask.ndim == one_each and len(mask) != len(image):
                 raise ValueError(
-                    f"there are {len(mask)} masks for {len(image)} images. Give one (H, W) for all, or one "
-                    "for each, (N, H, W)."
+                    f"there are {len(mask)} masks for {len(image)} images. Give one for all, of the shape of "
+                    "an image without channels, or one for each, with an axis more in front."
                 )
         options["channel_axis"] = 0
         results = [
             call(
                 one,
-                *(_of_one(argument, number) for argument in arguments),
-                **{name: _of_one(option, number) for name, option in options.items()},
+                *(_of_one(argument, number, one_each) for argument in arguments),
+                **{name: _of_one(option, number, one_each) for name, option in options.items()},
             )
             for number, one in enumerate(_array(image))
         ]
@@ -75,9 +71,9 @@ def _array(value: Any) -> Any:
     return (value.float() if value.is_floating_point() and value.element_size() < 4 else value).numpy()
 
 
-def _of_one(value: Any, number: int) -> Any:
-    """What belongs to one image of a batch: a mask (N, H, W) has one for each."""
-    return value[number] if isinstance(value, np.ndarray) and value.ndim == 3 else value
+def _of_one(value: Any, number: int, one_each: int) -> Any:
+    """What belongs to one image of a batch: masks with so many axes have one for each."""
+    return value[number] if isinstance(value, np.ndarray) and value.ndim == one_each else value
 
 
 def _tensors(result: Any, like: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.formulas import dimensions, views, volume_weights, weights
+from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
 from aniso.stencil import DeltaStencil, Stencil, check_stencil, selection
 
@@ -197,20 +197,13 @@ def collapsed_entries(entries: Entries) -> Entries:
     for normal in range(3):
         first, second = (axis for axis in range(3) if axis != normal)
         face = (slice(None),) * normal + ([0, -1],)
-        across = field[frozenset([normal])][face]
-        mixed = {axis: field[frozenset([normal, axis])] for axis in (first, second)}
-        along = {axis: field[frozenset([axis])] for axis in (first, second)}
-        both = field[frozenset([first, second])]
-        both[face] = volume_weights.mixed_without_normal_flux(
-            both[face],
-            mixed[first][face],
-            mixed[second][face],
-            across,
-            along[first][face] + along[second][face],
+        plane = [field[frozenset(axes)] for axes in ((first,), (first, second), (second,))]
+        mixed = [field[frozenset([normal, axis])] for axis in (first, second)]
+        left = volume_weights.plane_without_normal_flux(
+            *(entry[face] for entry in (*plane, *mixed, field[frozenset([normal])]))
         )
-        for axis in (first, second):
-            along[axis][face] = weights.without_normal_flux(along[axis][face], mixed[axis][face], across)
-            mixed[axis][face] = 0.0
+        for entry, remainder in zip((*plane, *mixed), (*left, 0.0, 0.0), strict=True):
+            entry[face] = remainder
     return tuple(field[frozenset(axes)] for axes in _AXES)
 
 

@@ -94,9 +94,19 @@ class Reading:
     channel_axis: Annotated[
         int | None,
         typer.Option(
-            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a stack of grey images.",
+            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a volume or grey pages.",
             parser=parsing.axis,
             metavar="AXIS",
+            rich_help_panel=_FILES,
+        ),
+    ] = None
+    volume: Annotated[
+        bool | None,
+        flag(
+            "--volume/--slices",
+            help="Filter a stack as one volume, or page by page. By default volumes are what NIfTI, MRC and "
+            "NPY files hold, and TIFF files with a z axis or, if they do not say what their pages are, with "
+            "8 or more.",
             rich_help_panel=_FILES,
         ),
     ] = None
@@ -154,8 +164,9 @@ class Computing:
     spacing: Annotated[
         Any,
         typer.Option(
-            help="Distance of the pixels: a number, or 'Y,X', or 'file' for what the file says. Lengths and "
-            "times are in its units; by default in pixels.",
+            help="Distance of the pixels: a number, 'Y,X' or 'Z,Y,X', or 'file' for what the file says. "
+            "Lengths and times are in its units; by default in pixels, for volumes in the shortest side of a "
+            "voxel as the file says.",
             parser=parsing.spacing,
             metavar="SPACING",
             show_default=False,

@@ -9,7 +9,7 @@ import numpy as np
 
 from aniso import estimates
 from aniso.commands import pages
-from aniso.commands.bundles import Reading
+from aniso.commands.bundles import Computing, Reading
 from aniso.commands.reporting import columns, sentence
 from aniso.commands.work import described
 from aniso.picture import Picture
@@ -19,7 +19,7 @@ def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, An
     """Facts for JSON, and lines for people."""
     picture = pages.read(path, reading)
     facts = {**described(picture), **_beside(picture), **_values(picture)}
-    found = _estimated(picture) if estimate else {}
+    found = _estimated(picture, reading) if estimate else {}
     rows = [*_rows(picture, facts), *_estimate_rows(found)]
     return {**facts, "estimates": found}, [f"{path}", columns(rows)]
 
@@ -57,20 +57,21 @@ def _values(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _estimated(picture: Picture) -> dict[str, Any]:
-    """Noise, contrast and wavelength of the middle page, or why they are not known."""
+def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
+    """Noise, contrast and wavelength of a volume or of the middle page, or why they are not known."""
     if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
         return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
     try:
-        stack = list(pages.Pages(picture))
+        stack = list(pages.pages(picture, reading, Computing()))
         page = stack[len(stack) // 2]
-        axis = page.channel_axis
-        noise = estimates.noise_level(page.image, channel_axis=axis)
+        where: Any = {"channel_axis": page.channel_axis}
+        noise = estimates.noise_level(page.image, **where)
+        where |= {"noise": noise, "spacing": page.spacing}
         return {
             "noise": noise,
-            "contrast": estimates.contrast(page.image, noise=noise, channel_axis=axis),
-            "edges": estimates.contrast(page.image, noise=noise, quantile=0.95, channel_axis=axis),
-            "wavelength": estimates.wavelength(page.image, noise=noise, channel_axis=axis),
+            "contrast": estimates.contrast(page.image, **where),
+            "edges": estimates.contrast(page.image, quantile=0.95, **where),
+            "wavelength": estimates.wavelength(page.image, **where),
         }
     except (ValueError, TypeError) as error:
         return {"none": sentence(error).rstrip(".")}

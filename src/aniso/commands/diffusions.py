@@ -15,7 +15,7 @@ from aniso.commands.pages import Page
 from aniso.commands.reporting import Report, worded
 from aniso.commands.scheme_options import Scheme
 from aniso.models import FixedTensor, ImageDriven
-from aniso.picture import Picture
+from aniso.picture import FileError, Picture
 from aniso.stencil import DeltaStencil
 
 
@@ -49,7 +49,9 @@ class Diffusion:
         result = cls(steered, entries, stencil.chosen() or DeltaStencil(), scheme.chosen(), computing)
         if steered is not None and computing.spacing != "file":
             with parsing.usage():
-                limit = stability.stable_step(steered, result.stencil, computing.spacing or 1.0)
+                given = computing.spacing or 1.0
+                axes = len(given) if isinstance(given, tuple) else 2
+                limit = stability.stable_step(steered, result.stencil, given, axes)
                 result.scheme.plan(times[0], limit)
         return result
 
@@ -59,6 +61,8 @@ class Diffusion:
             return self.model
         shape = [n for axis, n in enumerate(page.image.shape) if axis != page.channel_axis]
         a, b, c = self.entries
+        if len(shape) == 3:
+            raise FileError("a tensor (a b; b c) is for images, and this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
 
     def options(self, page: Page) -> dict[str, Any]:

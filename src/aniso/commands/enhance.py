@@ -53,6 +53,12 @@ def command(
             auto=True,
         ),
     ] = None,
+    plates: Annotated[
+        bool,
+        flag(
+            "--plates/--no-plates", help="In volumes: enhance layers and lines (the default), or lines only."
+        ),
+    ] = True,
     refine: Annotated[
         bool,
         flag(
@@ -79,6 +85,7 @@ def command(
         wavelength=wavelength,
         contrast=contrast,
         time=time,
+        plates=plates,
         refine=refine,
         stencil=stencil.chosen(),
     )

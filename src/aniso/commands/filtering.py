@@ -42,7 +42,7 @@ def filter_files(
         results, infos = _filtered(stack, chosen(stack, work.report), tell)
         written = work.write(where, target, stack, results)
         known = [info for info in infos if info is not None]
-        lines = [f"{path} → {target}  ({sized(written)}, {{seconds}})"]
+        lines = [f"{path} → {target}  ({sized(written, stack)}, {{seconds}})"]
         rows = [*summary, *(figures(known) if known else ())]
         if len(work.paths) == 1 and rows:
             lines.append(columns(rows))

@@ -18,13 +18,14 @@ def command(
         bool,
         flag(
             "--estimate/--no-estimate",
-            help="Estimate noise, contrast and wavelength (of the middle page of a stack).",
+            help="Estimate noise, contrast and wavelength (of a volume, or of the middle page of a stack).",
         ),
     ] = True,
 ) -> None:
     """Tell what a file holds, and its estimated noise, contrast and wavelength.
 
-    All lengths are in pixels, all strengths in grey values of the file.
+    All lengths are in pixels, in volumes in the shortest side of a voxel, all strengths in grey values of
+    the file.
     """
     from aniso.commands.contents import contents
     from aniso.commands.places import inputs

@@ -44,6 +44,8 @@ def unknown(
 
 def of_page(mask: Mask, pages: Pages, page: Page) -> Mask:
     """The part of a mask that belongs to a page; a mask of one page serves all."""
+    if pages.volume:
+        return np.broadcast_to(mask, pages.picture.shape)
     return mask[page.number - 1] if mask.ndim == len(pages.picture.shape) == 3 else mask
 
 

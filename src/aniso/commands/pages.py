@@ -1,4 +1,4 @@
-"""A picture as pages (H, W) that are filtered one by one: a photograph is one page, a stack several."""
+"""A picture as pages that are filtered one by one: a photograph or a volume is one page, a stack several."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from aniso.picture import FileError, Picture
 
 Array = npt.NDArray[Any]
 
+# So many pages of which a TIFF file does not say what they are, and more, are taken for a volume.
+_MANY_PAGES = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Page:
@@ -30,27 +33,28 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """The pages of a picture."""
+    """The pages of a picture; a volume is one page."""
 
     picture: Picture
     spacing: Any = None
+    volume: bool = False
 
     def __post_init__(self) -> None:
         if len(self.picture.shape) > 3:
             raise FileError(
                 f"{self.picture.source} has {len(self.picture.shape)} axes besides the channels: images "
-                "(H, W) and stacks of them can be filtered. Split it first."
+                "(H, W), stacks of them and volumes (D, H, W) can be filtered. Split it first."
             )
 
     @property
     def count(self) -> int:
         """Number of pages."""
-        return self.picture.shape[0] if len(self.picture.shape) == 3 else 1
+        return 1 if self.axis is None else self.picture.shape[0]
 
     @property
     def axis(self) -> int | None:
         """The axis of the pages, if there are several."""
-        if len(self.picture.shape) < 3:
+        if len(self.picture.shape) < 3 or self.volume:
             return None
         return int(self._channel_axis == 0)
 
@@ -103,19 +107,37 @@ def read(path: Path, reading: Reading) -> Picture:
         for colours in (-1, 0):
             if picture.pixels.shape[colours] in (3, 4):
                 raise FileError(
-                    f"{path} holds an array of shape {picture.pixels.shape}: colours, or a stack of grey "
-                    f"images? Add --channel-axis {colours} or --channel-axis none."
+                    f"{path} holds an array of shape {picture.pixels.shape}: colours, or grey "
+                    f"slices? Add --channel-axis {colours} or --channel-axis none."
                 )
     return picture if axis in (None, "none") else replace(picture, channel_axis=axis)
 
 
-def pages(picture: Picture, computing: Computing) -> Pages:
+def pages(picture: Picture, reading: Reading, computing: Computing) -> Pages:
     """The pages, with their spacing."""
-    spacing = computing.spacing
+    volume = _is_volume(picture, reading.volume)
+    axes = 3 if volume else 2
+    spacing, own = computing.spacing, picture.spacing
     if spacing == "file":
-        if picture.spacing is None:
+        if own is None:
             raise FileError(
-                f"{picture.source} does not say how far its pixels are apart. Give --spacing Y,X."
+                f"{picture.source} does not say how far its pixels are apart. Give --spacing "
+                f"{'Z,Y,X' if volume else 'Y,X'}."
             )
-        spacing = picture.spacing[-2:]
-    return Pages(picture, spacing)
+        spacing = own[-axes:]
+    elif spacing is None and volume and own is not None and len(own) == 3:
+        # The shape of the voxels counts; lengths stay what they are without it, numbers of voxels.
+        spacing = tuple(h / min(own) for h in own)
+    return Pages(picture, spacing, volume)
+
+
+def _is_volume(picture: Picture, wanted: bool | None) -> bool:
+    """Whether a stack is filtered as one volume; a single slice is an image."""
+    if len(picture.shape) != 3 or picture.shape[0] == 1:
+        return False
+    if wanted is not None:
+        return wanted
+    if picture.format != "TIFF":
+        return True
+    kind = picture.details.get("pages", "")
+    return kind == "Z" or (kind not in ("T", "C") and picture.shape[0] >= _MANY_PAGES)

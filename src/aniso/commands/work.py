@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from aniso import checks, io
 from aniso.commands import pages, places
 from aniso.commands.bundles import Computing, Reading, Reporting, Writing
@@ -77,11 +79,11 @@ class Work:
         Results are `factor` times finer. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
-        stack = pages.pages(pages.read(path, self.reading), self.computing)
+        stack = pages.pages(pages.read(path, self.reading), self.reading, self.computing)
         self.check(path, where, targets, self._like(stack.picture).with_pixels(stack.outline(factor)))
         if not unknown and stack.picture.pixels.dtype.kind == "f":
             checks.finite(str(path), stack.picture.pixels, "a single one would spread over the whole image")
-        self._hint(stack.picture)
+        self._hint(stack)
         return stack
 
     def write(self, where: Places, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
@@ -103,12 +105,23 @@ class Work:
     def _like(self, picture: Picture) -> Picture:
         return picture if self.writing.dtype is None else picture.with_dtype(self.writing.dtype)
 
-    def _hint(self, picture: Picture) -> None:
+    def _hint(self, stack: Pages) -> None:
         """Say what somebody might not expect."""
+        picture = stack.picture
         source = picture.source.name if picture.source else "the picture"
+        if stack.volume:
+            if picture.format == "TIFF" and self.reading.volume is None and "pages" not in picture.details:
+                self.report.note(
+                    "volume",
+                    f"{source} has {picture.shape[0]} pages, which are taken for the slices of a volume. Add "
+                    "--slices if they are not.",
+                )
+            return
         if len(picture.shape) == 3:
             self.report.note(
-                "pages", f"{source} has {picture.shape[0]} pages, which are filtered one by one."
+                "pages",
+                f"{source} has {picture.shape[0]} pages, which are filtered one by one. Add --volume if they "
+                "are slices.",
             )
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
@@ -133,11 +146,16 @@ def described(picture: Picture) -> dict[str, Any]:
     }
 
 
-def sized(picture: Picture) -> str:
-    """What a file holds, in a few words."""
-    parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
-    if len(picture.shape) == 3:
-        parts.append(f"{picture.shape[0]} pages")
+def sized(picture: Picture, stack: Pages) -> str:
+    """What a file holds, in a few words; `stack` is what it was made from."""
+    if stack.volume:
+        parts = ["volume " + " × ".join(map(str, picture.shape))]
+        if stack.spacing is not None:
+            parts.append("spacing " + " × ".join(f"{h:.4g}" for h in np.atleast_1d(stack.spacing)))
+    else:
+        parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
+        if len(picture.shape) == 3:
+            parts.append(f"{picture.shape[0]} pages")
     if picture.channels not in (None, 1):
         parts.append(f"{picture.channels} channels")
     parts.append(str(picture.dtype))

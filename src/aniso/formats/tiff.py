@@ -80,6 +80,8 @@ def read(path: Path, limit: int | None) -> Picture:
             "tags": tuple(_tag(tags[code]) for code in _KEPT_TAGS if code in tags),
             "shape_tags": tuple(_tag(tags[code]) for code in _KEPT_WITH_SHAPE if code in tags),
         }
+        if measured and len(order) == 3:
+            details["pages"] = order[0]
         text = page.description or None
         if text is not None and (measured or file.is_shaped):  # says which page is what
             details["structure"], text = text, None

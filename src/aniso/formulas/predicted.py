@@ -6,16 +6,36 @@ from typing import Any
 
 from aniso.formulas.operations import tanh
 from aniso.formulas.structure import spread
+from aniso.formulas.symmetric import combined, split
 
 
 def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:
-    """D = 1/(1 + e^(−S)) as a function of a symmetric matrix: eigenvalues between 0 and 1.
-
-    The divided difference of the function, ¼·tanh(d)/d·(1 − T₁T₂) with T = tanh(μ/2) and d half the gap of
-    the eigenvalues μ of S, has no cancellation where they coincide.
-    """
+    """D = 1/(1 + e^(−S)) as a function of a symmetric matrix: eigenvalues between 0 and 1."""
     mean, slant, half_gap = spread(s_xx, s_xy, s_yy)
-    upper, lower = tanh(0.5 * (mean + half_gap)), tanh(0.5 * (mean - half_gap))
-    level = 0.5 + 0.25 * (upper + lower)
-    gain = 0.25 * (tanh(half_gap) / half_gap) * (1 - upper * lower)
+    level, gain = logistic_of_pair(mean, half_gap)
     return level + gain * slant, gain * s_xy, level - gain * slant
+
+
+def squashed_volume(s_xx: Any, s_xy: Any, s_yy: Any, s_xz: Any, s_yz: Any, s_zz: Any) -> tuple[Any, ...]:
+    """The same for the six entries of a tensor in a volume.
+
+    Eigenvalues are taken relative to s_zz and values of the function as differences, so that derivatives are
+    right where all eigenvalues are equal: predictions may well start there.
+    """
+    (isolated, pair, half_gap), p, c = split(s_xx - s_zz, s_xy, s_yy - s_zz, s_xz, s_yz, 0 * s_zz)
+    level, gain = logistic_of_pair(s_zz + pair, half_gap)
+    above, below = isolated - pair - half_gap, isolated - pair + half_gap
+    apart = tanh(0.5 * (s_zz + isolated))
+    upper, lower = tanh(0.5 * (s_zz + pair + half_gap)), tanh(0.5 * (s_zz + pair - half_gap))
+    excess = 0.25 * (tanh(0.5 * above) * (1 - apart * upper) + tanh(0.5 * below) * (1 - apart * lower))
+    return combined(excess, level, gain, p, c)
+
+
+def logistic_of_pair(mean: Any, half_gap: Any) -> tuple[Any, Any]:
+    """Mean and slope of the logistic function at two eigenvalues of S.
+
+    The slope, ¼·tanh(d)/d·(1 − T₁T₂) with T = tanh(μ/2) and d half the gap of the eigenvalues μ, has no
+    cancellation where they coincide.
+    """
+    upper, lower = tanh(0.5 * (mean + half_gap)), tanh(0.5 * (mean - half_gap))
+    return 0.5 + 0.25 * (upper + lower), 0.25 * (tanh(half_gap) / half_gap) * (1 - upper * lower)

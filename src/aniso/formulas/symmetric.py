@@ -32,11 +32,15 @@ def split(
 ) -> tuple[tuple[Any, Any, Any], tuple[Any, ...], tuple[Any, ...]]:
     """The isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
 
-    J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair.
+    J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair: a
+    function of the matrix has the values of the function as eigenvalues, even if C is nothing but rounding.
     The floors under the roots keep derivatives finite where eigenvalues coincide. Scale J to order 1 first.
     """
     mean = (xx + yy + zz) * (1 / 3)
-    b_xx, b_yy, b_zz = xx - mean, yy - mean, zz - mean
+    # Differences first: then the trace of B is 0 up to rounding of B itself, even if B is rounding of J.
+    # Where all three eigenvalues coincide, that of x is set apart: by little, but more than the floor below.
+    x_y, y_z, z_x = xx - yy + 3e-17, yy - zz, zz - xx - 3e-17
+    b_xx, b_yy, b_zz = (x_y - z_x) * (1 / 3), (y_z - x_y) * (1 / 3), (z_x - y_z) * (1 / 3)
     size = sqrt(
         maximum(
             (b_xx * b_xx + b_yy * b_yy + b_zz * b_zz + 2 * (xy * xy + xz * xz + yz * yz)) * (1 / 6), 1e-36
@@ -50,8 +54,10 @@ def split(
         - b_xy * (b_xy * b_zz - b_xz * b_yz)
         + b_xz * (b_xy * b_yz - b_xz * b_yy)
     )
-    root = isolated_root(minimum(abs(half_determinant), 1))
-    root = where(half_determinant < 0, -root, root)
+    is_least = half_determinant < 0
+    # Not abs(), which has no derivative at 0, where either sign gives the same in the end.
+    root = isolated_root(minimum(where(is_least, -half_determinant, half_determinant), 1))
+    root = where(is_least, -root, root)
     # The projection is the adjugate of B − root·I over its trace, which lies between 6 and 9.
     m_xx, m_yy, m_zz = b_xx - root, b_yy - root, b_zz - root
     p_xx, p_yy, p_zz = m_yy * m_zz - b_yz * b_yz, m_xx * m_zz - b_xz * b_xz, m_xx * m_yy - b_xy * b_xy
@@ -67,6 +73,36 @@ def split(
         b_zz + half_root - weight * p_zz,
     )
     c_xy, c_xz, c_yz = b_xy - weight * p_xy, b_xz - weight * p_xz, b_yz - weight * p_yz
+    # C is a small difference of large numbers. What it has of the isolated direction, and its trace, are
+    # rounding, which a steep function would make large; so C becomes (I − P)C(I − P) without its trace.
+    e_xx, e_xy, e_xz = (
+        p_xx * c_xx + p_xy * c_xy + p_xz * c_xz,
+        p_xx * c_xy + p_xy * c_yy + p_xz * c_yz,
+        p_xx * c_xz + p_xy * c_yz + p_xz * c_zz,
+    )
+    e_yx, e_yy, e_yz = (
+        p_xy * c_xx + p_yy * c_xy + p_yz * c_xz,
+        p_xy * c_xy + p_yy * c_yy + p_yz * c_yz,
+        p_xy * c_xz + p_yy * c_yz + p_yz * c_zz,
+    )
+    e_zx, e_zy, e_zz = (
+        p_xz * c_xx + p_yz * c_xy + p_zz * c_xz,
+        p_xz * c_xy + p_yz * c_yy + p_zz * c_yz,
+        p_xz * c_xz + p_yz * c_yz + p_zz * c_zz,
+    )
+    along = e_xx + e_yy + e_zz
+    excess = 0.5 * (c_xx + c_yy + c_zz - along)
+    both = along + excess
+    c_xx, c_yy, c_zz = (
+        c_xx - 2 * e_xx + (both * p_xx - excess),
+        c_yy - 2 * e_yy + (both * p_yy - excess),
+        c_zz - 2 * e_zz + (both * p_zz - excess),
+    )
+    c_xy, c_xz, c_yz = (
+        c_xy - (e_xy + e_yx) + both * p_xy,
+        c_xz - (e_xz + e_zx) + both * p_xz,
+        c_yz - (e_yz + e_zy) + both * p_yz,
+    )
     half_gap = size * sqrt(
         maximum(
             0.5 * (c_xx * c_xx + c_yy * c_yy + c_zz * c_zz) + (c_xy * c_xy + c_xz * c_xz + c_yz * c_yz), 1e-36
@@ -79,6 +115,15 @@ def split(
     )
 
 
+def reduced(isolated: Any, pair: Any, half_gap: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """The eigenvalues less an offset, at least 0: isolated, lower, upper; what share of their gap is left."""
+    low, high = maximum(pair - half_gap - offset, 0), maximum(pair + half_gap - offset, 0)
+    gap = 2 * half_gap
+    # Not high − low, which would cancel.
+    left = where(low > 0, gap, minimum(high, gap))
+    return maximum(isolated - offset, 0), low, high, left / gap
+
+
 def joined(
     at_isolated: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -86,7 +131,13 @@ def joined(
 
     `at_pair` is the mean of the function at the two eigenvalues of the pair, `slope` its slope between them.
     """
-    excess = at_isolated - at_pair
+    return combined(at_isolated - at_pair, at_pair, slope, p, c)
+
+
+def combined(
+    excess: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The same, where it is known by how much the value at the isolated eigenvalue exceeds `at_pair`."""
     p_xx, p_xy, p_yy, p_xz, p_yz, p_zz = p
     c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = c
     return (

@@ -9,7 +9,7 @@ from typing import Any
 
 from aniso.formulas.coherence import coherence_diffusivity, coherence_slope, coherence_slope_between
 from aniso.formulas.operations import maximum, minimum, precision, where
-from aniso.formulas.symmetric import joined, split
+from aniso.formulas.symmetric import joined, reduced, split
 
 Entries = tuple[Any, Any, Any, Any, Any, Any]
 
@@ -40,15 +40,15 @@ def edge_enhancing_joint(
 ) -> Entries:  # fmt: skip
     """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
 
-    What of an eigenvalue is rounding of the largest one does not count, as in images.
+    What of an eigenvalue is rounding of the largest one does not count, as in images: neither its value, nor,
+    where the pair is little more than that, the direction in which it splits.
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
-    upper = pair + half_gap
-    rounding = 16 * precision(upper) * maximum(isolated, upper)
-    apart, low = maximum(isolated - rounding, 0), maximum(pair - half_gap - rounding, 0)
-    fall = slope(maximum(upper, low), low)
-    return joined(diffusivity(apart), diffusivity(low) + fall * (low - pair), -fall, p, c)
+    rounding = 4 * precision(pair) * maximum(isolated, pair + half_gap)
+    apart, low, high, share = reduced(isolated, pair, half_gap, rounding)
+    fall = share * slope(high, low)
+    return joined(diffusivity(apart), diffusivity(low) - fall * half_gap, -fall, p, c)
 
 
 def edge_continuing(
@@ -58,10 +58,10 @@ def edge_continuing(
     """D = g((J − μ3·I)/λ²): 1 along the direction in which least changes, less along the others."""
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
-    least = minimum(isolated, pair - half_gap)
-    low = pair - half_gap - least
-    fall = slope(low + 2 * half_gap, low)
-    return joined(diffusivity(isolated - least), diffusivity(low) - fall * half_gap, -fall, p, c)
+    least, most = minimum(isolated, pair - half_gap), maximum(isolated, pair + half_gap)
+    apart, low, high, share = reduced(isolated, pair, half_gap, least + 4 * precision(pair) * most)
+    fall = share * slope(high, low)
+    return joined(diffusivity(apart), diffusivity(low) - fall * half_gap, -fall, p, c)
 
 
 def perona_malik(

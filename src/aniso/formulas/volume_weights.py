@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.operations import maximum
-from aniso.formulas.weights import hourglass_weight
+from aniso.formulas.operations import maximum, minimum, sqrt
+from aniso.formulas.weights import hourglass_weight, normal_divisor
 
 
 def volume_scaled(
@@ -46,11 +46,17 @@ def split_weights(
     return zeta_x, zeta_y, zeta_z, maximum(slack * (xx + yy + zz), 0)
 
 
-def mixed_without_normal_flux(entry: Any, mixed: Any, other_mixed: Any, normal: Any, tangential: Any) -> Any:
-    """The entry of two tangential axes left when the normal flux is made 0; `tangential` is their sum.
+def plane_without_normal_flux(
+    first: Any, both: Any, second: Any, mixed_first: Any, mixed_second: Any, normal: Any
+) -> tuple[Any, Any, Any]:
+    """The entries of the two tangential axes left when the normal flux is made 0 (Schur complement).
 
-    Where the normal entry is 0, or 0 but for rounding, nothing is taken away.
+    All three are divided by the same, or they would not be semidefinite together; nor may the mixed one be
+    more than rounding has left of the others.
     """
-    scale = tangential + (tangential == 0)
-    divisor = normal + scale * (normal <= 1e-15 * tangential)
-    return entry - mixed * other_mixed / divisor
+    divisor = normal_divisor(normal, first + second)
+    left_first = maximum(first - mixed_first * mixed_first / divisor, 0)
+    left_second = maximum(second - mixed_second * mixed_second / divisor, 0)
+    limit = sqrt(left_first) * sqrt(left_second)
+    left_both = minimum(maximum(both - mixed_first * mixed_second / divisor, -limit), limit)
+    return left_first, left_both, left_second

@@ -72,10 +72,15 @@ def stencil_entries(nw: Any, ne: Any, sw: Any, se: Any) -> tuple[tuple[Any, ...]
 
 
 def without_normal_flux(tangential: Any, mixed: Any, normal: Any) -> Any:
-    """The tangential entry left when the normal flux is made 0 (Schur complement).
+    """The tangential entry left when the normal flux is made 0 (Schur complement)."""
+    return maximum(tangential - mixed * mixed / normal_divisor(normal, tangential), 0)
 
-    Where the normal entry is 0, or 0 but for rounding, so is the mixed one, and nothing is taken away.
+
+def normal_divisor(normal: Any, tangential: Any) -> Any:
+    """The normal entry, to divide by.
+
+    Where it is 0, or 0 but for rounding of the tangential ones, so are the mixed ones, and any other divisor
+    serves.
     """
     scale = tangential + (tangential == 0)
-    divisor = normal + scale * (normal <= 1e-15 * tangential)
-    return maximum(tangential - mixed * mixed / divisor, 0)
+    return normal + scale * (normal <= 1e-15 * tangential)

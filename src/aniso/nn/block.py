@@ -15,9 +15,9 @@ from aniso.checks import Spacing
 from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
-from aniso.formulas import bounds, weights
+from aniso.formulas import bounds, volume_weights, weights
 from aniso.models import ImageDriven, diffusivity_function
-from aniso.nn.inputs import check_image, full_precision, working_precision
+from aniso.nn.inputs import check_dimension, check_image, full_precision, working_precision
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive
 from aniso.stencil import DeltaStencil
 
@@ -37,6 +37,8 @@ class DiffusionBlock(Learning):
     the diffusion tensor, and the mirrored kernel −Kᵀ brings them back. The Euclidean norm never grows,
     whatever values the learned parameters take.
 
+    With ``ndim=3`` it takes volumes (N, C, D, H, W), and there are seven channels per 2×2×2 cell.
+
     Parameters
     ----------
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
@@ -48,8 +50,10 @@ class DiffusionBlock(Learning):
         ``"alpha"``, ``"gamma"`` and ``"step"``. Everything else is constant.
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
-    spacing : float or (float, float)
+    spacing : float or one float per axis
         Distance of the pixels, axis 0 first.
+    ndim : {2, 3}
+        2 for images, 3 for volumes.
     max_sigma, max_rho : float, optional
         The largest values that a learned ``sigma`` and ``rho`` can take; they fix the radius of the kernels.
         By default twice the value at the start, but at least two pixels.
@@ -65,6 +69,8 @@ class DiffusionBlock(Learning):
     (torch.Size([2, 3, 32, 32]), ['learned.contrast.raw', 'learned.step.raw'])
     """
 
+    #: Those that it has a form for.
+    dimensions: tuple[int, ...] = (2, 3)
     _learns_stencil = True
 
     def __init__(
@@ -75,6 +81,7 @@ class DiffusionBlock(Learning):
         learn: Sequence[str] = (),
         step: float | None = None,
         spacing: Spacing = 1.0,
+        ndim: int = 2,
         max_sigma: float | None = None,
         max_rho: float | None = None,
         device: Any = None,
@@ -83,9 +90,10 @@ class DiffusionBlock(Learning):
         checks.instance("model", model, (ImageDriven,), "a model that follows the image", _EXAMPLE)
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
-        spacings = checks.axis_spacing(spacing, 2)
+        check_dimension(ndim, self.dimensions, type(self).__name__)
+        spacings = checks.axis_spacing(spacing, ndim)
         factory = {"device": device, "dtype": dtype}
-        lambda1, lambda2 = model.eigenvalue_bounds()
+        lambda1, lambda2 = model.eigenvalue_bounds(ndim)
         # A learned ε may become 1.
         eigenvalues = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
         start = {"alpha": stencil.alpha, "gamma": stencil.gamma}
@@ -99,6 +107,8 @@ class DiffusionBlock(Learning):
         learnable: dict[str, Callable[[], Any]] = {}
         for about in fields(model):
             value = constants[about.name]
+            if "switch" in about.metadata:
+                continue
             if about.name == "diffusivity":
                 learnable["diffusivity"] = partial(LearnedDiffusivity, diffusivity_function(value), **factory)
             elif about.name in largest:
@@ -112,12 +122,12 @@ class DiffusionBlock(Learning):
         learnable |= stencil_and_step(stencil if self._learns_stencil else None, share, factory)
         constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         super().__init__(constants, learnable, learn)
-        self.model, self.stencil, self.spacings, self._largest = model, stencil, spacings, largest
-        self._eigenvalue_bounds = eigenvalues
+        self.model, self.stencil, self.ndim, self.spacings = model, stencil, ndim, spacings
+        self._largest, self._eigenvalue_bounds = largest, eigenvalues
 
     def forward(self, image: Tensor) -> Tensor:
-        """The images (N, C, H, W) after one step."""
-        check_image(image, "N, C, H, W", self)
+        """The images (N, C, H, W), or volumes (N, C, D, H, W), after one step."""
+        check_image(image, self.ndim, self)
         # Half precision would swallow the steps: they are carried out in single precision.
         with full_precision(image):
             return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
@@ -125,25 +135,24 @@ class DiffusionBlock(Learning):
     def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:
         """The images after some steps that share the tensor of the images as they are now."""
         values = self.values()
-        a, b, c = self.tensor(u, values)
+        entries = self.tensor(u, values)
         tau = values["step"] * self.largest_step(values)
         steps = tuple((weight, tau * factor) for weight, factor in pattern)
-        return operator.cycle(u, self.divergence(a, b, c, values), steps)
+        return operator.cycle(u, self.divergence(entries, values), steps)
 
     def tensor(self, u: Tensor, values: Values) -> Entries:
-        """The diffusion tensor a, b, c of the images over the cells, scaled to unit spacing."""
+        """The diffusion tensor of the images over the cells, xx, xy, yy, …, scaled to unit spacing."""
         contrast = values.get("contrast", 1.0)
         # The derivatives are in units of the contrast already.
-        formula = self.model.tensor_formula(u.shape[1], {**values, "contrast": 1.0})
+        formula = self.model.tensor_formula(u.shape[1], {**values, "contrast": 1.0}, self.ndim)
         noise, integration = self._kernels("sigma", values, u), self._kernels("rho", values, u)
         entries = operator.image_tensor(u, formula, contrast, self.spacings, noise, integration)
         return operator.at_unit_spacing(entries, self.spacings)
 
-    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
+    def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
         """The linear map u → A u = div(D ∇u)."""
-        beta = self.stencil.beta or 0.0
-        zeta = weights.hourglass_weight(a, b, c, values["alpha"], values["gamma"], beta)
-        return lambda u: operator.rate(u, a, b, c, zeta)
+        inner = hourglass_weights(entries, values, self.stencil.beta)
+        return lambda u: operator.rate(u, entries, inner)
 
     def largest_step(self, values: Values) -> Any:
         """The largest stable step for the parameters as they are now."""
@@ -175,11 +184,20 @@ def stencil_and_step(
     return learnable
 
 
+def hourglass_weights(entries: Entries, values: Values, beta: float | None) -> Entries:
+    """ζ in images, ζ_x, ζ_y, ζ_z and κ in volumes, as a function of α and γ that gradients pass."""
+    parameters = values["alpha"], values["gamma"], beta or 0.0
+    if len(entries) == 3:
+        return (weights.hourglass_weight(*entries, *parameters),)
+    xx, xy, yy, xz, yz, zz = entries
+    return volume_weights.hourglass_weights(xx, xy, yy, xz, yz, zz, *parameters)
+
+
 def largest_step(
     lambda1: float, lambda2: float, spacings: tuple[float, ...], values: Values, beta: float | None
 ) -> Any:
     """2/ρ(A), as a function of α and γ that gradients pass."""
-    p2, p1 = sorted(1 / h**2 for h in spacings)
+    p2, p1 = sorted(1 / h**2 for h in spacings)[-2:]
     parameters = values["alpha"], values["gamma"], beta
     zeta = bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, *parameters)
     return 2 / bounds.spectral_bound(lambda1, p1, zeta)

@@ -10,18 +10,27 @@ import torch
 from torch import Tensor, nn
 from torch.amp import is_autocast_available
 
+#: The axes of signals, images and volumes.
+AXES = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
+#: How many numbers a predicted tensor has in images and in volumes, and what one more stands for.
+_NUMBERS = {
+    2: (3, "three numbers are a tensor, a fourth the weight of the hourglass mode"),
+    3: (6, "six numbers are a tensor, a seventh the weight of the hourglass modes"),
+}
 
-def check_image(image: object, axes: str, module: nn.Module) -> None:
+
+def check_image(image: object, ndim: int, module: nn.Module) -> None:
     """Refuse what is not a tensor of these axes, of floating point numbers, where the parameters are."""
+    axes = AXES[ndim]
     if not isinstance(image, Tensor):
         raise TypeError(
             f"{_name(module)} takes a PyTorch tensor ({axes}), got {type(image).__name__}. Use "
             "torch.from_numpy, or aniso.diffuse for arrays."
         )
-    if image.ndim != axes.count(",") + 1:
+    if image.ndim != ndim + 2:
         raise ValueError(
             f"{_name(module)} takes a tensor of shape ({axes}), got {tuple(image.shape)}. For one without "
-            "channels give image[None, None]."
+            f"channels give image[None, None].{_other_dimension(image.ndim - 2, ndim, module)}"
         )
     if not image.is_floating_point():
         raise TypeError(
@@ -40,22 +49,21 @@ def check_image(image: object, axes: str, module: nn.Module) -> None:
 
 def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> None:
     """Refuse predicted numbers that do not fit the image."""
-    images, _, height, width = image.shape
-    wanted = (
-        f"({images}, 3 or 4, {height}, {width}), one set of numbers per pixel, or "
-        f"({images}, 3 or 4, {height + 1}, {width + 1}), one per cell"
+    images, _, *pixels = image.shape
+    cells = [n + 1 for n in pixels]
+    count, meaning = _NUMBERS[len(pixels)]
+    of_pixels, of_cells = (
+        f"({images}, {count} or {count + 1}, {', '.join(map(str, sizes))})" for sizes in (pixels, cells)
     )
+    wanted = f"{of_pixels}, one set of numbers per pixel, or {of_cells}, one per cell"
     if not isinstance(prediction, Tensor):
         raise TypeError(
             f"the prediction must be a tensor of shape {wanted}, got {type(prediction).__name__}."
         )
     shape = tuple(prediction.shape)
-    fits = prediction.ndim == 4 and shape[0] == images and shape[1] in (3, 4)
-    if not fits or shape[2:] not in ((height, width), (height + 1, width + 1)):
-        raise ValueError(
-            f"the prediction must have shape {wanted}, got {shape}: three numbers are a tensor, a fourth the "
-            "weight of the hourglass mode."
-        )
+    fits = prediction.ndim == image.ndim and shape[0] == images and shape[1] in (count, count + 1)
+    if not fits or list(shape[2:]) not in (pixels, cells):
+        raise ValueError(f"the prediction must have shape {wanted}, got {shape}: {meaning}.")
     if not prediction.is_floating_point():
         raise TypeError(f"the prediction must hold floating point numbers, got {prediction.dtype}.")
     if prediction.device != image.device:
@@ -74,6 +82,24 @@ def full_precision(image: Tensor) -> contextlib.AbstractContextManager[Any]:
     """Autocast switched off, on devices that have it."""
     kind = image.device.type
     return torch.autocast(kind, enabled=False) if is_autocast_available(kind) else contextlib.nullcontext()
+
+
+def check_dimension(ndim: object, known: tuple[int, ...], name: str) -> None:
+    """Refuse a number of dimensions that a module has no form for."""
+    if isinstance(ndim, bool) or ndim not in known:
+        forms = " or ".join(f"{dimension} for ({AXES[dimension]})" for dimension in known)
+        remedy = "" if 3 in known else " For volumes use DiffusionBlock or CellBlock."
+        raise ValueError(f"{name} has no form for ndim={ndim!r}: give {forms}.{remedy}")
+
+
+def _other_dimension(given: int, ndim: int, module: nn.Module) -> str:
+    """What to do with a volume that was given for an image, or the other way round."""
+    if {given, ndim} != {2, 3}:
+        return ""
+    what = f"{'volumes' if given == 3 else 'images'} ({AXES[given]})"
+    if 3 in getattr(module, "dimensions", ()):
+        return f" For {what} make it with ndim={given}."
+    return f" For {what} use DiffusionNet, CellBlock or TensorDiffusion, with ndim=3."
 
 
 def _name(module: nn.Module) -> str:

@@ -17,7 +17,7 @@ from aniso.stencil import DeltaStencil
 
 
 class DiffusionNet(nn.Module):
-    """Several steps of diffusion, (N, C, H, W) → same.
+    """Several steps of diffusion, (N, C, H, W) → same, or (N, C, D, H, W) → same.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ class DiffusionNet(nn.Module):
         Whether all steps (cycles, for FED and FSI) have the same parameters, or each its own.
     checkpoint : bool
         Whether to compute the steps again when gradients are taken, which saves the memory for storing them.
+    ndim : {2, 3}
+        2 for images, 3 for volumes.
     **options
         As for :class:`DiffusionBlock`: step, spacing, max_sigma, max_rho, device, dtype.
 
@@ -48,6 +50,9 @@ class DiffusionNet(nn.Module):
     (torch.Size([1, 1, 16, 16]), 4)
     """
 
+    #: Those that it has a form for.
+    dimensions: tuple[int, ...] = DiffusionBlock.dimensions
+
     def __init__(
         self,
         model: ImageDriven,
@@ -58,6 +63,7 @@ class DiffusionNet(nn.Module):
         learn: Sequence[str] = (),
         shared: bool = True,
         checkpoint: bool = False,
+        ndim: int = 2,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -65,13 +71,13 @@ class DiffusionNet(nn.Module):
         options["step"] = one_step(step, options.get("step"))
         count = 1 if shared else self.cycles
         self.blocks = nn.ModuleList(
-            DiffusionBlock(model, stencil, learn=learn, **options) for _ in range(count)
+            DiffusionBlock(model, stencil, learn=learn, ndim=ndim, **options) for _ in range(count)
         )
-        self.checkpoint = checkpoint
+        self.checkpoint, self.ndim = checkpoint, ndim
 
     def forward(self, image: Tensor) -> Tensor:
-        """The images (N, C, H, W) after all steps."""
-        check_image(image, "N, C, H, W", self)
+        """The images (N, C, H, W), or volumes (N, C, D, H, W), after all steps."""
+        check_image(image, self.ndim, self)
         with full_precision(image):
             u = working_precision(image)
             for number in range(self.cycles):

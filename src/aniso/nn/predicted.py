@@ -11,11 +11,19 @@ from torch import Tensor
 from aniso import checks
 from aniso.checks import Spacing
 from aniso.engines.torch import operator
-from aniso.formulas import views, weights
-from aniso.formulas.predicted import squashed
+from aniso.engines.torch.operator import Entries
+from aniso.formulas import dimensions, views
+from aniso.formulas.predicted import squashed, squashed_volume
 from aniso.models import Homogeneous
-from aniso.nn.block import Values, largest_step, share_of_limit, stencil_and_step
-from aniso.nn.inputs import check_image, check_prediction, full_precision, working_precision
+from aniso.nn.block import (
+    DiffusionBlock,
+    Values,
+    hourglass_weights,
+    largest_step,
+    share_of_limit,
+    stencil_and_step,
+)
+from aniso.nn.inputs import check_dimension, check_image, check_prediction, full_precision, working_precision
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
@@ -35,6 +43,10 @@ class TensorDiffusion(Learning):
     the hourglass mode, ζ = 1/(1 + e^(−s)), in place of the stencil; it is bounded, unlike softplus(s), since
     no step is stable for every ζ ≥ 0.
 
+    With ``ndim=3`` it diffuses volumes. The prediction then holds six numbers per voxel or cell, s_xx, s_xy,
+    s_yy, s_xz, s_yz, s_zz with x the last axis, and maybe a seventh, from which all hourglass modes get their
+    weights: ζ as above for those in the three planes, and the mean of the three for that of all axes.
+
     Parameters
     ----------
     steps : int
@@ -47,8 +59,10 @@ class TensorDiffusion(Learning):
         What is learned, of ``"alpha"``, ``"gamma"`` and ``"step"``.
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
-    spacing : float or (float, float)
+    spacing : float or one float per axis
         Distance of the pixels, axis 0 first.
+    ndim : {2, 3}
+        2 for images, 3 for volumes.
     device, dtype
         Of the learned parameters.
 
@@ -58,7 +72,13 @@ class TensorDiffusion(Learning):
     >>> image, prediction = torch.rand(2, 1, 32, 32), torch.nn.Conv2d(1, 4, 3, padding=1)
     >>> aniso.nn.TensorDiffusion(steps=5)(image, prediction(image)).shape
     torch.Size([2, 1, 32, 32])
+    >>> volume, prediction = torch.rand(1, 1, 8, 16, 16), torch.nn.Conv3d(1, 7, 3, padding=1)
+    >>> aniso.nn.TensorDiffusion(steps=5, ndim=3)(volume, prediction(volume)).shape
+    torch.Size([1, 1, 8, 16, 16])
     """
+
+    #: Those that it has a form for.
+    dimensions: tuple[int, ...] = DiffusionBlock.dimensions
 
     def __init__(
         self,
@@ -69,42 +89,58 @@ class TensorDiffusion(Learning):
         learn: Sequence[str] = (),
         step: float | None = None,
         spacing: Spacing = 1.0,
+        ndim: int = 2,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         cycles, pattern, scheme_step = cycles_of(scheme, steps)
-        spacings = checks.axis_spacing(spacing, 2)
+        check_dimension(ndim, self.dimensions, type(self).__name__)
+        spacings = checks.axis_spacing(spacing, ndim)
         # Eigenvalues up to 1 in all directions, like homogeneous diffusion.
-        share = share_of_limit(one_step(scheme_step, step), stable_step(Homogeneous(), stencil, spacings))
+        limit = stable_step(Homogeneous(), stencil, spacings, ndim)
+        share = share_of_limit(one_step(scheme_step, step), limit)
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         factory = {"device": device, "dtype": dtype}
         super().__init__(constants, stencil_and_step(stencil, share, factory), learn)
-        self.cycles, self.pattern, self.stencil, self.spacings = cycles, pattern, stencil, spacings
+        self.cycles, self.pattern, self.stencil = cycles, pattern, stencil
+        self.ndim, self.spacings = ndim, spacings
 
     def forward(self, image: Tensor, prediction: Tensor) -> Tensor:
-        """The images (N, C, H, W) after all steps; prediction (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1)."""
-        check_image(image, "N, C, H, W", self)
+        """The images (N, C, H, W) after all steps; prediction (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1).
+
+        Volumes (N, C, D, H, W) take a prediction (N, 6 or 7, D, H, W) or (N, 6 or 7, D+1, H+1, W+1).
+        """
+        check_image(image, self.ndim, self)
         check_prediction(prediction, image, self)
         with full_precision(image):
             u, values = working_precision(image), self.values()
-            a, b, c, zeta = self._weights(over_cells(saturated(prediction.to(u.dtype)), image), values)
+            entries, inner = self._weights(over_cells(saturated(prediction.to(u.dtype)), image), values)
             beta = self.stencil.beta
             tau = values["step"] * largest_step(1.0, 1.0, self.spacings, values, beta)
             steps = tuple((weight, tau * factor) for weight, factor in self.pattern)
             for _ in range(self.cycles):
-                u = operator.cycle(u, lambda v: operator.rate(v, a, b, c, zeta), steps)
+                u = operator.cycle(u, lambda v: operator.rate(v, entries, inner), steps)
             return u.to(image.dtype)
 
-    def _weights(self, prediction: Tensor, values: Values) -> tuple[Any, Any, Any, Any]:
-        """a, b, c and ζ over the cells, scaled to unit spacing."""
-        h_y, h_x = self.spacings
+    def _weights(self, prediction: Tensor, values: Values) -> tuple[Entries, Entries]:
+        """The tensor and the weights of the hourglasses over the cells, scaled to unit spacing."""
         numbers = prediction[:, :, None].unbind(1)
-        a, b, c = operator.at_unit_spacing(squashed(*numbers[:3]), self.spacings)
-        if len(numbers) == 4:
-            return a, b, c, numbers[3].sigmoid() / (h_x * h_y)
-        beta = self.stencil.beta or 0.0
-        return a, b, c, weights.hourglass_weight(a, b, c, values["alpha"], values["gamma"], beta)
+        count = len(dimensions.of(self.ndim).entry_axes)
+        tensor = squashed(*numbers[:3]) if self.ndim == 2 else squashed_volume(*numbers[:6])
+        entries = operator.at_unit_spacing(tensor, self.spacings)
+        if len(numbers) == count:
+            return entries, hourglass_weights(entries, values, self.stencil.beta)
+        return entries, self._predicted_weights(numbers[count].sigmoid())
+
+    def _predicted_weights(self, zeta: Tensor) -> Entries:
+        """ζ as the grid sees it in each plane of two axes; in volumes also the mean of the three."""
+        if self.ndim == 2:
+            h_y, h_x = self.spacings
+            return (zeta / (h_x * h_y),)
+        h_z, h_y, h_x = self.spacings
+        per_area = (1 / (h_y * h_z), 1 / (h_x * h_z), 1 / (h_x * h_y))
+        return tuple(zeta * per for per in (*per_area, sum(per_area) / 3))
 
 
 def saturated(prediction: Tensor) -> Tensor:
@@ -114,9 +150,21 @@ def saturated(prediction: Tensor) -> Tensor:
 
 def over_cells(prediction: Tensor, image: Tensor) -> Tensor:
     """Numbers per pixel as means over the cells; on the boundary no mixed entry, so that no flux leaves."""
-    if prediction.shape[-2:] == image.shape[-2:]:
-        nw, ne, sw, se = views.corners(operator.mirrored(prediction))
-        prediction = 0.25 * ((nw + ne) + (sw + se))
-    inner = prediction[:, 1:2, 1:-1, 1:-1]
-    mixed = torch.nn.functional.pad(inner, (1, 1, 1, 1))
-    return torch.cat([prediction[:, :1], mixed, prediction[:, 2:]], dim=1)
+    formulas = dimensions.of(image.ndim - 2)
+    if prediction.shape[2:] == image.shape[2:]:
+        sums = views.corners(operator.mirrored(prediction), formulas.ndim)
+        while len(sums) > 1:
+            sums = tuple(first + second for first, second in zip(sums[::2], sums[1::2], strict=True))
+        prediction = sums[0] * 0.5**formulas.ndim
+    numbers = list(prediction.split(1, dim=1))
+    for number, axes in enumerate(formulas.entry_axes):
+        if axes[0] != axes[1]:
+            numbers[number] = _without_boundary(numbers[number], axes)
+    return torch.cat(numbers, dim=1)
+
+
+def _without_boundary(numbers: Tensor, axes: tuple[int, int]) -> Tensor:
+    """The numbers, but 0 in the first and last cell along these axes."""
+    spatial = range(2 - numbers.ndim, 0)
+    inner = numbers[(..., *(slice(1, -1) if axis in axes else slice(None) for axis in spatial))]
+    return torch.nn.functional.pad(inner, [int(axis in axes) for axis in reversed(spatial) for _ in range(2)])

@@ -18,7 +18,7 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     """A net that comes trained.
 
     ``"denoise-20"`` removes Gaussian noise of standard deviation 20 from images with grey values from 0 to
-    255, (N, C, H, W) → same. For other noise σ scale the image so that it has 20, and back:
+    255, (N, C, H, W) → same; not for volumes. For other noise σ scale the image so that it has 20, and back:
     ``net(image * (20 / σ)) * (σ / 20)``; so too for images from 0 to 1, where σ is a fraction. It was made
     by ``examples/train_denoiser.py``.
 

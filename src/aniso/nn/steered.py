@@ -35,7 +35,7 @@ class TensorPredictor(nn.Module):
     edge-enhancing diffusion sees an image, if k is a derivative and the weights are negative; it starts so.
 
     Turning or mirroring the image turns or mirrors the prediction; adding a constant to the image or
-    changing its sign does not change it. All channels share one prediction.
+    changing its sign does not change it. All channels share one prediction. For images, not for volumes.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class TensorPredictor(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         """s_xx, s_xy, s_yy and s over the cells."""
-        check_image(image, "N, C, H, W", self)
+        check_image(image, 2, self)
         with full_precision(image):
             u = working_precision(image)
             weights = self._gathering(bounded(self.weights).to(u.dtype))
@@ -113,7 +113,7 @@ class SteeredDiffusionNet(nn.Module):
 
     A stage looks at the image as it is now with a :class:`TensorPredictor` and makes a few steps of
     :class:`TensorDiffusion`. The mean is kept and the Euclidean norm never grows, whatever the
-    parameters.
+    parameters. For images, not for volumes.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class SteeredDiffusionNet(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         """The images (N, C, H, W) after all stages."""
-        check_image(image, "N, C, H, W", self)
+        check_image(image, 2, self)
         with full_precision(image):
             u = working_precision(image)
             for number in range(self.stages):

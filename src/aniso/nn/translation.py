@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import checks
-from aniso.engines.torch.operator import mirrored
-from aniso.formulas import cell, views, weights
+from aniso.engines.torch.operator import Entries, mirrored
+from aniso.formulas import dimensions, views, weights
 from aniso.models import ImageDriven, PeronaMalik
-from aniso.nn.block import DiffusionBlock, Values
+from aniso.nn.block import DiffusionBlock, Values, hourglass_weights
 from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.stencil import DeltaStencil
 
@@ -27,8 +27,7 @@ _ALONG_X = [[[-1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [-1.0, 1.0]]]
 _ALONG_Y = [[[-1.0, 0.0], [1.0, 0.0]], [[0.0, -1.0], [0.0, 1.0]]]
 _FALLING = [[[-1.0, 0.0], [0.0, 1.0]]]
 _RISING = [[[0.0, -1.0], [1.0, 0.0]]]
-# The orthonormal modes X, Y, Z of a cell.
-_MODES = [[[-0.5, 0.5], [-0.5, 0.5]], [[-0.5, -0.5], [0.5, 0.5]], [[0.5, -0.5], [-0.5, 0.5]]]
+_CONVOLUTIONS = {2: (F.conv2d, F.conv_transpose2d), 3: (F.conv3d, F.conv_transpose3d)}
 
 
 class MirroredConvolutions(nn.Module):
@@ -36,17 +35,19 @@ class MirroredConvolutions(nn.Module):
 
     kernel: Tensor
 
-    def __init__(self, kernel: list[list[list[float]]], device: Any = None) -> None:
+    def __init__(self, kernel: Any, device: Any = None) -> None:
         super().__init__()
-        self.register_buffer("kernel", torch.tensor(kernel, device=device)[:, None], persistent=False)
+        kernel = torch.as_tensor(kernel, device=device)
+        self.register_buffer("kernel", kernel[:, None], persistent=False)
 
     def forward(self, u: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-        """The activation sees (N, C, differences, H+1, W+1)."""
+        """The activation sees (N, C, differences, H+1, W+1), in volumes one axis more."""
         images, channels = u.shape[:2]
         kernel = self.kernel.to(u.dtype)
-        v = F.conv2d(mirrored(u).flatten(0, 1)[:, None], kernel)
+        convolution, transposed = _CONVOLUTIONS[u.ndim - 2]
+        v = convolution(mirrored(u).flatten(0, 1)[:, None], kernel)
         flux = activation(v.reshape(images, channels, *v.shape[1:]))
-        return F.conv_transpose2d(flux.flatten(0, 1), -kernel, padding=1).reshape(u.shape)
+        return transposed(flux.flatten(0, 1), -kernel, padding=1).reshape(u.shape)
 
 
 class DirectionalBlock(DiffusionBlock):
@@ -66,6 +67,8 @@ class DirectionalBlock(DiffusionBlock):
     torch.Size([1, 1, 8, 8])
     """
 
+    dimensions = (2,)
+
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
         directions = (_ALONG_X, _FALLING, _ALONG_Y, _RISING)
@@ -73,9 +76,9 @@ class DirectionalBlock(DiffusionBlock):
             MirroredConvolutions(kernel, options.get("device")) for kernel in directions
         )
 
-    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
+    def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
         """Σ Bᵢ with the diffusivities wᵢ of the four directions."""
-        halves = half_weights(self.stencil, a, b, c, values)
+        halves = half_weights(self.stencil, entries, values)
         activations = [lambda v, w=w: w[:, :, None] * v for w in halves]
         return lambda u: sum_of(
             block(u, activation) for block, activation in zip(self.directions, activations, strict=True)
@@ -99,15 +102,17 @@ class SixChannelBlock(DiffusionBlock):
     torch.Size([1, 1, 8, 8])
     """
 
+    dimensions = (2,)
+
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
         self.differences = MirroredConvolutions(
             _ALONG_X + _ALONG_Y + _FALLING + _RISING, options.get("device")
         )
 
-    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
+    def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
         """−Kᵀ(w · K u) with six differences per cell."""
-        w0, w1, w2, w3 = half_weights(self.stencil, a, b, c, values)
+        w0, w1, w2, w3 = half_weights(self.stencil, entries, values)
         six = torch.stack([w0, w0, w2, w2, w1, w3], dim=2)
         return lambda u: self.differences(u, lambda v: six * v)
 
@@ -115,7 +120,8 @@ class SixChannelBlock(DiffusionBlock):
 class CellBlock(DiffusionBlock):
     """The leaner form: the three modes of a cell, with the tensor itself as activation.
 
-    :class:`DiffusionBlock` computes the same, its kernels of ±½ being written as sums and differences.
+    :class:`DiffusionBlock` computes the same, its kernels of ±½ being written as sums and differences. With
+    ``ndim=3`` there are seven modes, with kernels of ±¼.
 
     Parameters
     ----------
@@ -133,17 +139,13 @@ class CellBlock(DiffusionBlock):
 
     def __init__(self, model: ImageDriven, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        self.modes = MirroredConvolutions(_MODES, options.get("device"))
+        self.modes = MirroredConvolutions(mode_kernels(self.ndim, options.get("device")))
 
-    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
-        """−Kᵀ(aX + bY, bX + cY, ζZ) with (X, Y, Z) = K u."""
-        zeta = weights.hourglass_weight(a, b, c, values["alpha"], values["gamma"], self.stencil.beta or 0.0)
-
-        def activation(v: Tensor) -> Tensor:
-            x, y, z = v.unbind(2)
-            return torch.stack(cell.fluxes(x, y, z, a, b, c, zeta), 2)
-
-        return lambda u: self.modes(u, activation)
+    def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
+        """−Kᵀ(aX + bY, bX + cY, ζZ) with (X, Y, Z) = K u; likewise for the seven modes of a volume."""
+        fluxes = dimensions.of(self.ndim).fluxes
+        inner = hourglass_weights(entries, values, self.stencil.beta)
+        return lambda u: self.modes(u, lambda v: torch.stack(fluxes(*v.unbind(2), *entries, *inner), 2))
 
 
 class StencilBlock(DiffusionBlock):
@@ -153,8 +155,8 @@ class StencilBlock(DiffusionBlock):
     ----------
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
-    stencil, learn, step, spacing, max_sigma, max_rho, device, dtype
-        As for :class:`DiffusionBlock`.
+    stencil, learn, step, spacing, ndim, max_sigma, max_rho, device, dtype
+        As for :class:`DiffusionBlock`; `ndim` is 2.
 
     Examples
     --------
@@ -163,17 +165,19 @@ class StencilBlock(DiffusionBlock):
     torch.Size([1, 1, 8, 8])
     """
 
-    def divergence(self, a: Tensor, b: Tensor, c: Tensor, values: Values) -> Callable[[Tensor], Tensor]:
+    dimensions = (2,)
+
+    def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
         """Σ entries · neighbours."""
-        four = directional_weights(self.stencil, a, b, c, values)
+        four = directional_weights(self.stencil, entries, values)
         cells = zip(*(views.pixel_cells(w) for w in four), strict=True)
-        entries = weights.stencil_entries(*cells)
+        rows = weights.stencil_entries(*cells)
 
         def applied(u: Tensor) -> Tensor:
             height, width = u.shape[-2:]
             padded = mirrored(u)
             return sum_of(
-                entries[y][x] * padded[..., y : y + height, x : x + width] for y in range(3) for x in range(3)
+                rows[y][x] * padded[..., y : y + height, x : x + width] for y in range(3) for x in range(3)
             )
 
         return applied
@@ -203,6 +207,7 @@ class Diffusion1d(DiffusionBlock):
     """
 
     kernel: Tensor
+    dimensions = (2,)
     _learns_stencil = False
 
     def __init__(
@@ -218,7 +223,7 @@ class Diffusion1d(DiffusionBlock):
 
     def forward(self, signal: Tensor) -> Tensor:
         """The signals (N, C, L) after one step."""
-        check_image(signal, "N, C, L", self)
+        check_image(signal, 1, self)
         with full_precision(signal):
             u, values = working_precision(signal), self.values()
             w, _, _ = self.tensor(u[..., None, :], values)
@@ -230,17 +235,22 @@ class Diffusion1d(DiffusionBlock):
             return u.to(signal.dtype)
 
 
-def directional_weights(
-    stencil: DeltaStencil, a: Tensor, b: Tensor, c: Tensor, values: Values
-) -> tuple[Any, ...]:
+def mode_kernels(ndim: int, device: Any = None) -> Tensor:
+    """The modes of a cell as kernels: those of 1 at one corner and 0 at all others, for each corner."""
+    corners = torch.eye(2**ndim, device=device).reshape(-1, *[2] * ndim)
+    return torch.stack(dimensions.of(ndim).modes(*corners))
+
+
+def directional_weights(stencil: DeltaStencil, entries: Entries, values: Values) -> tuple[Any, ...]:
     """w0 … w3 of the four directions x, ↘, y, ↙."""
+    a, b, c = entries
     delta = weights.delta(a, b, c, values["alpha"], values["gamma"], stencil.beta or 0.0)
     return weights.directional_weights(a, b, c, delta)
 
 
-def half_weights(stencil: DeltaStencil, a: Tensor, b: Tensor, c: Tensor, values: Values) -> list[Tensor]:
+def half_weights(stencil: DeltaStencil, entries: Entries, values: Values) -> list[Tensor]:
     """½w0 … ½w3: the mean over two cells along the axes, and the squared length √2 of the diagonals."""
-    return [0.5 * w for w in directional_weights(stencil, a, b, c, values)]
+    return [0.5 * w for w in directional_weights(stencil, entries, values)]
 
 
 def sum_of(terms: Any) -> Tensor:

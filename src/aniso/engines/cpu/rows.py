@@ -51,6 +51,19 @@ def two_more_pairs(out, o, row, left, right, k1, k2, n):
 
 
 @compiled
+def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
+    """Adds four pairs further out."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] += (
+            k1 * (row[left + j + index(3)] + row[right + j])
+            + k2 * (row[left + j + index(2)] + row[right + j + index(1)])
+            + k3 * (row[left + j + index(1)] + row[right + j + index(2)])
+            + k4 * (row[left + j] + row[right + j + index(3)])
+        )
+
+
+@compiled
 def along_row(out, o, row, kernel, n):
     """Gaussian along a row, which starts one reach before the result.
 
@@ -61,7 +74,14 @@ def along_row(out, o, row, kernel, n):
         two_pairs(out, o, row, index(0), kernel[0], kernel[1], kernel[2], n)
     else:
         four_pairs(out, o, row, index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n)
-    for k in range(5, reach, 2):
+    k = 5
+    while k + 3 <= reach:
+        four_more_pairs(
+            out, o, row, index(reach - k - 3), index(reach + k),
+            kernel[k], kernel[k + 1], kernel[k + 2], kernel[k + 3], n,
+        )  # fmt: skip
+        k += 4
+    if k < reach:
         two_more_pairs(out, o, row, index(reach - k - 1), index(reach + k), kernel[k], kernel[k + 1], n)
 
 
@@ -181,10 +201,12 @@ def folded_line(line, field, f, first, start, fold, sign, odd, n):
     ):
         end -= 1
     copied(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
-    for j in range(n):
-        if j < begin or j >= end:
-            value = field[f + index(fold[start + j] - first)]
-            line[j] = value * sign[start + j] if odd else value
+    for j in range(begin):
+        value = field[f + index(fold[start + j] - first)]
+        line[j] = value * sign[start + j] if odd else value
+    for j in range(end, n):
+        value = field[f + index(fold[start + j] - first)]
+        line[j] = value * sign[start + j] if odd else value
 
 
 @compiled

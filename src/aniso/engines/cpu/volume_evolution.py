@@ -89,7 +89,8 @@ class VolumeEvolution(Base):
         if self._tensors is None:
             self._tensors = np.empty((depth + 1) * (height + 1) * 6 * (width + 1), dtype)
         self._structure()
-        if model.integration > 0:
+        # A narrow Gaussian may have no neighbour: then the structure is the tensor already.
+        if len(self._smoothing.wide_x[0]) > 1:
             self._averages()
 
     def _structure(self) -> None:

@@ -150,6 +150,22 @@ def volume_step(
             begun_rows(begun, shares, n)
 
 
+@compiled
+def averaged_entries(out, o, ring, slots, even, odd, i, last, one, other, n):
+    """Row i of all six entries, averaged across rows in the ring: n of each entry, one after another.
+
+    The entries `one` and `other` are odd about the boundary. Far from it, all have the same weights.
+    """
+    size = len(slots)
+    if i >= size // 2 and i + size // 2 <= last:
+        weighted_rows(out, o, ring, index(0), slots, even, i * size, 6 * n)
+    else:
+        for field in range(6):
+            at = index(field * n)
+            is_odd = field in (one, other)
+            weighted_rows(out, o + at, ring, at, slots, odd if is_odd else even, i * size, n)
+
+
 @entry
 def structure_layers(
     u, channels, share, shape, layers, rows, numbers, tensor_row, tensors,
@@ -180,9 +196,9 @@ def structure_layers(
     even = np.ones(len(fold_y), u.dtype)
     cells = np.empty(6 * STRIDE, u.dtype)
     slots = np.zeros(ring_size, np.uint64)
-    structures = np.empty(6 * n if averages else 1, u.dtype)
+    structures = np.empty(6 * n if averages and n > STRIDE else 1, u.dtype)
     wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
-    wide_rings = np.empty((6, ring_size * n if averages else 1), u.dtype)
+    wide_ring = np.empty(ring_size * 6 * n if averages else 1, u.dtype)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -216,27 +232,23 @@ def structure_layers(
                             structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, count)
                     if not averages:
                         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, count)
-                    for field in range(6):
-                        if averages:
-                            copied(structures, index(field * n + left), cells, index(field * STRIDE), count)
-                        else:
-                            copied(
-                                tensors, index(stored + field * n + left), cells, index(field * STRIDE), count
-                            )
+                    target, at = (structures, left) if averages else (tensors, stored + left)
+                    # A row that fits the buffer of cells is averaged from there.
+                    if not averages or n > STRIDE:
+                        for field in range(6):
+                            copied(target, index(at + field * n), cells, index(field * STRIDE), count)
                 if averages:
+                    source, distance = (structures, n) if n > STRIDE else (cells, STRIDE)
                     for field in range(6):
                         folded_line(
-                            wide_line, structures, index(field * n), 0, 0, wide_fold_x, sign_x,
+                            wide_line, source, index(field * distance), 0, 0, wide_fold_x, sign_x,
                             field == 1 or field == 3, len(wide_line),
                         )  # fmt: skip
-                        along_row(wide_rings[field], index(done % ring_size * n), wide_line, wide_x, n)
+                        slot = done % ring_size * 6 + field
+                        along_row(wide_ring, index(slot * n), wide_line, wide_x, n)
             if averages:
-                ring_offsets(slots, first_y[i], height + 1, n)
-                for field in range(6):
-                    weighted_rows(
-                        tensors, index(stored + field * n), wide_rings[field], index(0), slots,
-                        odd_y if field == 1 or field == 4 else even_y, i * ring_size, n,
-                    )  # fmt: skip
+                ring_offsets(slots, first_y[i], height + 1, 6 * n)
+                averaged_entries(tensors, index(stored), wide_ring, slots, even_y, odd_y, i, height, 1, 4, n)
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 for field in (1, 3):
                     tensors[stored + field * n], tensors[stored + field * n + width] = 0, 0
@@ -249,8 +261,9 @@ def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, o
     per_x, per_y, per_z, _, _, _, p, q = numbers
     n = right - left
     size = len(even_z) // (depth + 1)
-    rings = np.empty((6, size * n), tensors.dtype)
+    ring = np.empty(size * 6 * n, tensors.dtype)
     slots = np.zeros(size, np.uint64)
+    means = np.empty(6 * n, tensors.dtype)
     cells = np.empty(6 * STRIDE, tensors.dtype)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
@@ -259,13 +272,11 @@ def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, o
             done += 1
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
-                copied(rings[field], index(done % size * n), tensors, at, n)
-        ring_offsets(slots, first_z[k], depth + 1, n)
+                copied(ring, index((done % size * 6 + field) * n), tensors, at, n)
+        ring_offsets(slots, first_z[k], depth + 1, 6 * n)
+        averaged_entries(means, index(0), ring, slots, even_z, odd_z, k, depth, 3, 4, n)
         for field in range(6):
-            weighted_rows(
-                cells, index(field * STRIDE), rings[field], index(0), slots,
-                odd_z if field == 3 or field == 4 else even_z, k * size, n,
-            )  # fmt: skip
+            copied(cells, index(field * STRIDE), means, index(field * n), n)
         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, n)
         for field in range(6):
             at = index(k * layer + start + field * (width + 1))

@@ -22,11 +22,8 @@ def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, k
     """Weighted sum of nine rows."""
     for k in range(n):
         j = index(k)
-        out[o + j] = (
-            (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j])
-            + (kd * rows[d + j] + ke * rows[e + j] + kf * rows[f + j])
-            + (kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j])
-        )
+        first = ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j] + ke * rows[e + j]
+        out[o + j] = first + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j]
 
 
 @compiled
@@ -34,9 +31,8 @@ def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf
     """Adds a weighted sum of eight rows."""
     for k in range(n):
         j = index(k)
-        out[o + j] += (ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]) + (
-            ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
-        )
+        first = out[o + j] + ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+        out[o + j] = first + ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
 
 
 @compiled

@@ -1,5 +1,7 @@
 """The torch engine: whole tensors (images, channels, H, W) on any device, differentiable.
 
+Volumes have one axis more, (images, channels, D, H, W).
+
 ``smoothing``
     the Gaussian over mirrored images and cells
 ``operator``

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -25,15 +26,14 @@ from aniso.stencil import FreeStencil
 
 
 class Evolution:
-    """Images on their way: shape (images, channels, H, W)."""
+    """Images or volumes on their way: shape (images, channels, H, W) or (images, channels, D, H, W)."""
 
     def __init__(self, image: Tensor, problem: Problem) -> None:
         self._u, self._problem = image, problem
         self._fixed = None if problem.fixed is None else self._on_device(problem.fixed)
         model = problem.model
         if isinstance(model, FixedTensor):
-            a, b, c = (self._on_device(entry, image.dtype) for entry in model.entries)
-            self._entries: Entries = a, b, c
+            self._entries: Entries = tuple(self._on_device(entry, image.dtype) for entry in model.entries)
         else:
             check_diffusivity(getattr(model, "diffusivity", None), image)
             scales = (model.presmoothing, model.integration)
@@ -42,7 +42,8 @@ class Evolution:
             )
             self._contrast = getattr(model, "contrast", 1.0)
             # The derivatives are in units of the contrast already.
-            self._formula = model.tensor_formula(image.shape[1], {**vars(model), "contrast": 1.0})
+            values = {**vars(model), "contrast": 1.0}
+            self._formula = model.tensor_formula(image.shape[1], values, len(problem.spacings))
         if isinstance(problem.stencil, FreeStencil):
             self._delta = self._on_device(problem.stencil.values, image.dtype)
 
@@ -53,10 +54,10 @@ class Evolution:
 
     def advance(self, steps: Cycle) -> None:
         """Carry out one cycle, with the tensors of the images as they are now."""
-        h_y, h_x = self._problem.spacings
-        a, b, c = at_unit_spacing(self._tensor(), self._problem.spacings)
-        zeta = self._hourglass_weight(a, b, c, 1 / (h_x * h_y))
-        self._u = cycle(self._u, lambda v: rate(v, a, b, c, zeta), steps.steps, self._fixed)
+        entries = at_unit_spacing(self._tensor(), self._problem.spacings)
+        inner = self._hourglass_weights(entries, 1 / math.prod(self._problem.spacings))
+        coupled = self._problem.stencil.coupled
+        self._u = cycle(self._u, lambda v: rate(v, entries, inner, coupled=coupled), steps.steps, self._fixed)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -67,10 +68,11 @@ class Evolution:
         kernels = self._noise, self._integration
         return image_tensor(self._u, self._formula, self._contrast, self._problem.spacings, *kernels)
 
-    def _hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float) -> Any:
+    def _hourglass_weights(self, entries: Entries, per_area: float) -> Entries:
         if isinstance(self._problem.stencil, FreeStencil):
-            return weights.free_hourglass_weight(a, c, self._delta * per_area)
-        return self._problem.stencil.hourglass_weight(a, b, c, per_area)
+            a, _, c = entries
+            return (weights.free_hourglass_weight(a, c, self._delta * per_area),)
+        return self._problem.stencil.hourglass_weights(entries, per_area)
 
     def _on_device(self, array: Any, dtype: torch.dtype | None = None) -> Tensor:
         return torch.tensor(array, dtype=dtype, device=self._u.device)

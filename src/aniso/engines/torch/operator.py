@@ -11,35 +11,30 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
-from aniso.formulas import cell, views, weights
+from aniso.formulas import dimensions, views
 from aniso.formulas.operations import maximum
 from aniso.formulas.steps import explicit_step, extrapolated_step
-from aniso.formulas.structure import structure
 from aniso.models import TensorFormula
 
-#: a, b, c over the cells, (images, 1, H+1, W+1).
-Entries = tuple[Tensor, Tensor, Tensor]
+#: xx, xy, yy and for volumes xz, yz, zz over the cells, (images, 1, H+1, W+1) or (images, 1, D+1, H+1, W+1).
+Entries = tuple[Tensor, ...]
 
 
-def structure_tensor(
-    u: Tensor, noise: Kernels, integration: Kernels, per_unit: tuple[Any, Any]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """j_xx, j_xy, j_yy over the cells, averaged over the channels.
+def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: tuple[Any, ...]) -> Entries:
+    """j_xx, j_xy, j_yy, … over the cells, averaged over the channels.
 
-    `per_unit` are the factors of the derivatives along y and x, 1/(h·contrast), so that the tensor is in
-    units of the contrast. Derivatives whose fourth power would leave the range of the type stop growing.
+    `per_unit` are the factors of the derivatives, x first, 1/(h·contrast), so that the tensor is in units of
+    the contrast. Derivatives whose fourth power would leave the range of the type stop growing.
     """
-    per_y, per_x = per_unit
-    x, y, _ = cell.modes(*views.corners(mirrored(smoothed(u, noise))))
+    formulas = dimensions.of(len(per_unit))
+    gradient = formulas.modes(*views.corners(mirrored(smoothed(u, noise)), formulas.ndim))[: formulas.ndim]
     most = torch.finfo(u.dtype).max ** 0.24
-    x, y = (x * per_x).clamp(-most, most), (y * per_y).clamp(-most, most)
-    j_xx, j_xy, j_yy = structure(x, y)
+    slopes = [(mode * per).clamp(-most, most) for mode, per in zip(gradient, per_unit, strict=True)]
+    entries = formulas.structure(*slopes)
     if u.shape[1] > 1:
-        j_xx, j_xy, j_yy = (j.mean(dim=1, keepdim=True) for j in (j_xx, j_xy, j_yy))
-    return (
-        averaged(j_xx, integration),
-        averaged(j_xy, integration, odd=True),
-        averaged(j_yy, integration),
+        entries = tuple(entry.mean(dim=1, keepdim=True) for entry in entries)
+    return tuple(
+        averaged(entry, integration, axes) for entry, axes in zip(entries, formulas.entry_axes, strict=True)
     )
 
 
@@ -51,17 +46,18 @@ def image_tensor(
     noise: Kernels,
     integration: Kernels,
 ) -> Entries:
-    """a, b, c of the image. The formula is the one for contrast 1."""
+    """xx, xy, yy, … of the image. The formula is the one for contrast 1."""
     least = torch.finfo(u.dtype).max ** -0.5  # so that 1/λ stays finite
-    per_y, per_x = (1 / maximum(h * contrast, least) for h in spacings)
-    j_xx, j_xy, j_yy = structure_tensor(u, noise, integration, (per_y, per_x))
-    a, b, c = (
-        finite_gradient(entry, u, j_xx + j_yy)
+    per_unit = tuple(1 / maximum(h * contrast, least) for h in reversed(spacings))
+    structure = structure_tensor(u, noise, integration, per_unit)
+    first, *others = structure[0], structure[2], *structure[5:]  # the diagonal
+    trace = sum(others, start=first)
+    return tuple(
+        finite_gradient(entry, u, trace)
         if isinstance(entry, Tensor)
-        else j_xx.new_full((), entry).expand_as(j_xx)  # a constant
-        for entry in formula(j_xx, j_xy, j_yy)
+        else trace.new_full((), entry).expand_as(trace)  # a constant
+        for entry in formula(*structure)
     )
-    return a, b, c
 
 
 def finite_gradient(values: Tensor, u: Tensor, structure: Tensor | float = 0.0) -> Tensor:
@@ -72,21 +68,24 @@ def finite_gradient(values: Tensor, u: Tensor, structure: Tensor | float = 0.0) 
     """
     if not values.requires_grad:
         return values
-    largest = u.detach().abs().amax(dim=(1, 2, 3), keepdim=True)
+    largest = u.detach().abs().amax(dim=tuple(range(1, u.ndim)), keepdim=True)
     moderate = (1 + structure) * largest * largest < torch.finfo(u.dtype).max ** 0.75
     return torch.where(moderate, values, values.detach())
 
 
 def at_unit_spacing(entries: Entries, spacings: tuple[float, ...]) -> Entries:
     """The tensor as a grid of unit spacing sees it."""
-    h_y, h_x = spacings
-    return entries if h_y == h_x == 1 else weights.scaled(*entries, 1 / h_x, 1 / h_y)
+    if all(h == 1 for h in spacings):
+        return entries
+    return dimensions.of(len(spacings)).scaled(*entries, *(1 / h for h in reversed(spacings)))
 
 
-def rate(v: Tensor, a: Tensor, b: Tensor, c: Tensor, zeta: Tensor) -> Tensor:
-    """A v, for a tensor that is scaled to unit spacing."""
-    fluxes = cell.fluxes(*cell.modes(*views.corners(mirrored(v))), a, b, c, zeta)
-    sums: Tensor = views.pixel_sums(*cell.corner_shares(*fluxes))
+def rate(v: Tensor, entries: Entries, inner: Entries, *, coupled: bool = False) -> Tensor:
+    """A v, for a tensor that is scaled to unit spacing; `inner` are the weights of the hourglasses."""
+    formulas = dimensions.of(v.ndim - 2)
+    act = formulas.coupled_fluxes if coupled else formulas.fluxes
+    modes = formulas.modes(*views.corners(mirrored(v), formulas.ndim))
+    sums: Tensor = views.pixel_sums(*formulas.corner_shares(*act(*modes, *entries, *inner)))
     return sums
 
 
@@ -109,8 +108,8 @@ def cycle(
 
 
 def mirrored(u: Tensor) -> Tensor:
-    """The image with one mirrored pixel around it."""
-    return F.pad(u, (1, 1, 1, 1), mode="replicate")
+    """The image or volume with one mirrored pixel around it."""
+    return F.pad(u, (1, 1) * (u.ndim - 2), mode="replicate")
 
 
 def pixels(width: float, spacing: float) -> float:

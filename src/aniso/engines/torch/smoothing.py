@@ -17,7 +17,7 @@ from aniso.formulas.gaussian import gaussian_radius, gaussian_weights
 
 #: Weight at the centre and at 1 … reach pixels from it, or None for no smoothing.
 HalfKernel = Tensor | None
-#: One along y and one along x.
+#: One along each axis, x last.
 Kernels = tuple[HalfKernel, ...]
 
 
@@ -32,8 +32,8 @@ def half_kernel(sigma: Any, like: Tensor, largest: float | None = None) -> HalfK
 
 
 def smoothed(u: Tensor, kernels: Kernels) -> Tensor:
-    """Pixels through a Gaussian along y and x, the image being mirrored at the edges of its pixels."""
-    for axis, kernel in zip((-2, -1), kernels, strict=True):
+    """Pixels through a Gaussian along each axis, the image being mirrored at the edges of its pixels."""
+    for axis, kernel in enumerate(kernels, start=-len(kernels)):
         if kernel is not None:
             u = _weighted_sum(_edge_extended(u, len(kernel) - 1, axis), kernel, axis)
     return u
@@ -46,20 +46,22 @@ def edge_extended(u: Tensor, reach: int) -> Tensor:
     return u
 
 
-def averaged(field: Tensor, kernels: Kernels, *, odd: bool = False) -> Tensor:
-    """Cells through a Gaussian along y and x. The boundary passes through the centres of the outer ones.
+def averaged(entry: Tensor, kernels: Kernels, axes: tuple[int, int]) -> Tensor:
+    """Cells through a Gaussian along each axis. The boundary passes through the centres of the outer ones.
 
-    Mirroring turns the sign of an odd quantity, which vanishes there and stays so.
+    `axes` are the two of this entry of a tensor. Mirroring one of them turns the sign of a mixed entry, which
+    vanishes on that boundary and stays so.
     """
-    for axis, kernel in zip((-2, -1), kernels, strict=True):
+    for axis, kernel in enumerate(kernels, start=-len(kernels)):
         if kernel is not None:
+            odd = axes[0] != axes[1] and axis in axes
             parts = []
-            for position in _outside(field.shape[axis], len(kernel) - 1, field):
-                index, sign = centre_folded(position, field.shape[axis])
-                part = field.index_select(axis, index)
-                parts.append(part * (sign[:, None] if axis == -2 else sign) if odd else part)
-            field = _weighted_sum(torch.cat([parts[0], field, parts[1]], axis), kernel, axis)
-    return field
+            for position in _outside(entry.shape[axis], len(kernel) - 1, entry):
+                index, sign = centre_folded(position, entry.shape[axis])
+                part = entry.index_select(axis, index)
+                parts.append(part * sign.reshape(-1, *[1] * (-1 - axis)) if odd else part)
+            entry = _weighted_sum(torch.cat([parts[0], entry, parts[1]], axis), kernel, axis)
+    return entry
 
 
 def _edge_extended(u: Tensor, reach: int, axis: int) -> Tensor:
