@@ -1,5 +1,7 @@
 """Dask arrays: in blocks as in one piece, whatever the blocks."""
 
+from typing import Any
+
 import dask
 import dask.array as da
 import numpy as np
@@ -51,7 +53,7 @@ def test_blocks_do_not_show(name, scheme, dtype):
 def test_channels_spacing_and_mask(name):
     image, model = colours(SAMPLES["edges"], SHAPE), MODELS[name](SHAPE)
     mask = np.random.default_rng(0).random(SHAPE) < 0.2
-    options = {"spacing": (0.8, 1.3), "channel_axis": -1}
+    options: dict[str, Any] = {"spacing": (0.8, 1.3), "channel_axis": -1}
     whole = aniso.diffuse(image, model, TIME, fixed=mask, **options)
     blocks = da.from_array(image, chunks=(16, 10, 2))
     for fixed in (mask, da.from_array(mask, chunks=(9, 19))):

@@ -1,5 +1,7 @@
 """The verbs on Dask arrays: what they choose, and that blocks do not show."""
 
+from typing import Any
+
 import dask
 import dask.array as da
 import numpy as np
@@ -35,7 +37,7 @@ class TestDenoise:
             np.testing.assert_allclose(result, results[0], atol=2e-5 * 255)
 
     def test_given_numbers_give_what_they_give_in_memory(self):
-        options = {"contrast": 9.0, "time": 2.0}
+        options: dict[str, Any] = {"contrast": 9.0, "time": 2.0}
         expected = aniso.denoise(NOISY.image, **options)
         result = aniso.denoise(blocks(NOISY.image), **options).compute()
         np.testing.assert_allclose(result, expected, atol=2e-5 * 255)
@@ -67,9 +69,10 @@ class TestEnhance:
     def test_it_is_one_diffusion(self):
         rings = aniso.samples.rings(96)
         result, info = aniso.enhance(blocks(rings.image), return_info=True)
+        chosen: Any = info
         expected = aniso.enhance(rings.image, refine=False)
         np.testing.assert_allclose(result.compute(), expected, atol=2e-5 * 255)
-        assert isinstance(info.model, aniso.CoherenceEnhancing)
+        assert isinstance(chosen.model, aniso.CoherenceEnhancing)
 
     def test_refinement_is_refused(self):
         with pytest.raises(ValueError, match="Leave refine out"):
@@ -91,7 +94,7 @@ class TestInpaint:
         image = rng.normal(100, 20, shape)
         spatial = shape if channel_axis is None else shape[:-1]
         unknown = rng.random(spatial) < 0.9
-        options = {"contrast": 5.0, "max_cycles": 3, "channel_axis": channel_axis}
+        options: dict[str, Any] = {"contrast": 5.0, "max_cycles": 3, "channel_axis": channel_axis}
         expected = aniso.inpaint(image, unknown, tolerance=1e-12, **options)
         for mask in (unknown, da.from_array(unknown, chunks=19)):
             result = aniso.inpaint(blocks(image, 16), mask, **options)

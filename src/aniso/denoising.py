@@ -78,14 +78,14 @@ def denoise(
     time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[False] = ...,
-) -> Image: ...
+) -> Any: ...
 @overload
 def denoise(
     image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
     time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[True],
-) -> tuple[Image, DenoiseInfo]: ...
+) -> tuple[Any, DenoiseInfo]: ...
 # fmt: on
 @takes_tensors
 def denoise(

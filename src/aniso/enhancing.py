@@ -78,7 +78,7 @@ def enhance(
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
     return_info: Literal[False] = ...,
-) -> Image: ...
+) -> Any: ...
 @overload
 def enhance(
     image: npt.ArrayLike, *, noise: float | None = ..., wavelength: float | Auto = ...,
@@ -86,7 +86,7 @@ def enhance(
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
     return_info: Literal[True],
-) -> tuple[Image, EnhanceInfo]: ...
+) -> tuple[Any, EnhanceInfo]: ...
 # fmt: on
 @takes_tensors
 def enhance(

@@ -25,7 +25,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numba
 import numba.core.errors
@@ -56,9 +56,6 @@ from aniso.formulas import (
 )
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
 _log = logging.getLogger("aniso")
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
@@ -69,19 +66,14 @@ _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wra
 _ONE_AT_A_TIME = threading.RLock()
 
 
-def _one_at_a_time(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    @functools.wraps(function)
-    def locked(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        with _ONE_AT_A_TIME:
-            return function(*arguments, **options)
-
-    return locked
-
-
-@_one_at_a_time
-@functools.cache
 def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops that are the same for all models, for this precision and for unit or other spacing."""
+    with _ONE_AT_A_TIME:
+        return _loops(dtype, spaced, ndim)
+
+
+@functools.cache
+def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
         formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
     else:
@@ -92,10 +84,9 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     return _imported("loops" if ndim == 2 else "volume_loops", "\n\n".join(parts) + "\n")
 
 
-@_one_at_a_time
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops of one tensor formula, whatever its numbers."""
-    with _explained(formula):
+    with _ONE_AT_A_TIME, _explained(formula):
         return _tensor_loops(
             formula.function, formula.functions, len(formula.parameters), dtype, spaced, ndim
         )
