@@ -118,13 +118,12 @@ def filtered_block(
     import zarr
 
     read: Any = zarr.open_array(source, mode="r")
-    found = np.asarray(read[_index(layout, frame, region.needed)])
-    pixels = layouts.channels_first(found, _place_of_channels(layout))
+    pixels = channels_of(np.asarray(read[index_of(layout, frame, region.needed)]), layout)
     blocks.checked(pixels, [part.start for part in region.needed], partial(_block_of, block))
     result = blocks.advanced(pixels, work.of(region), cycles, region)
     write: Any = zarr.open_array(target, mode="r+")
     values = layouts.channels_back(result, _place_of_channels(layout))
-    write[_index(layout, frame, region.core)] = stored(values, write.dtype)
+    write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
     return _name(frame, region)
 
 
@@ -184,7 +183,7 @@ def _name(frame: tuple[int, ...], region: Region) -> str:
     return ".".join(map(str, (*frame, *region.index)))
 
 
-def _index(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
+def index_of(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
     """The index of a window of a frame, all channels."""
     index: list[Any] = [slice(None)] * len(layout.shape)
     for axis, number in zip(layout.frame_axes, frame, strict=True):
@@ -192,6 +191,11 @@ def _index(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple
     for axis, part in zip(layout.spatial_axes, window, strict=True):
         index[axis] = part
     return tuple(index)
+
+
+def channels_of(pixels: Any, layout: Opened) -> Any:
+    """Pixels of one frame as (channels, …)."""
+    return layouts.channels_first(pixels, _place_of_channels(layout))
 
 
 def _place_of_channels(layout: Opened) -> int | None:
