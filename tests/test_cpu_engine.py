@@ -221,7 +221,7 @@ class TestCache:
 class TestCompilation:
     def test_single_precision_stays_single(self, monkeypatch, tmp_path):
         monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
-        caches = generate.loops, generate._tensor_loops
+        caches = generate._loops, generate._tensor_loops
         for cache in caches:
             cache.cache_clear()
         model = aniso.EdgeEnhancing(diffusivity="exponential")

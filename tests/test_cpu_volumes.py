@@ -157,7 +157,7 @@ class TestStencils:
 
 def test_single_precision_stays_single(monkeypatch, tmp_path):
     monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
-    caches = generate.loops, generate._tensor_loops
+    caches = generate._loops, generate._tensor_loops
     for cache in caches:
         cache.cache_clear()
     image = volume((6, 7, 8)).astype(np.float32)

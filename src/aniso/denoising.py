@@ -14,6 +14,7 @@ from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.checks import Spacing
+from aniso.engines.tiled.lazy import is_dask
 from aniso.evolve import (
     EngineName,
     Progress,
@@ -40,9 +41,9 @@ _COHERENCES = {
     2: ((0.2, 0.5, 2.0, True), (0.2, 1.0, 2.0, True)),
     3: ((0.1, 0.5, 1.0, True), (0.05, 0.7, 1.5, False)),
 }
-_GIVEN_SIGMA = 0.5
+GIVEN_SIGMA = 0.5
 # Times, in squared pixels, and how many of them before and after the best one help to mix.
-_TIMES = tuple(0.25 * 1.35**k for k in range(17))
+TIMES = tuple(0.25 * 1.35**k for k in range(17))
 _BEFORE, _AFTER = 5, 3
 # The image is changed by this part of the noise to see how strongly the result follows.
 _PROBE = 0.05
@@ -74,17 +75,17 @@ class DenoiseInfo(Info):
 @overload
 def denoise(
     image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
-    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[False] = ...,
-) -> Image: ...
+) -> Any: ...
 @overload
 def denoise(
     image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
-    time: float | Auto = ..., mix: bool = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
+    time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[True],
-) -> tuple[Image, DenoiseInfo]: ...
+) -> tuple[Any, DenoiseInfo]: ...
 # fmt: on
 @takes_tensors
 def denoise(
@@ -93,7 +94,7 @@ def denoise(
     noise: float | None = None,
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
-    mix: bool = True,
+    mix: bool | None = None,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -127,8 +128,9 @@ def denoise(
         edge-enhancing diffusion with this contrast.
     time : float or "auto"
         The stopping time, in squared units of length.
-    mix : bool
-        False, or a number for `contrast` or `time`: the result is the best single diffusion.
+    mix : bool, optional
+        False, or a number for `contrast` or `time`: the result is the best single diffusion. Dask arrays are
+        not mixed; by default all others are.
     stencil : DeltaStencil or FreeStencil
         How the diffusion is discretised.
     spacing : float or one float per axis, optional
@@ -158,24 +160,35 @@ def denoise(
     True
     """
     check_progress(progress)
-    array = checked_image(image, channel_axis)
-    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
     fixed_contrast = checks.positive_or_auto("contrast", contrast, "the gradient above which there are edges")
     fixed_time = checks.positive_or_auto("time", time, "the stopping time")
+    if is_dask(image):
+        from aniso.in_blocks import verbs
+
+        options: Any = {
+            "engine": engine,
+            "threads": threads,
+            "progress": progress,
+            "return_info": return_info,
+        }
+        numbers = noise, fixed_contrast, fixed_time
+        return verbs.denoise(image, *numbers, mix, stencil, spacing, channel_axis, **options)
+    array = checked_image(image, channel_axis)
+    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
     level = estimates.given_noise(noise, array, channel_axis)
     channels = channels_first(array, channel_axis)
     channels = channels.astype(result_type(array.dtype))
     pixel = estimates.pixel_size(spacings)
     if fixed_contrast is not None:
-        models: list[ImageDriven] = [_edge_enhancing(fixed_contrast, _GIVEN_SIGMA * pixel)]
+        models: list[ImageDriven] = [edge_enhancing(fixed_contrast, GIVEN_SIGMA * pixel)]
     elif level > 0:
-        models = _candidates(level, pixel, len(spacings))
+        models = candidates(level, pixel, len(spacings))
     else:
         models = []
-    times = [t * pixel**2 for t in _TIMES] if fixed_time is None else [fixed_time]
+    times = [t * pixel**2 for t in TIMES] if fixed_time is None else [fixed_time]
     # From one time of the list to the next one tensor is enough; to a time asked for it is not.
     scheme: Scheme = FED(1) if fixed_time is None else Explicit()
-    mixing = mix and fixed_contrast is None and fixed_time is None
+    mixing = mix is not False and fixed_contrast is None and fixed_time is None
 
     def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
         return scale_space(
@@ -190,7 +203,7 @@ def denoise(
             threads=threads,
         )
 
-    judge = _Judge(channels, level)
+    judge = Judge(channels, level)
     # To leave the image alone is a candidate too, unless a time was asked for.
     best = judge.start if fixed_time is None or not models else None
     helpers: list[_Stop] = []
@@ -219,13 +232,15 @@ def denoise(
     )
 
 
-def _edge_enhancing(contrast: float, sigma: float) -> EdgeEnhancing:
+def edge_enhancing(contrast: float, sigma: float) -> EdgeEnhancing:
+    """The candidate with this contrast and noise scale."""
     return EdgeEnhancing(contrast=contrast, sigma=sigma, diffusivity="perona-malik")
 
 
-def _candidates(level: float, pixel: float, ndim: int) -> list[ImageDriven]:
+def candidates(level: float, pixel: float, ndim: int) -> list[ImageDriven]:
+    """The diffusions that are tried for this noise level."""
     strength, dimension = level / pixel, max(ndim, 2)
-    models: list[ImageDriven] = [_edge_enhancing(k * strength, s * pixel) for k, s in _EDGES[dimension]]
+    models: list[ImageDriven] = [edge_enhancing(k * strength, s * pixel) for k, s in _EDGES[dimension]]
     if ndim > 1:  # a signal has no direction
         models += [
             CoherenceEnhancing(contrast=k * strength, sigma=s * pixel, rho=r * pixel, plates=plates)
@@ -245,7 +260,7 @@ class _Stop:
     model: ImageDriven | None
 
 
-class _Judge:
+class Judge:
     """Stein's unbiased risk estimate for images that were computed from the noisy one."""
 
     def __init__(self, image: Image, level: float) -> None:
@@ -271,7 +286,7 @@ class _Judge:
 
 
 def _followed(
-    judge: _Judge,
+    judge: Judge,
     model: ImageDriven,
     evolved: Callable[[Image, ImageDriven], Iterator[tuple[float, Image]]],
     *,
@@ -303,7 +318,7 @@ def _followed(
     return stops[lowest], [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
 
 
-def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
+def _mixture(judge: Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tuple[Image, float, int]:
     """Best + Σ (a_k + b_k·flatness)(image_k − best), with the weights of least risk.
 
     Channels are first turned to their principal axes, which leaves white noise as it is, and each axis has
@@ -336,7 +351,7 @@ def _mixture(judge: _Judge, best: _Stop, helpers: list[_Stop], ndim: int) -> tup
 class _View:
     """Stops as one axis of the channels sees them, in parts: never all of them in double precision."""
 
-    judge: _Judge
+    judge: Judge
     best: _Stop
     stops: list[_Stop]
     flats: tuple[Image, ...]

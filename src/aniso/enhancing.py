@@ -13,6 +13,7 @@ from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.checks import Spacing
+from aniso.engines.tiled.lazy import is_dask
 from aniso.evolve import EngineName, Progress, check_progress, diffuse, reporter
 from aniso.info import Info, told
 from aniso.layouts import channels_back, channels_first, checked_image, result_type
@@ -51,7 +52,7 @@ _LINES = _Rule(0.06, 0.3, 0.04, 0.3, 0.1, 0.4, 0.2)
 # Scales of the remedies, as parts of the wavelength.
 _COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
 _PUT_BACK = (0.15, 0.1, 0.05, 0.025)
-_ROUNDS, _CYCLES = 3, 4
+_ROUNDS, CYCLES = 3, 4
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,19 @@ class EnhanceInfo(Info):
 @overload
 def enhance(
     image: npt.ArrayLike, *, noise: float | None = ..., wavelength: float | Auto = ...,
-    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool = ...,
+    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
     return_info: Literal[False] = ...,
-) -> Image: ...
+) -> Any: ...
 @overload
 def enhance(
     image: npt.ArrayLike, *, noise: float | None = ..., wavelength: float | Auto = ...,
-    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool = ...,
+    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
     return_info: Literal[True],
-) -> tuple[Image, EnhanceInfo]: ...
+) -> tuple[Any, EnhanceInfo]: ...
 # fmt: on
 @takes_tensors
 def enhance(
@@ -96,7 +97,7 @@ def enhance(
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     plates: bool = True,
-    refine: bool = True,
+    refine: bool | None = None,
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -137,8 +138,8 @@ def enhance(
     plates : bool
         For volumes: whether plates (layers, membranes) are structures too. False, for fibres and vessels,
         takes only lines for structure, see :class:`aniso.CoherenceEnhancing`. Images do not depend on it.
-    refine : bool
-        False: only one diffusion, without the three remedies.
+    refine : bool, optional
+        False: only one diffusion, without the three remedies, which Dask arrays never have.
     stencil : DeltaStencil or FreeStencil
         How the diffusion is discretised.
     spacing : float or one float per axis, optional
@@ -167,6 +168,18 @@ def enhance(
     """
     check_progress(progress)
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
+    if is_dask(image):
+        from aniso.in_blocks import verbs
+
+        options: Any = {
+            "engine": engine,
+            "threads": threads,
+            "progress": progress,
+            "return_info": return_info,
+        }
+        numbers = noise, wavelength, contrast, time
+        return verbs.enhance(image, *numbers, plates, refine, stencil, spacing, channel_axis, **options)
+    refine = refine is not False
     array = checked_image(image, channel_axis)
     dtype = result_type(array.dtype)
     if array.ndim - (channel_axis is not None) < 2:
@@ -174,7 +187,7 @@ def enhance(
             f"image must have at least two axes besides the channels, got shape {array.shape}: a signal has "
             "no lines. Use denoise for signals."
         )
-    scene = _Scene.of(array, noise, wavelength, contrast, time, plates, spacing, channel_axis)
+    scene = Scene.of(array, noise, wavelength, contrast, time, plates, spacing, channel_axis)
     channels = channels_first(array, channel_axis)
     channels = channels.astype(dtype)
     times = [max(scene.time, scene.first), *[scene.time] * (_ROUNDS if refine else 0)]
@@ -186,7 +199,7 @@ def enhance(
                 scene.model,
                 times[number],
                 stencil=stencil,
-                scheme=FED(_CYCLES),
+                scheme=FED(CYCLES),
                 spacing=scene.spacings,
                 channel_axis=0,
                 engine=engine,
@@ -218,7 +231,7 @@ def enhance(
 
 
 @dataclass(frozen=True)
-class _Scene:
+class Scene:
     """All that is known about the image before it diffuses."""
 
     spacings: tuple[float, ...]
@@ -240,7 +253,8 @@ class _Scene:
         plates: bool,
         spacing: Spacing | None,
         channel_axis: int | None,
-    ) -> _Scene:
+    ) -> Scene:
+        """From the image and what was given; "auto" is estimated."""
         ndim = array.ndim - (channel_axis is not None)
         rule = _IMAGES if ndim == 2 else _PLATES if plates else _LINES
         spacings = checks.axis_spacing(spacing, ndim)
@@ -284,7 +298,7 @@ class _Scene:
 
 
 def _refined(
-    channels: Image, scene: _Scene, diffused: Callable[[Image, int], Image]
+    channels: Image, scene: Scene, diffused: Callable[[Image, int], Image]
 ) -> tuple[Image, tuple[float, float]]:
     margins = tuple(math.ceil(scene.wavelength / h) for h in scene.spacings)
     inner: Any = (..., *(slice(margin, -margin) for margin in margins))
@@ -302,7 +316,7 @@ def _refined(
     return result[inner], (float(1 - trust[inner].mean()), float((share[inner] > 0.5).mean()))
 
 
-def _uninterrupted(start: Image, result: Image, scene: _Scene) -> Image:
+def _uninterrupted(start: Image, result: Image, scene: Scene) -> Image:
     """1 where the image is to be trusted, towards 0 where a line is interrupted.
 
     There the image departs from the diffused one towards the mean, by more than 2.5 of the typical departure,
@@ -323,7 +337,7 @@ def _uninterrupted(start: Image, result: Image, scene: _Scene) -> Image:
     return trust
 
 
-def _continued(channels: Image, scene: _Scene, margins: tuple[int, ...]) -> Image:
+def _continued(channels: Image, scene: Scene, margins: tuple[int, ...]) -> Image:
     """The image with a margin around it, filled along its lines.
 
     Each new pixel takes the value found by going along the direction of the lines, as it is at the nearest

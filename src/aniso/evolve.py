@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from aniso import checks, engines, layouts, stability
 from aniso.checks import Spacing
+from aniso.engines.tiled import lazy
+from aniso.engines.tiled.lazy import is_dask
 from aniso.layouts import Layout
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
@@ -88,6 +90,10 @@ def diffuse(
     """
     end = checked_time(time)
     check_progress(progress)
+    if is_dask(image):
+        return _tiled(
+            image, model, end, stencil, scheme, spacing, channel_axis, fixed, engine, threads, progress
+        )
     journey = Journey.of(image, model, stencil, scheme, spacing, channel_axis, fixed, engine, threads)
     with contextlib.closing(journey.evolution), reporter(progress, end) as report:
         journey.advance(0.0, end, report)
@@ -174,17 +180,10 @@ class Journey:
         engine: EngineName | None,
         threads: int | None,
     ) -> Journey:
-        kinds = (ImageDriven, FixedTensor)
-        checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
-        if isinstance(scheme, type) or not hasattr(scheme, "plan"):
-            raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
         engines.check_name(engine)
         layout, name = layouts.layout(image, channel_axis, engine)
         shape, start = layout.shape, layout.start
-        check_stencil(stencil, len(shape))
-        spacings = checks.axis_spacing(spacing, len(shape))
-        _check_fit(model, stencil, shape)
-        limit = stability.stable_step(model, stencil, spacings, len(shape))
+        spacings, limit = _checked_problem(shape, model, stencil, scheme, spacing)
         mask = _checked_mask(fixed, shape)
         if len(shape) == 1:
             # An image of one row, whose other axis reaches so far that nothing varies along it.
@@ -216,6 +215,51 @@ class Journey:
                 "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
             )
         return image
+
+
+def _checked_problem(
+    shape: tuple[int, ...], model: Any, stencil: Any, scheme: Any, spacing: Spacing | None
+) -> tuple[tuple[float, ...], float]:
+    """Spacing along each axis, and the largest stable step, if all this fits an image of this shape."""
+    kinds = (ImageDriven, FixedTensor)
+    checks.instance("model", model, kinds, "a diffusion model", "aniso.EdgeEnhancing(contrast=3.5)")
+    if isinstance(scheme, type) or not hasattr(scheme, "plan"):
+        raise TypeError(f"scheme must be Explicit, FED or FSI, got {scheme!r}. Try aniso.Explicit().")
+    check_stencil(stencil, len(shape))
+    spacings = checks.axis_spacing(spacing, len(shape))
+    _check_fit(model, stencil, shape)
+    return spacings, stability.stable_step(model, stencil, spacings, len(shape))
+
+
+def _tiled(
+    image: Any,
+    model: ImageDriven | FixedTensor,
+    end: float,
+    stencil: Stencil,
+    scheme: Scheme,
+    spacing: Spacing | None,
+    channel_axis: int | None,
+    fixed: Any,
+    engine: EngineName | None,
+    threads: int | None,
+    progress: Progress,
+) -> Any:
+    """A Dask array after this time, lazily. Workers use one thread each unless told otherwise."""
+    engines.check_name(engine)
+    lazy.checked(image, channel_axis)
+    if progress:
+        raise ValueError(
+            "progress was asked for, but a Dask array is not computed before you say so. Use "
+            "dask.diagnostics.ProgressBar, or the dashboard of a cluster."
+        )
+    shape = tuple(np.delete(image.shape, [] if channel_axis is None else channel_axis).tolist())
+    spacings, limit = _checked_problem(shape, model, stencil, scheme, spacing)
+    mask = None if is_dask(fixed) else _checked_mask(fixed, shape)
+    if is_dask(fixed):
+        _check_mask(fixed, shape)
+    problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads) or 1)
+    cycles = tuple(scheme.plan(end, limit))
+    return lazy.evolved(image, channel_axis, cycles, problem, engine, fixed if is_dask(fixed) else None)
 
 
 def checked_time(time: float) -> float:
@@ -262,6 +306,12 @@ def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.ND
     if fixed is None:
         return None
     mask = np.asarray(fixed.cpu() if layouts.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
+    _check_mask(mask, shape)
+    return mask.copy()
+
+
+def _check_mask(mask: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a mask of another type or shape; a NumPy or Dask array."""
     if mask.dtype != np.bool_:
         raise TypeError(
             f"fixed must hold True and False, got dtype {mask.dtype}: True where a pixel keeps its value. "
@@ -271,7 +321,6 @@ def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.ND
         raise ValueError(
             f"fixed has shape {mask.shape}, the image without channels {shape}: they must be equal."
         )
-    return mask.copy()
 
 
 def checked_threads(threads: int | None) -> int | None:

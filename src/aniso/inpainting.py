@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from aniso import checks, engines
 from aniso.checks import Spacing
 from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.engines.tiled.lazy import is_dask
 from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
@@ -37,11 +38,12 @@ __all__ = ["Inpainting", "inpaint"]
 Mask = npt.NDArray[np.bool_]
 
 # Sharper members of the family leave specks around lone known pixels.
-_STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
+STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
+_MOST_CYCLES = 100
 # Steps of a cycle, between two looks at the image; and cycles on each coarse grid.
-_STEPS, _COARSE_CYCLES = 8, 3
+_STEPS, COARSE_CYCLES = 8, 3
 # Of what neighbours usually differ by, this is taken as contrast; it is at least so much of their spread.
-_SHARE, _LEAST = 0.5, 0.005
+SHARE, LEAST = 0.5, 0.005
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def inpaint(
     sigma: float | None = ...,
     rho: float | None = ...,
     tolerance: float = ...,
-    max_cycles: int = ...,
+    max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
@@ -92,7 +94,7 @@ def inpaint(
     sigma: float | None = ...,
     rho: float | None = ...,
     tolerance: float = ...,
-    max_cycles: int = ...,
+    max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
@@ -111,7 +113,7 @@ def inpaint(
     sigma: float | None = None,
     rho: float | None = None,
     tolerance: float = 5e-3,
-    max_cycles: int = 100,
+    max_cycles: int | None = None,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
@@ -145,8 +147,9 @@ def inpaint(
     tolerance : float
         When to stop: once the unknown pixels change in a cycle of 8 FSI steps by no more than this, as root
         mean square and as a fraction of the standard deviation of the known values.
-    max_cycles : int
-        When to stop at the latest.
+    max_cycles : int, optional
+        When to stop at the latest, 100 by default. A Dask array has this number of cycles, 20 by default,
+        whatever the tolerance: how far it has come is not known before it is computed.
     spacing : float or one float per axis, optional
         Distance of the pixels, axis 0 first, without the channels.
     channel_axis : int, optional
@@ -178,12 +181,27 @@ def inpaint(
     """
     wanted = checked_contrast(contrast)
     tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
-    max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
-    if max_cycles < 1:
-        raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100.")
+    if max_cycles is not None:
+        max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
+        if max_cycles < 1:
+            raise ValueError(
+                f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100."
+            )
     check_progress(progress)
     engines.check_name(engine)
     checked_threads(threads)
+    if is_dask(image):
+        if return_info or progress:
+            raise ValueError(
+                "a Dask array is not computed before you say so: nothing is known to tell then. Leave "
+                "return_info and progress out."
+            )
+        from aniso.in_blocks import inpaint as in_blocks
+
+        lazy_image: Any = image
+        return in_blocks.inpaint(
+            lazy_image, mask, wanted, sigma, rho, max_cycles, spacing, channel_axis, engine, threads
+        )
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
             "image is a masked array; say which pixels are unknown by mask=, e.g. "
@@ -201,13 +219,13 @@ def inpaint(
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
         usual = usual_difference(filled, spacings, known)
-        wanted = estimated_contrast(_SHARE * usual, _LEAST * spread / pixel)
+        wanted = estimated_contrast(SHARE * usual, LEAST * spread / pixel)
     model = EdgeContinuing(wanted, sigma, rho, "charbonnier")
     course = _Course(0, 0, 0.0)
     if not known.all():
         window = _surroundings(known, model, spacings)
         part, known_part = filled[:, *window], known[window]
-        solver = _Solver(model, spacings, engine, threads, spread, tolerance, max_cycles)
+        solver = Solver(model, spacings, engine, threads, spread, tolerance, max_cycles or _MOST_CYCLES)
         with reporter(progress, 1.0) as report:
             solution, course = solver.solution(part, known_part, report)
         for channel, values, least, greatest in zip(part, solution, low, high, strict=True):
@@ -238,7 +256,7 @@ class _Course:
 
 
 @dataclass(frozen=True)
-class _Solver:
+class Solver:
     """Images come channels first, shape (channels, H, W)."""
 
     model: EdgeContinuing
@@ -251,37 +269,45 @@ class _Solver:
 
     def solution(self, image: Image, known: Mask, report: Callable[[float], object]) -> tuple[Image, _Course]:
         """The image at rest, found from coarse to fine."""
-        grids = coarser_grids(image, known)
-        count = len(grids) + 1
-        start, _ = grids.pop()
-        while grids:
-            start = self._soon_at_rest(_on_finer_grid(start, *grids[-1]), grids[-1][1])
-            grids.pop()  # what is not needed any more should not be in memory with the finest grid
-        journey = self._journey(_on_finer_grid(start, image, known), known)
+        start, grids = self.start(image, known)
+        journey = self._journey(start, known)
         del start
         with contextlib.closing(journey.evolution):
             cycles, residual = self._come_to_rest(journey, known, report)
-        return journey.image(), _Course(count, cycles, residual)
+        return journey.image(), _Course(grids + 1, cycles, residual)
 
-    def _soon_at_rest(self, start: Image, covered: Mask) -> Image:
+    def start(self, image: Image, known: Mask, weights: Image | None = None) -> tuple[Image, int]:
+        """Known pixels, and between them what coarser grids say; how many there are.
+
+        `weights` say how many pixels of a finer grid each pixel stands for, if this is not the finest one.
+        """
+        grids = coarser_grids(image, known, weights)
+        count = len(grids)
+        start, _ = grids.pop()
+        while grids:
+            start = self.soon_at_rest(_on_finer_grid(start, *grids[-1]), grids[-1][1])
+            grids.pop()  # what is not needed any more should not be in memory with the finest grid
+        return _on_finer_grid(start, image, known), count
+
+    def soon_at_rest(self, start: Image, covered: Mask) -> Image:
         """A coarse image after a few cycles."""
         journey = self._journey(start, covered)
-        cycle = _cycle(journey.limit)
+        cycle = fsi_cycle(journey.limit)
         with contextlib.closing(journey.evolution) as evolution:
-            for _ in range(_COARSE_CYCLES):
+            for _ in range(COARSE_CYCLES):
                 evolution.advance(cycle)
         return journey.image()
 
     def _journey(self, start: Image, known: Mask) -> Journey:
         return Journey.of(
-            start, self.model, _STENCIL, FSI(1), self.spacings, 0, known, self.engine, self.threads
+            start, self.model, STENCIL, FSI(1), self.spacings, 0, known, self.engine, self.threads
         )
 
     def _come_to_rest(
         self, journey: Journey, known: Mask, report: Callable[[float], object]
     ) -> tuple[int, float]:
         """Cycles until the image changes no more, and by how much it changed in the last one."""
-        cycle, first = _cycle(journey.limit), 0.0
+        cycle, first = fsi_cycle(journey.limit), 0.0
         scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(journey.pixels()))
         cycles, residual = 0, math.inf
         while cycles < self.max_cycles and residual > self.tolerance:
@@ -344,8 +370,12 @@ def _range_and_spread(image: Image, known: Mask) -> tuple[Image, Image, float]:
     """Least and greatest known value of each channel; their standard deviation, mean over the channels."""
     values = [channel[known] for channel in image]
     low, high = (np.array([end(channel) for channel in values]) for end in (np.min, np.max))
-    variance = np.mean([np.var(channel, dtype=np.float64) for channel in values])
-    return low, high, math.sqrt(variance)
+    return low, high, spread_of(image, known)
+
+
+def spread_of(image: Image, known: Mask) -> float:
+    """Standard deviation of the known pixels, mean over the channels."""
+    return math.sqrt(np.mean([np.var(channel[known], dtype=np.float64) for channel in image]))
 
 
 def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...]) -> tuple[slice, ...]:
@@ -359,21 +389,22 @@ def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...
     return tuple(box)
 
 
-def coarser_grids(image: Image, known: Mask) -> list[tuple[Image, Mask]]:
+def coarser_grids(image: Image, known: Mask, weights: Image | None = None) -> list[tuple[Image, Mask]]:
     """Means of the known pixels over blocks of 2, 4, 8, … pixels per axis, and where there are any.
 
-    The last grid is known everywhere.
+    The last grid is known everywhere. Pixels may have weights, shape (1, …).
     """
-    sums, counts = np.where(known, image, 0), known.astype(image.dtype)[np.newaxis]
+    counts = known.astype(image.dtype)[np.newaxis] if weights is None else weights
+    sums = np.where(known, image * counts, 0) if weights is not None else np.where(known, image, 0)
     grids: list[tuple[Image, Mask]] = []
     while not grids or not grids[-1][1].all():
         for axis in range(1, image.ndim):
-            sums, counts = _pair_sums(sums, axis), _pair_sums(counts, axis)
+            sums, counts = pair_sums(sums, axis), pair_sums(counts, axis)
         grids.append((sums / np.maximum(counts, 1), counts[0] > 0))
     return grids
 
 
-def _pair_sums(array: Image, axis: int) -> Image:
+def pair_sums(array: Image, axis: int) -> Image:
     """Sums of two neighbours each; a last one without a neighbour stays alone."""
     along = np.moveaxis(array, axis, 0)
     sums = along[::2].copy()
@@ -384,12 +415,12 @@ def _pair_sums(array: Image, axis: int) -> Image:
 def _on_finer_grid(coarse: Image, image: Image, known: Mask) -> Image:
     """Known pixels of the finer grid, and between them the coarser one, interpolated linearly."""
     for axis in range(1, image.ndim):
-        coarse = _twice_as_fine(coarse, axis, image.shape[axis])
+        coarse = twice_as_fine(coarse, axis, image.shape[axis])
     np.copyto(coarse, image, where=known)
     return coarse
 
 
-def _twice_as_fine(array: Image, axis: int, length: int) -> Image:
+def twice_as_fine(array: Image, axis: int, length: int) -> Image:
     """Linear between the centres of pixels, constant beyond the last ones."""
     along = np.moveaxis(array, axis, 0)
     fine = np.repeat(0.75 * along, 2, axis=0)
@@ -401,7 +432,7 @@ def _twice_as_fine(array: Image, axis: int, length: int) -> Image:
     return np.moveaxis(fine[:length], 0, axis)
 
 
-def _cycle(limit: float) -> Cycle:
+def fsi_cycle(limit: float) -> Cycle:
     """An FSI cycle of the longest stable steps."""
     (cycle,) = FSI(1).plan(limit * _STEPS * (_STEPS + 1) / 3, limit)
     return cycle

@@ -113,7 +113,7 @@ class TensorLayout:
             if image.numel() == 0:
                 raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
         else:
-            _check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)", (-1, 0))
+            check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)", (-1, 0))
         if image.is_floating_point():
             _check_finite(image)
         wide = torch.float64 if image.dtype == torch.float64 else torch.float32
@@ -168,15 +168,20 @@ def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray
 
 def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
     """The array, if it has the type and the axes of an image; its values may be anything."""
-    if array.dtype.kind not in "iuf":
+    check_type(array.dtype)
+    check_axes(array.shape, channel_axis)
+    return array
+
+
+def check_type(dtype: np.dtype[Any]) -> None:
+    """Refuse what does not hold real numbers."""
+    if dtype.kind not in "iuf":
         raise checks.refusal(
             TypeError,
-            f"image must hold real numbers, got dtype {array.dtype}: diffusion is for grey values.",
+            f"image must hold real numbers, got dtype {dtype}: diffusion is for grey values.",
             python="Give an array of numbers, e.g. image.astype(numpy.float32).",
             command="Save it as numbers first.",
         )
-    _check_axes(array.shape, channel_axis)
-    return array
 
 
 def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
@@ -194,12 +199,13 @@ def channels_back(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDAr
     return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
 
 
-def _check_axes(
+def check_axes(
     shape: tuple[int, ...],
     channel_axis: int | None,
     for_colours: str = "channel_axis=-1",
     colour_axes: tuple[int, ...] = (-1,),
 ) -> None:
+    """Refuse what is no signal, image or volume, with or without channels."""
     if channel_axis is not None:
         checks.whole("channel_axis", channel_axis, "", "a whole number or None")
         if not -len(shape) <= channel_axis < len(shape):

@@ -542,6 +542,13 @@ class FixedTensor:
             np.broadcast_to(constant.reshape(constant.shape + (1,) * len(shape)), constant.shape + cells)
         )
 
+    def part(self, cells: tuple[slice, ...]) -> FixedTensor:
+        """The tensors in some of the cells; they are not checked anew."""
+        tensor = self.tensor[(slice(None), slice(None), *cells)]
+        part = object.__new__(FixedTensor)
+        object.__setattr__(part, "tensor", tensor)
+        return part
+
     @property
     def image_shape(self) -> tuple[int, ...]:
         """Shape of the images that these tensors fit, without channels."""

@@ -75,6 +75,7 @@ def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> A
 
 
 _FILES, _COMPUTING, _REPORT, _STENCIL, _TENSOR = "Files", "Computation", "Report", "Stencil", "Tensor"
+_ZARR = "Zarr stores"
 
 Files = Annotated[
     list[str],
@@ -186,6 +187,40 @@ class Computing:
             metavar="NAME",
             show_default=False,
             rich_help_panel=_COMPUTING,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who computes Zarr stores."""
+
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler, e.g. tcp://10.0.0.1:8786.",
+            metavar="ADDRESS",
+            show_default=False,
+            rich_help_panel=_ZARR,
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes on this machine, if there is no scheduler.",
+            metavar="N",
+            rich_help_panel=_ZARR,
+        ),
+    ] = 2
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory of each of them, e.g. 4GB. By default their share of the machine's.",
+            parser=parsing.memory,
+            metavar="SIZE",
+            show_default=False,
+            rich_help_panel=_ZARR,
         ),
     ] = None
 

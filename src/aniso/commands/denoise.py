@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from aniso.commands.bundles import Computing, Files, Reading, Reporting, Stencil, Writing, flag, number_option
+from aniso.commands.bundles import (
+    Cluster,
+    Computing,
+    Files,
+    Reading,
+    Reporting,
+    Stencil,
+    Writing,
+    flag,
+    number_option,
+)
 
 NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso denoise photo.jpg",
     "aniso denoise scan.tif --noise 12 -o clean.tif",
     "aniso denoise 'scans/*.tif' -o clean/ --json",
+    "aniso denoise huge.zarr clean.zarr --workers 4 --memory 4GB",
 )
 
 
@@ -19,6 +30,7 @@ def command(
     reading: Reading,
     writing: Writing,
     computing: Computing,
+    cluster: Cluster,
     stencil: Stencil,
     reporting: Reporting,
     noise: Annotated[
@@ -54,12 +66,27 @@ def command(
     Several diffusions run, an estimate of their error that needs no clean image picks contrast and
     stopping time, and the results are mixed. Noise should be about as strong everywhere in the image.
 
-    photo.jpg becomes photo_denoised.jpg.
+    photo.jpg becomes photo_denoised.jpg. Zarr stores, which may be larger than memory, are filtered block
+    by block with the best single diffusion; the same command continues an interrupted run.
     """
+    from aniso.commands import zarrs
     from aniso.commands.filtering import filter_files, with_verb
     from aniso.commands.work import Work
     from aniso.denoising import denoise
 
+    usual = "{stem}_denoised{suffix}"
+    work = Work("denoise", files, reading, writing, computing, reporting)
+    if zarrs.wanted(files):
+        from aniso.in_blocks import recipes
+        from aniso.stencil import DeltaStencil
+
+        used = stencil.chosen() or DeltaStencil()
+
+        def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
+            return recipes.denoising(windows, spacings, noise, _number(contrast), _number(time), used)
+
+        zarrs.filter_store(work, cluster, usual, recipe, used)
+        return
     chosen = with_verb(
         denoise,
         computing,
@@ -69,6 +96,9 @@ def command(
         mix=mix,
         stencil=stencil.chosen(),
     )
-    usual = "{stem}_denoised{suffix}"
-    work = Work("denoise", files, reading, writing, computing, reporting)
     filter_files(work, usual, chosen)
+
+
+def _number(given: Any) -> float | None:
+    """A number, or None for "auto"."""
+    return None if given == "auto" else given

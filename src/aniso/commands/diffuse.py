@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aniso.commands.bundles import (
+    Cluster,
     Computing,
     Files,
     Reading,
@@ -47,6 +48,7 @@ def command(
     reading: Reading,
     writing: Writing,
     computing: Computing,
+    cluster: Cluster,
     reporting: Reporting,
 ) -> None:
     """Diffuse images with any model, stencil and scheme.
@@ -54,8 +56,9 @@ def command(
     The model says which tensor steers the diffusion; a constant tensor can be given instead. The time is
     reached exactly, and steps that are not stable are refused.
 
-    camera.png becomes camera_diffused.png.
+    camera.png becomes camera_diffused.png. Zarr stores are diffused block by block.
     """
+    from aniso.commands import zarrs
     from aniso.commands.diffusions import Diffusion
     from aniso.commands.filtering import Filter, filter_files
     from aniso.commands.pages import Page, Pages
@@ -64,6 +67,11 @@ def command(
     from aniso.evolve import diffuse
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
+    work = Work("diffuse", files, reading, writing, computing, reporting)
+    usual = "{stem}_diffused{suffix}"
+    if zarrs.wanted(files):
+        zarrs.filter_store(work, cluster, usual, chosen.recipe(time), chosen.stencil)
+        return
 
     def filters(pages: Pages, report: Report) -> Filter:
         chosen.hint(report, pages.picture, "--contrast" in model.given())
@@ -75,8 +83,8 @@ def command(
         return filtered
 
     filter_files(
-        Work("diffuse", files, reading, writing, computing, reporting),
-        "{stem}_diffused{suffix}",
+        work,
+        usual,
         filters,
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,17 @@ class Diffusion:
         if len(shape) == 3:
             raise FileError("a tensor (a b; b c) is for images, and this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
+
+    def recipe(self, time: float) -> Any:
+        """What is done to a Zarr store, whatever it holds."""
+        from aniso.in_blocks.recipes import BlockInfo, Recipe
+
+        if self.model is None:
+            raise typer.BadParameter(
+                "a constant tensor is for images in memory. Give a model for Zarr stores."
+            )
+        info = BlockInfo(math.nan, self.model, time, 0)
+        return lambda windows, spacings: Recipe(self.model, time, self.scheme, info)
 
     def options(self, page: Page) -> dict[str, Any]:
         """What `diffuse` and `scale_space` take besides image, model and time."""

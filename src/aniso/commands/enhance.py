@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from aniso.commands.bundles import Computing, Files, Reading, Reporting, Stencil, Writing, flag, number_option
+from aniso.commands.bundles import (
+    Cluster,
+    Computing,
+    Files,
+    Reading,
+    Reporting,
+    Stencil,
+    Writing,
+    flag,
+    number_option,
+)
 
 NEEDS_ARGUMENTS = True
 EXAMPLES = (
@@ -19,6 +29,7 @@ def command(
     reading: Reading,
     writing: Writing,
     computing: Computing,
+    cluster: Cluster,
     stencil: Stencil,
     reporting: Reporting,
     noise: Annotated[
@@ -72,12 +83,25 @@ def command(
     Coherence-enhancing diffusion whose scales follow the distance of the lines: fingerprints, layers,
     fibres, wood.
 
-    fingerprint.png becomes fingerprint_enhanced.png.
+    fingerprint.png becomes fingerprint_enhanced.png. Zarr stores are diffused once, block by block.
     """
+    from aniso.commands import zarrs
     from aniso.commands.filtering import filter_files, with_verb
     from aniso.commands.work import Work
     from aniso.enhancing import enhance
 
+    usual = "{stem}_enhanced{suffix}"
+    work = Work("enhance", files, reading, writing, computing, reporting)
+    if zarrs.wanted(files):
+        from aniso.in_blocks import recipes
+        from aniso.stencil import DeltaStencil
+
+        def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
+            given = wavelength or "auto", contrast or "auto", time or "auto"
+            return recipes.enhancing(windows, spacings, noise, *given, plates)
+
+        zarrs.filter_store(work, cluster, usual, recipe, stencil.chosen() or DeltaStencil(alpha=0.45))
+        return
     chosen = with_verb(
         enhance,
         computing,
@@ -89,6 +113,4 @@ def command(
         refine=refine,
         stencil=stencil.chosen(),
     )
-    usual = "{stem}_enhanced{suffix}"
-    work = Work("enhance", files, reading, writing, computing, reporting)
     filter_files(work, usual, chosen)

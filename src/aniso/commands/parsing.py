@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,6 +43,13 @@ def number(
         return value
 
     return parse
+
+
+def memory(text: str) -> str:
+    """A size in bytes such as 4GB or 500 MiB, as it was written."""
+    if not re.fullmatch(r"\s*\d+(\.\d*)?\s*([kKMGT]i?)?B?\s*", text):
+        raise typer.BadParameter(f"{text!r} is no size. Give e.g. 4GB or 500MB.")
+    return text.strip()
 
 
 def span(low: float, high: float, open_low: bool = False) -> str:

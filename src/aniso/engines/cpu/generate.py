@@ -21,6 +21,7 @@ import math
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -60,9 +61,19 @@ _log = logging.getLogger("aniso")
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 
 
-@functools.cache
+# Python's parser is not safe to be used by several threads at once (before 3.12), nor is one module written
+# twice at the same time.
+_ONE_AT_A_TIME = threading.RLock()
+
+
 def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops that are the same for all models, for this precision and for unit or other spacing."""
+    with _ONE_AT_A_TIME:
+        return _loops(dtype, spaced, ndim)
+
+
+@functools.cache
+def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
         formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
     else:
@@ -75,7 +86,7 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops of one tensor formula, whatever its numbers."""
-    with _explained(formula):
+    with _ONE_AT_A_TIME, _explained(formula):
         return _tensor_loops(
             formula.function, formula.functions, len(formula.parameters), dtype, spaced, ndim
         )

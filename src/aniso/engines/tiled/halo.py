@@ -1,0 +1,91 @@
+"""How far a cycle looks, and which pixels a block needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aniso.formulas.gaussian import gaussian_radius
+from aniso.models import FixedTensor, ImageDriven
+from aniso.schemes import Cycle
+
+Window = tuple[slice, ...]
+#: Lengths of the blocks along each axis.
+Chunks = tuple[tuple[int, ...], ...]
+
+
+def reach(cycle: Cycle, model: ImageDriven | FixedTensor, spacings: tuple[float, ...]) -> tuple[int, ...]:
+    """How many pixels away, along each axis, a cycle finds what it needs for a pixel.
+
+    Each step of the cycle looks at the next neighbours. The tensor is frozen, so the Gaussians through which
+    the image and its structure are looked at count once.
+    """
+    widths = [] if isinstance(model, FixedTensor) else [model.presmoothing, model.integration]
+    return tuple(len(cycle.steps) + sum(gaussian_radius(width / h) for width in widths) for h in spacings)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A block of an array: where it lies, what it needs, and where it lies in that."""
+
+    index: tuple[int, ...]
+    core: Window
+    needed: Window
+
+    @property
+    def inner(self) -> Window:
+        """The block within what it needs."""
+        return tuple(
+            slice(core.start - needed.start, core.stop - needed.start)
+            for core, needed in zip(self.core, self.needed, strict=True)
+        )
+
+    @property
+    def cells(self) -> Window:
+        """The cells of what it needs: one more along each axis."""
+        return tuple(slice(needed.start, needed.stop + 1) for needed in self.needed)
+
+
+def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
+    """All blocks with their halos, cut at the border of the array."""
+    spans = [list(_spans(lengths)) for lengths in chunks]
+    for index in itertools.product(*(range(len(axis)) for axis in spans)):
+        core = tuple(axis[k] for axis, k in zip(spans, index, strict=True))
+        needed = tuple(
+            slice(max(0, part.start - wide), min(axis[-1].stop, part.stop + wide))
+            for part, wide, axis in zip(core, halo, spans, strict=True)
+        )
+        yield Region(index, core, needed)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The part of one block that lies in a window: its block, where it is there, and where in the window."""
+
+    block: tuple[int, ...]
+    there: Window
+    here: Window
+
+
+def pieces(chunks: Chunks, window: Window) -> list[Piece]:
+    """The parts of all blocks that make up a window."""
+    along = [list(_overlaps(lengths, part)) for lengths, part in zip(chunks, window, strict=True)]
+    found = []
+    for parts in itertools.product(*along):
+        block, there, here = zip(*parts, strict=True)
+        found.append(Piece(block, there, here))
+    return found
+
+
+def _spans(lengths: Sequence[int]) -> Iterator[slice]:
+    stops = itertools.accumulate(lengths)
+    return (slice(stop - length, stop) for stop, length in zip(stops, lengths, strict=True))
+
+
+def _overlaps(lengths: Sequence[int], part: slice) -> Iterator[tuple[int, slice, slice]]:
+    for number, span in enumerate(_spans(lengths)):
+        start, stop = max(span.start, part.start), min(span.stop, part.stop)
+        if start < stop:
+            there = slice(start - span.start, stop - span.start)
+            yield number, there, slice(start - part.start, stop - part.start)

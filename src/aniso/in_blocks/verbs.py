@@ -1,0 +1,112 @@
+"""denoise() and enhance() on Dask arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aniso import checks, layouts
+from aniso.checks import Spacing
+from aniso.engines.tiled import lazy
+from aniso.evolve import check_progress, diffuse
+from aniso.in_blocks import recipes
+from aniso.in_blocks.recipes import Recipe
+from aniso.in_blocks.sample import windows
+from aniso.stencil import Stencil
+
+
+def denoise(
+    image: Any,
+    noise: float | None,
+    contrast: float | None,
+    time: float | None,
+    mix: bool | None,
+    stencil: Stencil,
+    spacing: Spacing | None,
+    channel_axis: int | None,
+    **options: Any,
+) -> Any:
+    """The array after the diffusion that suits a sample of it best."""
+    if mix:
+        raise ValueError(
+            "mix=True was asked for, but a mixture depends on the image as a whole, and a Dask array is "
+            "computed block by block. Leave mix out for the best single diffusion."
+        )
+    spacings = _spacings(image, spacing, channel_axis)
+    sample = _sample(image, channel_axis)
+    recipe = recipes.denoising(sample, spacings, noise, contrast, time, stencil)
+    return _followed(image, recipe, stencil, spacings, channel_axis, **options)
+
+
+def enhance(
+    image: Any,
+    noise: float | None,
+    wavelength: Any,
+    contrast: Any,
+    time: Any,
+    plates: bool,
+    refine: bool | None,
+    stencil: Stencil,
+    spacing: Spacing | None,
+    channel_axis: int | None,
+    **options: Any,
+) -> Any:
+    """The array after one coherence-enhancing diffusion, with parameters from a sample of it."""
+    if refine:
+        raise ValueError(
+            "refine=True was asked for, but its remedies look at the image as a whole, and a Dask array is "
+            "computed block by block. Leave refine out for a single diffusion."
+        )
+    spacings = _spacings(image, spacing, channel_axis)
+    sample = _sample(image, channel_axis)
+    recipe = recipes.enhancing(sample, spacings, noise, wavelength, contrast, time, plates)
+    return _followed(image, recipe, stencil, spacings, channel_axis, **options)
+
+
+def _spacings(image: Any, spacing: Spacing | None, channel_axis: int | None) -> tuple[float, ...]:
+    lazy.checked(image, channel_axis)
+    return checks.axis_spacing(spacing, image.ndim - (channel_axis is not None))
+
+
+def _sample(image: Any, channel_axis: int | None) -> list[Any]:
+    """Windows (channels, …) of the array, computed now."""
+    import dask.array as da
+    from dask.base import compute
+
+    channels = image[np.newaxis] if channel_axis is None else da.moveaxis(image, channel_axis, 0)
+    chosen = windows(channels.shape[1:])
+    found = compute(*(channels[(slice(None), *window)] for window in chosen))
+    dtype = layouts.result_type(image.dtype)
+    return [layouts.checked_image(window, 0).astype(dtype) for window in found]
+
+
+def _followed(
+    image: Any,
+    recipe: Recipe,
+    stencil: Stencil,
+    spacings: tuple[float, ...],
+    channel_axis: int | None,
+    *,
+    engine: Any,
+    threads: int | None,
+    progress: Any,
+    return_info: bool,
+) -> Any:
+    check_progress(progress)
+    if recipe.model is None:
+        result = image.astype(layouts.result_type(image.dtype))
+    else:
+        result = diffuse(
+            image,
+            recipe.model,
+            recipe.time,
+            stencil=stencil,
+            scheme=recipe.scheme,
+            spacing=spacings,
+            channel_axis=channel_axis,
+            engine=engine,
+            threads=threads,
+            progress=progress,
+        )
+    return (result, recipe.info) if return_info else result

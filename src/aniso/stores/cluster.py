@@ -1,0 +1,49 @@
+"""Workers on this machine, or those of a scheduler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
+    """A Dask client of the scheduler at this address, or of new workers on this machine.
+
+    These have one thread and so much memory each: the engine's own threads would compete with them.
+    """
+    from dask.distributed import Client, LocalCluster
+
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=10)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ConnectionError(
+                f"there is no Dask scheduler at {scheduler}: {error}. Start one with `dask scheduler`, or "
+                "leave the scheduler out to use workers on this machine."
+            ) from error
+        with client:
+            yield client
+        return
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit="auto" if memory is None else memory,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # a worker that is lost is replaced; the run says what fails
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def worker_memory(client: Any) -> float:
+    """What the least of the workers has, in bytes."""
+    limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    if not limits:
+        raise ConnectionError("the Dask cluster has no workers. Start some with `dask worker ADDRESS`.")
+    known = [limit for limit in limits if limit]
+    return float(min(known)) if known else 4e9

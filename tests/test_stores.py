@@ -1,0 +1,303 @@
+"""Zarr in, Zarr out: what is kept, what is computed, and what happens when a run is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr as zarr_package
+from dask.distributed import Client, LocalCluster
+from zarr.codecs import BloscCodec
+
+import aniso
+from aniso.engines import Problem
+from aniso.engines.tiled.blocks import Work
+from aniso.picture import stored
+from aniso.stores import budget, cluster, passes, progress
+from aniso.stores.opened import opened
+from tests.registry import SAMPLES, colours
+
+MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
+
+# A group may hold groups and arrays, which types cannot tell apart.
+zarr: Any = zarr_package
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, silence_logs=50
+        ) as local,
+        Client(local) as connected,
+    ):
+        yield connected
+
+
+def ome_group(path, image, axes, scale, version="0.5", **options):
+    """An OME-Zarr group with two levels of resolution."""
+    kinds = {"t": "time", "c": "channel"}
+    multiscale = {
+        "version": version,
+        "name": "sample",
+        "axes": [{"name": name, "type": kinds.get(name, "space")} for name in axes],
+        "datasets": [
+            {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": list(scale)}]},
+            {"path": "1", "coordinateTransformations": [{"type": "scale", "scale": [2 * h for h in scale]}]},
+        ],
+    }
+    new = version == "0.5"
+    attributes = (
+        {"ome": {"version": "0.5", "multiscales": [multiscale]}} if new else {"multiscales": [multiscale]}
+    )
+    group = zarr.open_group(str(path), mode="w", zarr_format=3 if new else 2, attributes=attributes)
+    array = group.create_array("0", shape=image.shape, dtype=image.dtype, **options)
+    array[:] = image
+    group.create_array("1", shape=image.shape, dtype=image.dtype, **options)
+    return path
+
+
+def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, channel_axis=None):
+    source = opened(path, channel_axis)
+    limit = aniso.stability.stable_step(model, spacing=source.spacing, ndim=len(source.spacing))
+    work = Work(Problem(model, aniso.DeltaStencil(), source.spacing, None, 1), "cpu")
+    cycles = tuple(aniso.Explicit().plan(time, limit))
+    if block is None:
+        return passes.Run.of(source, work, cycles, memory or 1e9)
+    return passes.Run(source, work, cycles, block, together)
+
+
+def run(client, path, target, **options):
+    passes.run(job(path, **options), target, client, lambda done, total: None)
+
+
+class TestWhatIsKept:
+    @pytest.mark.parametrize("version", ["0.4", "0.5"])
+    def test_ome_metadata_and_spacing(self, client, tmp_path, version):
+        image = SAMPLES["edges"]((40, 30)).astype(np.uint16)
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (0.5, 0.8), version, chunks=(16, 16))
+        before = zarr.open_group(str(source), mode="r")
+        run(client, source, tmp_path / "out.zarr", block=(16, 32), together=3)
+        after = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")
+        assert after.metadata.zarr_format == before.metadata.zarr_format
+        listed = [dict(group.attrs) for group in (before, after)]
+        old, new = (entry.get("ome", entry)["multiscales"][0] for entry in listed)
+        assert new == {**old, "datasets": old["datasets"][:1]}
+        assert list(after) == ["0"]
+        assert after["0"].chunks == (16, 16)
+        expected = stored(aniso.diffuse(image, MODEL, 2.0, spacing=(0.5, 0.8)), np.uint16)
+        np.testing.assert_array_equal(after["0"][:], expected)
+
+    def test_shards_compression_names_and_attributes(self, client, tmp_path):
+        image = SAMPLES["edges"]((40, 30)).astype(np.float32)
+        options = {
+            "shards": (20, 16),
+            "chunks": (10, 8),
+            "compressors": BloscCodec(cname="zstd"),
+            "dimension_names": ("y", "x"),
+            "attributes": {"made by": "a test"},
+        }
+        array = zarr.create_array(str(tmp_path / "in.zarr"), shape=image.shape, dtype=image.dtype, **options)
+        array[:] = image
+        run(client, tmp_path / "in.zarr", tmp_path / "out.zarr")
+        after = zarr.open_array(str(tmp_path / "out.zarr"), mode="r")
+        assert after.shards == (20, 16)
+        assert after.compressors == array.compressors
+        assert after.metadata.dimension_names == ("y", "x")
+        assert dict(after.attrs) == {"made by": "a test"}
+        np.testing.assert_allclose(after[:], aniso.diffuse(image, MODEL, 2.0), atol=1e-3)
+
+    def test_time_and_channels(self, client, tmp_path):
+        frames = np.stack([np.moveaxis(colours(SAMPLES[name], (20, 24)), -1, 0) for name in SAMPLES])
+        source = ome_group(tmp_path / "in.zarr", frames, "tcyx", (1, 1, 1, 1), chunks=(1, 1, 10, 10))
+        run(client, source, tmp_path / "out.zarr", block=(10, 20), together=2)
+        after = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
+        for result, frame in zip(after, frames, strict=True):
+            np.testing.assert_allclose(result, aniso.diffuse(frame, MODEL, 2.0, channel_axis=0), atol=1e-9)
+
+    def test_the_input_is_not_touched(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", np.ones((20, 20)), "yx", (1, 1), chunks=(10, 10))
+        before = progress.fingerprint(opened(source))
+        run(client, source, tmp_path / "out.zarr")
+        assert progress.fingerprint(opened(source)) == before
+        assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
+
+
+class TestInterruptions:
+    def half_done(self, client, source, target, **options):
+        """A run that stops after some blocks."""
+
+        class Stopped(Exception):
+            pass
+
+        def tell(done, total):
+            if done > total / 2:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            passes.run(job(source, **options), target, client, tell)
+        assert not target.exists()
+
+    def test_a_run_goes_on_where_it_stopped(self, client, tmp_path):
+        image = SAMPLES["edges"]((40, 30))
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(10, 10))
+        options = {"block": (10, 10), "together": 1}
+        run(client, source, tmp_path / "whole.zarr", **options)
+        self.half_done(client, source, tmp_path / "out.zarr", **options)
+        told = []
+        passes.run(
+            job(source, **options),
+            tmp_path / "out.zarr",
+            client,
+            lambda done, total: told.append(done / total),
+        )
+        whole, parts = (
+            zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
+        )
+        np.testing.assert_array_equal(parts, whole)
+        assert told[-1] == 1.0
+        assert max(np.diff(told)) > 0.1  # what was complete is not done again
+
+    def test_another_parameter_does_not_go_on(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        self.half_done(client, source, tmp_path / "out.zarr")
+        with pytest.raises(ValueError, match="another model"):
+            run(client, source, tmp_path / "out.zarr", model=aniso.EdgeEnhancing(13.0, sigma=0.5))
+
+    def test_another_input_does_not_go_on(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        self.half_done(client, source, tmp_path / "out.zarr")
+        zarr.open_group(str(source), mode="r+")["0"][3, 3] = 7.0
+        with pytest.raises(ValueError, match="another input"):
+            run(client, source, tmp_path / "out.zarr")
+
+    def test_a_line_that_was_cut_off_does_not_count(self, tmp_path):
+        (tmp_path / "pass-0000.done").write_text("0.0\n0.1\n0.")
+        assert progress.done(tmp_path, 0) == {"0.0", "0.1"}
+        with progress.recording(tmp_path, 0) as file:
+            progress.record(file, "0.2")
+        assert progress.done(tmp_path, 0) >= {"0.0", "0.1", "0.2"}
+
+    def test_a_nan_is_named_and_the_target_not_made(self, client, tmp_path):
+        image = SAMPLES["edges"]((40, 30))
+        image[33, 12] = np.nan
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(10, 10))
+        with pytest.raises(ValueError, match=r"block \(3, 1\).*index \(33, 12\)"):
+            run(client, source, tmp_path / "out.zarr", block=(10, 10), together=1)
+        assert not (tmp_path / "out.zarr").exists()
+
+
+_SCRIPT = """
+    import sys
+    from pathlib import Path
+    from aniso.stores import cluster, passes
+    from tests.test_stores import job
+
+    if __name__ == "__main__":
+        source, target = map(Path, sys.argv[1:])
+        with cluster.connected(None, 2, "1GB") as client:
+            pids = client.run(__import__("os").getpid)
+            print(*pids.values(), flush=True)
+            passes.run(job(source, 6.0, block=(16, 16), together=1), target, client, lambda *done: None)
+"""
+
+
+class TestKilled:
+    """Real processes, really killed."""
+
+    def started(self, tmp_path, source, target):
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(_SCRIPT))
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
+        return subprocess.Popen(
+            [sys.executable, str(script), str(source), str(target)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for_blocks(self, target, count):
+        folder, end = progress.folder_of(target), time.monotonic() + 120
+        while sum(len(progress.done(folder, number)) for number in range(100)) < count:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def test_a_worker_and_then_the_whole_run(self, tmp_path):
+        image = SAMPLES["edges"]((80, 64))
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(16, 16))
+        target = tmp_path / "out.zarr"
+        with self.started(tmp_path, source, target) as process:
+            assert process.stdout is not None
+            workers = [int(pid) for pid in process.stdout.readline().split()]
+            self.wait_for_blocks(target, 10)
+            os.kill(workers[0], signal.SIGKILL)
+            self.wait_for_blocks(target, 40)
+            os.killpg(process.pid, signal.SIGKILL)
+        assert not target.exists()
+        with self.started(tmp_path, source, target) as again:
+            again.communicate(timeout=240)
+        assert again.returncode == 0
+        result = zarr.open_group(str(target), mode="r")["0"][:]
+        with cluster.connected(None, 1, "1GB") as client:
+            run(client, source, tmp_path / "whole.zarr", time=6.0, block=(16, 16), together=1)
+        np.testing.assert_array_equal(result, zarr.open_group(str(tmp_path / "whole.zarr"), mode="r")["0"][:])
+        np.testing.assert_allclose(result, aniso.diffuse(image, MODEL, 6.0), atol=1e-9)
+
+
+class TestBudget:
+    job = budget.Job((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 1, 20, stored_tensors=False)
+
+    @pytest.mark.parametrize("memory", [5e8, 1e9, 4e9])
+    def test_blocks_fit_and_use_the_memory(self, memory):
+        block, cycles = budget.blocks_and_cycles(self.job, memory)
+        assert all(n % 64 == 0 for n in block)
+        assert 0.4 * memory < self.job.needed_bytes(block, cycles) <= memory
+
+    def test_no_block_fits(self):
+        with pytest.raises(MemoryError, match="smaller chunks"):
+            budget.blocks_and_cycles(self.job, 3.4e8)
+
+    def test_the_size_of_the_array_does_not_matter(self):
+        from dataclasses import replace
+
+        larger = replace(self.job, shape=(10_000, 20_000, 30_000))
+        assert budget.blocks_and_cycles(larger, 1e9) == budget.blocks_and_cycles(self.job, 1e9)
+
+
+class TestBadInput:
+    def test_a_group_without_metadata(self, tmp_path):
+        zarr.open_group(str(tmp_path / "in.zarr"), mode="w").create_array("raw", shape=(4, 4), dtype="u1")
+        with pytest.raises(ValueError, match="raw"):
+            opened(tmp_path / "in.zarr")
+
+    def test_no_zarr_at_all(self, tmp_path):
+        (tmp_path / "in.zarr").mkdir()
+        (tmp_path / "in.zarr" / "zarr.json").write_text(json.dumps({"zarr_format": 9}))
+        with pytest.raises(ValueError, match="no Zarr array"):
+            opened(tmp_path / "in.zarr")
+
+    def test_no_numbers(self, tmp_path):
+        zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype="bool")
+        with pytest.raises(TypeError, match="bool"):
+            opened(tmp_path / "in.zarr")
+
+    def test_too_many_axes(self, tmp_path):
+        zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4, 4, 4), dtype="u1")
+        with pytest.raises(ValueError, match="which axis holds channels"):
+            opened(tmp_path / "in.zarr")
+        assert opened(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
+
+    def test_no_scheduler(self):
+        with (
+            pytest.raises(ConnectionError, match="no Dask scheduler"),
+            cluster.connected("tcp://127.0.0.1:9", 1, None),
+        ):
+            pass

@@ -1,0 +1,186 @@
+"""Dask arrays: in blocks as in one piece, whatever the blocks."""
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import aniso
+from aniso.engines.tiled import exchanges, halo
+from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, colours
+
+SHAPE = (23, 19)
+TIME = 1.5
+#: Blocks of many sizes: one, several, smaller than the halo, of one pixel, uneven.
+CHUNKS = (SHAPE, (11, 11), (6, 5), ((12, 1, 10), (3, 16)), (1, 19))
+
+every_model = pytest.mark.parametrize("name", MODELS)
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def slack(dtype):
+    """Relative to the range of grey values."""
+    return {"float32": 2e-5, "float64": 1e-9}[np.dtype(dtype).name]
+
+
+def assert_same(blocks, whole):
+    assert blocks.dtype == whole.dtype
+    assert abs(blocks - whole).max() <= slack(whole.dtype) * np.ptp(whole)
+
+
+@every_model
+@every_scheme
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_do_not_show(name, scheme, dtype):
+    image, model = SAMPLES["edges"](SHAPE).astype(dtype), MODELS[name](SHAPE)
+    whole = aniso.diffuse(image, model, TIME, scheme=scheme)
+    for chunks in CHUNKS:
+        blocks = da.from_array(image, chunks=chunks)
+        result = aniso.diffuse(blocks, model, TIME, scheme=scheme)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+
+
+@every_model
+def test_channels_spacing_and_mask(name):
+    image, model = colours(SAMPLES["edges"], SHAPE), MODELS[name](SHAPE)
+    mask = np.random.default_rng(0).random(SHAPE) < 0.2
+    options: dict[str, Any] = {"spacing": (0.8, 1.3), "channel_axis": -1}
+    whole = aniso.diffuse(image, model, TIME, fixed=mask, **options)
+    blocks = da.from_array(image, chunks=(16, 10, 2))
+    for fixed in (mask, da.from_array(mask, chunks=(9, 19))):
+        result = aniso.diffuse(blocks, model, TIME, fixed=fixed, **options)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+    np.testing.assert_array_equal(result.compute()[mask], image[mask])
+
+
+@pytest.mark.parametrize("engine", ["reference", "torch"])
+def test_other_engines(engine):
+    image, model = SAMPLES["noise"](SHAPE), aniso.EdgeEnhancing(12.0)
+    result = aniso.diffuse(da.from_array(image, chunks=10), model, TIME, engine=engine)
+    assert_same(result.compute(), aniso.diffuse(image, model, TIME, engine=engine))
+
+
+def test_a_stencil_given_per_cell():
+    image, model = SAMPLES["noise"](SHAPE), aniso.Homogeneous()
+    stencil = aniso.FreeStencil(np.random.default_rng(0).uniform(0, 1, (24, 20)))
+    result = aniso.diffuse(da.from_array(image, chunks=10), model, TIME, stencil=stencil)
+    assert_same(result.compute(), aniso.diffuse(image, model, TIME, stencil=stencil))
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    def fails(block):
+        raise AssertionError("computed")
+
+    lazy = da.map_blocks(fails, chunks=((8, 8), (8, 8)), dtype=np.float32, meta=np.empty((0, 0), np.float32))
+    assert aniso.diffuse(lazy, aniso.Homogeneous(), 1.0).shape == (16, 16)
+
+
+def test_no_time_and_integers():
+    image = np.arange(48, dtype=np.uint8).reshape(6, 8)
+    result = aniso.diffuse(da.from_array(image, chunks=3), aniso.Homogeneous(), 0.0)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result.compute(), image)
+
+
+class TestReach:
+    """A cycle looks exactly as far as its reach says: not less, and not much more."""
+
+    @every_model
+    @every_scheme
+    def test_pixels_beyond_it_do_not_matter_and_those_at_it_may(self, name, scheme):
+        shape = (61, 61)
+        model = MODELS[name](shape)
+        limit = aniso.stability.stable_step(model)
+        cycle = next(iter(scheme.plan(1.0, limit)))
+        far, _ = halo.reach(cycle, model, (1.0, 1.0))
+        image = SAMPLES["noise"](shape)
+        changed = image.copy()
+        changed[30, 30] += 50.0
+        one = aniso.scale_space(
+            image,
+            model,
+            [cycle.time],
+            scheme=type(scheme)(1) if hasattr(scheme, "cycles") else aniso.Explicit(cycle.time),
+        )
+        other = aniso.scale_space(
+            changed,
+            model,
+            [cycle.time],
+            scheme=type(scheme)(1) if hasattr(scheme, "cycles") else aniso.Explicit(cycle.time),
+        )
+        difference = abs(next(one)[1] - next(other)[1]).max(axis=0)
+        seen = np.flatnonzero(difference) - 30
+        assert abs(seen).max() <= far
+        if not isinstance(model, aniso.Homogeneous | aniso.FixedTensor):
+            assert abs(seen).max() >= far - 1
+
+
+class TestExchanges:
+    def test_halos_grow_with_the_cycles(self):
+        cycles = [aniso.schemes.Cycle(1.0, ((1.0, 1.0),))] * 5
+        groups = list(exchanges.exchanges(cycles, (3, 4), 2))
+        assert [len(group.cycles) for group in groups] == [2, 2, 1]
+        assert [group.halo for group in groups] == [(6, 8), (6, 8), (3, 4)]
+
+    def test_small_blocks_exchange_more_seldom(self):
+        numbers = [exchanges.cycles_per_exchange(1, (5, 5), (n, n), 1, 4) for n in (64, 1024, 8192)]
+        assert numbers[0] > numbers[-1] >= 1
+
+    def test_what_is_chosen_costs_least(self):
+        for block in ((100, 100), (2000, 500), (64, 64, 64)):
+            far = (5,) * len(block)
+            best = exchanges.cycles_per_exchange(1, far, block, 1, 4)
+            costs = {n: exchanges.cost(n, 1, far, block, 1, 4) / n for n in (1, 2, 4, 8, 16, best)}
+            assert min(costs, key=lambda n: costs[n]) == best
+
+
+class TestBadInput:
+    model = aniso.EdgeEnhancing(12.0)
+
+    def test_unknown_chunks(self):
+        numbers = da.from_array(np.arange(40.0), chunks=10)
+        image = da.stack([numbers[numbers > 5]] * 3)
+        with pytest.raises(ValueError, match="compute_chunk_sizes"):
+            aniso.diffuse(image, self.model, 1.0)
+
+    def test_objects(self):
+        with pytest.raises(TypeError, match="dtype object"):
+            aniso.diffuse(da.from_array(np.array([["a", "b"]], object), chunks=1), self.model, 1.0)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_the_block_of_a_nan_is_named(self, bad):
+        image = np.zeros((30, 40), np.float32)
+        image[17, 25] = bad
+        result = aniso.diffuse(da.from_array(image, chunks=10), self.model, 1.0)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            result.compute()
+
+    def test_a_signal(self):
+        with pytest.raises(ValueError, match="compute"):
+            aniso.diffuse(da.zeros(30, chunks=10), self.model, 1.0)
+
+    def test_progress(self):
+        with pytest.raises(ValueError, match="ProgressBar"):
+            aniso.diffuse(da.zeros((30, 30), chunks=10), self.model, 1.0, progress=True)
+
+    def test_a_mask_of_another_shape(self):
+        mask = da.zeros((30, 31), chunks=10, dtype=bool)
+        with pytest.raises(ValueError, match="fixed has shape"):
+            aniso.diffuse(da.zeros((30, 30), chunks=10), self.model, 1.0, fixed=mask)
+
+    def test_what_holds_for_arrays_holds_here(self):
+        image = da.zeros((30, 30), chunks=10)
+        with pytest.raises(ValueError, match="largest stable step"):
+            aniso.diffuse(image, self.model, 1.0, scheme=aniso.Explicit(3.0))
+        with pytest.raises(ValueError, match="time must be"):
+            aniso.diffuse(image, self.model, -1.0)
