@@ -55,7 +55,7 @@ def diffuse(
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian
         of variance 2t. It is reached exactly.
-    stencil : DeltaStencil or FreeStencil, for volumes DeltaStencil or SplitStencil
+    stencil : DeltaStencil or FreeStencil, for volumes DeltaStencil or aniso.stencil.SplitStencil
         How the diffusion is discretised.
     scheme : Explicit, FED or FSI
         How the time is cut into steps.

@@ -235,7 +235,7 @@ def _warn_of_colours(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
                 f"an image of shape {shape} without channel_axis is taken for a volume (D, H, W). If its "
                 f"axis {axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
                 'warnings.filterwarnings("ignore", "an image of shape").',
-                stacklevel=2,
+                stacklevel=5,
             )
             return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +29,8 @@ Action = Callable[[Path, int, Tell], tuple[dict[str, Any], list[str]]]
 def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
     """Let all files have their turn; one that fails does not stop the others."""
     for number, path in enumerate(paths, 1):
-        with report.attempt(str(path)):
+        with report.attempt(str(path)), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "an image of shape")  # the file says what its axes are
             begin = time.perf_counter()
             title = path.name if len(paths) == 1 else f"{path.name} ({number} of {len(paths)})"
             with report.progress(title) as tell:

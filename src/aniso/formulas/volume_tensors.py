@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.coherence import coherence_diffusivity, coherence_slope, coherence_slope_between
+from aniso.formulas.coherence import coherence_diffusivity, coherence_slope_between
 from aniso.formulas.operations import maximum, minimum, precision, where
 from aniso.formulas.symmetric import joined, reduced, split
 
@@ -78,10 +78,11 @@ def coherence_enhancing(
     """D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε: along lines and within plates."""
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
-    most = maximum(isolated, pair + half_gap)
-    gain, near = 1 - min_diffusivity, most - pair - half_gap
+    upper = pair + half_gap
+    # μ1 − μ, exactly 0 for μ1 itself: its rounding may be large for f.
+    gain, near = 1 - min_diffusivity, maximum(isolated - upper, 0)
     rise = gain * coherence_slope_between(near + 2 * half_gap, near)
-    apart = min_diffusivity + gain * coherence_diffusivity(most - isolated)
+    apart = min_diffusivity + gain * coherence_diffusivity(maximum(upper - isolated, 0))
     beside = min_diffusivity + gain * coherence_diffusivity(near) + rise * half_gap
     return joined(apart, beside, -rise, p, c)
 
@@ -89,11 +90,16 @@ def coherence_enhancing(
 def line_enhancing(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, per_contrast2: Any, min_diffusivity: Any
 ) -> Entries:
-    """D = ε along all directions but that of the least change, where s = (μ2 − μ3)/λ²: along lines only."""
+    """D = ε along all directions but that of the least change, where s = (μ2 − μ3)/λ²: along lines only.
+
+    What of s is rounding of the largest eigenvalue does not count: within a plate it would be a direction.
+    """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    rounding = 8 * precision(pair) * maximum(isolated, pair + half_gap)
     gain, gap = 1 - min_diffusivity, pair - half_gap - isolated
     is_least = gap > 0
-    alone = where(is_least, gain * coherence_diffusivity(gap), 0 * gap)
-    rise = where(is_least, 0 * gap, gain * coherence_slope(2 * half_gap))
+    alone = where(is_least, gain * coherence_diffusivity(gap - rounding), 0 * gap)
+    along = gain * coherence_diffusivity(2 * half_gap - rounding)
+    rise = where(is_least, 0 * gap, along / (2 * half_gap))
     return joined(min_diffusivity + alone, min_diffusivity + rise * half_gap, -rise, p, c)
