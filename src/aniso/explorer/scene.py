@@ -106,10 +106,8 @@ class Measures:
     @classmethod
     def of(cls, image: Array, channel_axis: int | None) -> Measures:
         """Of the middle of the image, if it is large."""
-        middle = tuple(
-            slice(max(0, (n - _LOOK_AT) // 2), max(0, (n - _LOOK_AT) // 2) + _LOOK_AT)
-            for n in image.shape[:2]
-        )
+        starts = [max(0, (n - _LOOK_AT) // 2) for n in image.shape[:2]]
+        middle = tuple(slice(start, start + _LOOK_AT) for start in starts)
         part = np.nan_to_num(image[middle].astype(np.float64))
         noise = estimates.noise_level(part, channel_axis=channel_axis)
 
@@ -185,7 +183,7 @@ class Scene:
 
     @property
     def suffix(self) -> str:
-        """Of the file for results: a slice of a volume goes into a file that takes its numbers as they are."""
+        """Of the file for results; a slice goes into a file that takes its numbers as they are."""
         if not self.source.is_volume:
             return self.source.suffix
         return ".tif" if self.source.suffix in (".tif", ".tiff") else ".npy"
@@ -207,8 +205,8 @@ def block_means(image: Array, factor: int) -> Array:
     >>> import numpy as np
     >>> from aniso.explorer import scene
     >>> scene.block_means(np.arange(12.0).reshape(3, 4), 2)
-    array([[2.5, 4.5],
-           [8.5, 10.5]])
+    array([[ 2.5,  4.5],
+           [ 8.5, 10.5]])
     """
     height, width = image.shape[:2]
     pad = [(0, -height % factor), (0, -width % factor), *[(0, 0)] * (image.ndim - 2)]

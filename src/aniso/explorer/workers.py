@@ -35,7 +35,7 @@ class Ticket:
 
 
 class Worker:
-    """One thread that carries out the latest request.
+    """One thread that carries out the latest request of each lane.
 
     Parameters
     ----------
@@ -58,38 +58,28 @@ class Worker:
     def __init__(self, name: str, *, interrupts: bool) -> None:
         self._interrupts = interrupts
         self._news = threading.Condition()
-        self._waiting: tuple[Callable[[Ticket], object], Ticket] | None = None
-        self._running: Ticket | None = None
+        self._waiting: dict[str, tuple[Callable[[Ticket], object], Ticket]] = {}
+        self._running: tuple[str, Ticket] | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, job: Callable[[Ticket], object]) -> Ticket:
-        """Have this done next, in place of everything else that waits."""
+    def submit(self, job: Callable[[Ticket], object], lane: str = "") -> Ticket:
+        """Have this done next, in place of everything that waits in the same lane."""
         ticket = Ticket()
         with self._news:
-            if self._waiting is not None:
-                self._waiting[1].withdraw()
-            if self._interrupts and self._running is not None:
-                self._running.withdraw()
-            self._waiting = job, ticket
+            self._drop(lane, running=self._interrupts)
+            self._waiting[lane] = job, ticket
             self._news.notify()
         return ticket
 
     def withdraw(self) -> None:
-        """Drop what waits, and end what runs."""
+        """Drop all that waits, and end what runs."""
         with self._news:
-            if self._waiting is not None:
-                self._waiting[1].withdraw()
-                self._waiting = None
+            for lane in list(self._waiting):
+                self._drop(lane, running=False)
             if self._running is not None:
-                self._running.withdraw()
-
-    @property
-    def idle(self) -> bool:
-        """Whether there is nothing to do."""
-        with self._news:
-            return self._waiting is None and self._running is None
+                self._running[1].withdraw()
 
     def close(self, *, wait: bool = True) -> None:
         """End the thread, after what it has been asked for unless that was withdrawn."""
@@ -99,16 +89,23 @@ class Worker:
         if wait:
             self._thread.join()
 
+    def _drop(self, lane: str, *, running: bool) -> None:
+        if lane in self._waiting:
+            self._waiting.pop(lane)[1].withdraw()
+        if running and self._running is not None and self._running[0] == lane:
+            self._running[1].withdraw()
+
     def _work(self) -> None:
         while True:
             with self._news:
                 self._running = None
-                while self._waiting is None and not self._closed:
+                while not self._waiting and not self._closed:
                     self._news.wait()
-                if self._waiting is None:
+                if not self._waiting:
                     return
-                job, ticket = self._waiting
-                self._waiting, self._running = None, ticket
+                lane = next(iter(self._waiting))
+                job, ticket = self._waiting.pop(lane)
+                self._running = lane, ticket
             with contextlib.suppress(Stale):
                 job(ticket)
             # The job's arrays must not outlive it while the thread waits.
