@@ -53,17 +53,11 @@ def command(
     Compare before and after, play the scale space, look at tensors and stencils, and copy what you found as
     Python or as a command. Nothing leaves this machine. Ctrl-C ends it.
     """
-    import os
-
-    # What is kept about visitors would go to a folder here; nothing is kept.
-    os.environ.setdefault("MATPLOTLIB", "false")
     try:
         from aniso.explorer import server
     except ImportError as error:
-        typer.echo(
-            'aniso explore: the page is made with NiceGUI, which is not installed: pip install "aniso[explorer]".',
-            err=True,
-        )
+        missing = 'the page is made with NiceGUI, which is not installed: pip install "aniso[explorer]".'
+        typer.echo(f"aniso explore: {missing}", err=True)
         raise typer.Exit(1) from error
     if image is not None and not image.is_file():
         typer.echo(f"aniso explore: {image} does not exist. Check the name and the folder.", err=True)

@@ -13,13 +13,13 @@ from aniso.engines import Problem
 from aniso.engines.reference import diffusion_tensor, structure_tensor
 from aniso.explorer import pictures
 from aniso.explorer.scene import Scene
-from aniso.models import Homogeneous, ImageDriven, PeronaMalik
+from aniso.models import ImageDriven, PeronaMalik
 from aniso.stencil import DeltaStencil
 
 Array = npt.NDArray[Any]
 
 # Overlays are computed on so many pixels per side at most, and show so many ellipses.
-_LARGEST, _ELLIPSES = 512, 26
+_LARGEST, _ELLIPSES = 384, 26
 _BINS = 48
 _STOPPED = (214, 40, 90)
 
@@ -79,6 +79,28 @@ class Field:
         return pictures.tinted(0.75 * (1 - np.clip(self.eigenvalues[1], 0, 1)) ** 2, _STOPPED)
 
 
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Gradients of a scene as a model sees them, in rising order; they do not depend on its contrast."""
+
+    scene: Scene
+    sigma: float
+    spacing: tuple[float, float] | None
+    values: Array
+
+    @classmethod
+    def of(cls, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> Gradients:
+        """Behind a Gaussian of this width."""
+        factor = pictures.reduction(scene.shape, _LARGEST)
+        seen = PeronaMalik(sigma=sigma)
+        structure = structure_tensor(_channels(scene, factor), seen, _spacings(spacing, factor))
+        return cls(scene, sigma, spacing, np.sort(np.sqrt(structure[0] + structure[2]), axis=None))
+
+    def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> bool:
+        """Whether they still hold."""
+        return self.scene is scene and (self.sigma, self.spacing) == (sigma, spacing)
+
+
 @dataclass(frozen=True)
 class Histogram:
     """How often gradients occur, and where the contrast stands among them."""
@@ -90,23 +112,17 @@ class Histogram:
     below: float
 
     @classmethod
-    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, float] | None) -> Histogram:
-        """Over gradients as the model sees them, on a scale of even factors."""
-        factor = pictures.reduction(scene.shape, _LARGEST)
-        structure = structure_tensor(
-            _channels(scene, factor), _without_averaging(model), _spacings(spacing, factor)
-        )
-        gradients = np.sqrt(structure[0] + structure[2])
-        contrast = getattr(model, "contrast", None)
-        high = float(gradients.max()) or 1.0
-        high = max(high, 2 * contrast) if contrast is not None else high
-        low = high * 1e-3
+    def of(cls, gradients: Gradients, contrast: float | None) -> Histogram:
+        """On a scale of even factors."""
+        values = gradients.values
+        high = float(values[-1]) or 1.0
+        low = 1e-3 * high
         if contrast is not None:
-            low = min(low, 0.5 * contrast)
-        places = np.geomspace(low, high, _BINS + 1)
-        counts = np.histogram(np.clip(gradients, low, high), places)[0].astype(float)
-        below = float(np.mean(gradients < contrast)) if contrast is not None else 0.0
-        return cls(tuple(counts / (counts.max() or 1.0)), low, high, contrast, below)
+            low, high = min(low, 0.5 * contrast), max(high, 2 * contrast)
+        places = np.searchsorted(values, np.geomspace(low, high, _BINS + 1)[1:-1])
+        counts = np.diff(places, prepend=0, append=len(values))
+        below = float(np.searchsorted(values, contrast)) / len(values) if contrast is not None else 0.0
+        return cls(tuple(counts / max(1, counts.max())), low, high, contrast, below)
 
     def place(self, gradient: float) -> float:
         """Of a gradient, between 0 and 1."""
@@ -138,11 +154,6 @@ class Histogram:
             f'{bars}{marker}<text class="tick" x="0" y="70">{self.low:.2g}</text>'
             f'<text class="tick" x="{width:g}" y="70" text-anchor="end">{self.high:.3g}</text></svg>'
         )
-
-
-def _without_averaging(model: ImageDriven) -> ImageDriven:
-    sigma = model.presmoothing
-    return PeronaMalik(sigma=sigma) if sigma > 0 else Homogeneous()
 
 
 def _channels(scene: Scene, factor: int) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 from nicegui import ui
 
 from aniso.commands.model_options import kinds
+from aniso.commands.reporting import figures
 from aniso.explorer import parameters, recipes, widgets
 from aniso.explorer.choices import AUTO
 from aniso.explorer.controls import ROOT, Control, controls
@@ -19,7 +20,18 @@ from aniso.explorer.previews import Pace, View
 from aniso.explorer.scene import Scene, Source, sample_names
 from aniso.explorer.session import Result, Session
 from aniso.explorer.stencil_tab import StencilTab
-from aniso.explorer.widgets import ControlElement, Files, Viewer, button, html, segments, select, text, toggle
+from aniso.explorer.widgets import (
+    ControlElement,
+    Files,
+    Viewer,
+    button,
+    html,
+    segments,
+    select,
+    show_or_hide,
+    text,
+    toggle,
+)
 from aniso.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
@@ -256,6 +268,9 @@ class Page:
     def _stroke(self, event: Any) -> None:
         self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
 
+    def _use_time(self, event: Any) -> None:
+        self._choose("time", float(f"{event.args['time']:.4g}"), None)
+
     def _show_mode(self, mode: str) -> None:
         self._viewer.set(mode=mode)
         self.session.show_difference(mode == "difference")
@@ -296,24 +311,21 @@ class Page:
         except (ValueError, TypeError) as error:
             self.tell(error=str(error))
             return
+        title = f"The same result as {kind}"
         with self._image_tab, ui.dialog() as dialog, html("div", "recipe"):
-            text(f"The same result as {kind}", "h2")
-            area = html(
-                "textarea",
-                readonly=True,
-                value=words,
-                aria_label=f"The same result as {kind}",
-                spellcheck="false",
-            )
-            area._props["rows"] = min(14, words.count("\n") + 1)
+            text(title, "h2")
+            rows = min(14, words.count("\n") + 1)
+            html("textarea", readonly=True, value=words, rows=rows, aria_label=title, spellcheck="false")
             with html("div", "row"):
-                said = text("", classes="summary grow")
-                button(
-                    "Copy", lambda: (ui.clipboard.write(words), said.set_text("Copied.")), "button primary"
-                )
+                said = text("", classes="summary grow", role="status")
+
+                def copy() -> None:
+                    ui.clipboard.write(words)
+                    said.set_text("Copied.")
+
+                button("Copy", copy, "button primary")
                 button("Close", dialog.close)
-        ui.clipboard.write(words)
-        said.set_text("Copied.")
+            copy()
         dialog.on("hide", dialog.delete)
         dialog.open()
 
@@ -349,7 +361,7 @@ class Page:
             self._show_scene(news["scene"], news["keep_view"])
 
     def _tell_error(self, sentence: str | None) -> None:
-        self._error.classes(add="" if sentence else "hidden", remove="hidden" if sentence else "")
+        show_or_hide(self._error, sentence is not None)
         self._error_text.set_text(sentence or "")
 
     def _tell_busy(self, busy: bool) -> None:
@@ -369,7 +381,7 @@ class Page:
         height, width = result.image.shape[:2]
         self._about_result.set_text(f"{width} × {height} in {_duration(result.seconds)}, full resolution")
         self._told.clear()
-        rows = result.info.rows() if hasattr(result.info, "rows") else _rows(result.info)
+        rows = [] if result.info is None else figures([result.info])
         with self._told:
             for meaning, words in rows:
                 text(meaning, "dt")
@@ -406,19 +418,11 @@ class Page:
             self._index_label.set_text(f"slice {scene.index} of {source.picture.shape[scene.axis]}")
             self._axis.update()
             self._index.update()
-        if source.is_file:
-            self._samples._props["value"] = ""
-            self._samples.update()
+        self._samples._props["value"] = "" if source.is_file else source.stem
+        self._samples.update()
         if not keep_view:
             self._found = {}
             self._build_panel()
-
-
-def _rows(info: Any) -> list[tuple[str, str]]:
-    """What a verb chose, in words."""
-    if info is None:
-        return []
-    return [tuple(part.strip() for part in line.split("  ", 1)) for line in str(info).splitlines()]  # type: ignore[misc]
 
 
 def _plain(
@@ -441,6 +445,6 @@ def _duration(seconds: float) -> str:
 
 def _too_large(facts: dict[str, Any], limit: int) -> str:
     return (
-        f"{facts['name']} has {facts['size'] / 2**20:.0f} MB, more than the {limit / 2**20:.0f} MB that can be "
-        "uploaded. Start with its path instead: aniso explore FILE."
+        f"{facts['name']} has {facts['size'] / 2**20:.0f} MB, more than the {limit / 2**20:.0f} MB that can "
+        "be uploaded. Start with its path instead: aniso explore FILE."
     )

@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 BUDGET = 0.07
 # Seconds per pixel at first; then they are measured. Steps of diffusions are counted.
 _PACE = {"denoise": 8e-6, "enhance": 1e-5, "inpaint": 3e-6, "upsample": 4e-6, "diffuse": 8e-9}
+_LEAST_PIXELS = 128**2
 # Pixels around the visible ones that are computed with them, since they flow in.
 _MARGIN = 24
 # Explicit steps up to which a preview takes them; beyond, cycles get there sooner.
@@ -35,6 +36,11 @@ class View:
     right: float
     bottom: float
     scale: float
+
+    @property
+    def factor(self) -> int:
+        """Pixels of the image that share one of the screen, along each side."""
+        return max(1, math.floor(1 / self.scale)) if self.scale > 0 else 1
 
     @classmethod
     def of_all(cls, shape: tuple[int, int]) -> View:
@@ -58,6 +64,11 @@ class Part:
         f = self.factor
         return self.left * f, self.top * f, self.right * f, self.bottom * f
 
+    def covers(self, shape: tuple[int, int]) -> bool:
+        """Whether an image of this shape lies in it."""
+        left, top, right, bottom = self.rectangle
+        return left <= 0 and top <= 0 and right >= shape[1] and bottom >= shape[0]
+
     @property
     def pixels(self) -> int:
         """How many have to be computed."""
@@ -75,8 +86,9 @@ class Pace:
         self._seconds: dict[tuple[str, ...], float] = {}
 
     def affordable(self, call: Call) -> float:
-        """Pixels that can be computed within the budget."""
-        return BUDGET / (self._seconds.get(_kind(call), _PACE[call.verb]) * work(call))
+        """Pixels that can be computed within the budget; so many at least that there is something to see."""
+        pixels = BUDGET / (self._seconds.get(_kind(call), _PACE[call.verb]) * work(call))
+        return max(pixels, _LEAST_PIXELS)
 
     def measured(self, call: Call, pixels: int, seconds: float) -> None:
         """Learn from a computation; the first one of its kind has been compiling."""
@@ -100,8 +112,7 @@ def part(shape: tuple[int, int], view: View, call: Call, affordable: float) -> P
     if call.verb == "upsample":
         shrink = min(1.0, math.sqrt(affordable / pixels))
         return Part(*_middle(top, bottom, shrink), *_middle(left, right, shrink), 1)
-    screen = max(1, math.floor(1 / view.scale)) if view.scale > 0 else 1
-    factor = min(max(screen, math.ceil(math.sqrt(pixels / affordable) - 0.05)), max(1, min(shape) // 16))
+    factor = min(max(view.factor, math.ceil(math.sqrt(pixels / affordable) - 0.05)), max(1, min(shape) // 16))
     f = factor
     return Part(top // f, -(-bottom // f), left // f, -(-right // f), f)
 
@@ -129,9 +140,8 @@ def coarse(call: Call, scene: Scene, part: Part) -> tuple[Call, Array]:
 
 def is_exact(call: Call, quick: Call, part: Part, scene: Scene) -> bool:
     """Whether a preview is the result itself."""
-    whole = (0, 0, scene.shape[1], scene.shape[0])
     same = call.options.get("scheme") == quick.options.get("scheme")
-    return part.factor == 1 and part.rectangle == whole and same and call.verb != "inpaint"
+    return part.factor == 1 and part.covers(scene.shape) and same and call.verb != "inpaint"
 
 
 def work(call: Call) -> float:

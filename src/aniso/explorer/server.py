@@ -114,8 +114,8 @@ async def _save(request: Request, target: Path, limit: int) -> None:
     if size > limit:
         target.unlink()
         raise FileError(
-            f"{target.name} has more than the {limit / 2**20:.0f} MB that can be uploaded. Start with its path "
-            "instead: aniso explore FILE."
+            f"{target.name} has more than the {limit / 2**20:.0f} MB that can be uploaded. Start with its "
+            "path instead: aniso explore FILE."
         )
 
 
@@ -146,9 +146,7 @@ class Doorkeeper:
         elif secrets.compare_digest(given, self._token):
             await self._application(scope, receive, self._with_cookie(send))
         else:
-            await self._refuse(
-                scope, receive, send, "The address lacks the token that aniso explore printed."
-            )
+            await self._refuse(scope, receive, send, "The token of the address is missing.")
 
     def _named(self, host: str) -> bool:
         name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import io
-from aniso.explorer import overlays, pictures, previews, recipes, scrubbing
+from aniso.explorer import overlays, pictures, previews, recipes, rendering, scrubbing
 from aniso.explorer.choices import Call, Choices
 from aniso.explorer.masks import RandomPixels, painted
-from aniso.explorer.previews import Pace, Part, View
+from aniso.explorer.previews import Pace, View
+from aniso.explorer.rendering import Shot
 from aniso.explorer.scene import Scene, Source
 from aniso.explorer.workers import Stale, Ticket, Worker
 
@@ -27,7 +28,6 @@ Array = npt.NDArray[Any]
 
 #: Seconds without a change after which the full resolution is computed.
 REST = 0.3
-_UNKNOWN = (58, 132, 255)
 
 
 class Stage(Protocol):
@@ -67,6 +67,7 @@ class Session:
         self.shown_overlays: set[str] = set()
         self.pictures: dict[str, pictures.Encoded] = {}
         self._pace = pace
+        self._gradients: overlays.Gradients | None = None
         self._loop = asyncio.get_running_loop()
         self._stamp: float | None = None
         self._version = 0
@@ -113,7 +114,7 @@ class Session:
             self.view = None
         self.pictures.clear()
         self.stage.tell(error=None, scene=scene, keep_view=keep_view)
-        self._beside.submit(self._before_job(scene), "before")
+        self._beside.submit(lambda ticket: self._publish(rendering.before(scene), scene), "before")
         self.changed()
 
     def choose(self, choices: Choices, stamp: float | None = None) -> None:
@@ -145,14 +146,26 @@ class Session:
         self.view = view
         if self.scene is None or pictures.reduction(self.scene.shape) == 1:
             return
-        self._beside.submit(self._details_job(self.scene, self.result, view), "details")
+        scene, result = self.scene, None if self.result is None else self.result.image
+
+        def job(ticket: Ticket) -> None:
+            shots = rendering.details(scene, result, view, difference=self.shows_difference)
+            for shot in shots:
+                ticket.progress(0, 1)
+                self._publish(shot, scene)
+
+        self._guarded(self._beside, job, "details")
 
     def show_difference(self, shown: bool) -> None:
         """Difference in place of the result, or the other way round."""
         self.shows_difference = shown
         if self.scene is not None and self.result is not None:
-            result, scene = self.result, self.scene
-            self._preview.submit(lambda ticket: self._send_result(scene, result, None, self._version))
+            image, scene = self.result.image, self.scene
+
+            def job(ticket: Ticket) -> None:
+                self._publish(rendering.result(scene, image, difference=shown), scene)
+
+            self._guarded(self._preview, job)
         else:
             self.changed()
 
@@ -214,7 +227,6 @@ class Session:
         assert scene is not None
         view = self.view or View.of_all(scene.shape)
         part = previews.part(scene.shape, view, call, self._pace.affordable(call))
-        partial = part.rectangle != (0, 0, scene.shape[1], scene.shape[0])
 
         def job(ticket: Ticket) -> None:
             quick, image = previews.coarse(call, scene, part)
@@ -222,12 +234,13 @@ class Session:
             try:
                 result, info = quick(image, ticket.progress)
             except Exception:
-                if partial:
+                if not part.covers(scene.shape):
                     return  # full resolution will tell whether there is more to it than the part
                 raise
             seconds = time.perf_counter() - begin
             self._pace.measured(call, part.pixels, seconds)
-            self._send(scene, part, image, result, stamp, seconds, version)
+            shot = rendering.preview(scene, part, image, result, difference=self.shows_difference)
+            self._publish(shot, scene, stamp=stamp, seconds=seconds)
             if previews.is_exact(call, quick, part, scene):
                 self.post(self._finished, Result(call, result, info, seconds), version)
 
@@ -253,7 +266,7 @@ class Session:
             image, info = call(scene.image, progress)
             result = Result(call, image, info, time.perf_counter() - begin)
             if ticket.wanted:
-                self._send_result(scene, result, None, version)
+                self._publish(rendering.result(scene, image, difference=self.shows_difference), scene)
                 self.post(self._finished, result, version)
 
         self._guarded(self._full, job)
@@ -288,92 +301,15 @@ class Session:
         facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES}
         self.stage.show(slot, (0, 0, width, height), facts)
 
-    # -- pictures -------------------------------------------------------------------------------------
-
-    def _before_job(self, scene: Scene) -> Callable[[Ticket], None]:
-        def job(ticket: Ticket) -> None:
-            factor = pictures.reduction(scene.shape)
-            image = pictures.shown(scene.reduced(factor), scene.grey_range)
-            part = Part(0, image.shape[0], 0, image.shape[1], factor)
-            self._publish("before", pictures.encoded(image, lossless=True), part.rectangle, {}, scene)
-
-        return job
-
-    def _details_job(self, scene: Scene, result: Result | None, view: View) -> Callable[[Ticket], None]:
-        """What is visible, pixel by pixel, if the picture of the whole is coarser than that."""
-        factor = max(1, int(1 / view.scale)) if view.scale > 0 else 1
-
-        def job(ticket: Ticket) -> None:
-            if factor >= pictures.reduction(scene.shape):
-                self.post(self.stage.drop, "before-detail", "after-detail")
-                return
-            whole = previews.View(view.left, view.top, view.right, view.bottom, view.scale)
-            left, top = max(0, int(whole.left)), max(0, int(whole.top))
-            right, bottom = (
-                min(scene.shape[1], int(whole.right) + 1),
-                min(scene.shape[0], int(whole.bottom) + 1),
-            )
-            shown = [("before-detail", scene.image)]
-            if result is not None and result.image.shape[:2] == scene.shape:
-                shown.append(("after-detail", result.image))
-            for slot, image in shown:
-                window = image[top:bottom, left:right]
-                seen = pictures.shown(window, scene.grey_range)
-                if slot == "after-detail" and self.shows_difference:
-                    seen, _ = pictures.difference(
-                        scene.image[top:bottom, left:right], window, scene.grey_range
-                    )
-                picture = pictures.encoded(seen, lossless=False)
-                ticket.progress(0, 1)
-                self._publish(slot, picture, (left, top, right, bottom), {}, scene)
-
-        return job
-
-    def _send(
-        self, scene: Scene, part: Part, image: Array, result: Array, stamp: float | None, seconds: float,
-        version: int,
-    ) -> None:  # fmt: skip
-        """A preview, to where it belongs."""
-        facts: dict[str, Any] = {"stamp": stamp, "seconds": seconds, "factor": part.factor, "preview": True}
-        seen = pictures.shown(result, scene.grey_range)
-        if self.shows_difference:
-            seen, facts["full"] = pictures.difference(image, result, scene.grey_range)
-        whole = part.rectangle[0] <= 0 and part.rectangle[1] <= 0
-        whole = whole and part.rectangle[2] >= scene.shape[1] and part.rectangle[3] >= scene.shape[0]
-        slot = "after" if whole else "after-detail"
-        self._publish(slot, pictures.encoded(seen, lossless=False), part.rectangle, facts, scene)
-
-    def _send_result(self, scene: Scene, result: Result, stamp: float | None, version: int) -> None:
-        """The whole result, coarser if it is very large."""
-        facts: dict[str, Any] = {"stamp": stamp, "seconds": result.seconds, "factor": 1, "preview": False}
-        height, width = scene.shape
-        if self.shows_difference:
-            seen, facts["full"] = pictures.difference(scene.image, result.image, scene.grey_range)
-        else:
-            seen = pictures.shown(result.image, scene.grey_range)
-        factor = pictures.reduction(seen.shape)
-        if factor > 1:
-            from aniso.explorer.scene import block_means
-
-            seen = block_means(seen, factor).astype(np.uint8)
-        self._publish("after", pictures.encoded(seen, lossless=True), (0, 0, width, height), facts, scene)
-
     def _request_unknown(self) -> None:
         """A veil over the pixels to be filled in."""
         assert self.scene is not None
         scene, choices = self.scene, self.choices
-
-        def job(ticket: Ticket) -> None:
-            mask = choices.unknown(scene)
-            factor = pictures.reduction(scene.shape)
-            from aniso.explorer.scene import block_means
-
-            strength = block_means(mask.astype(np.float32), factor) if factor > 1 else mask
-            veil = pictures.tinted(0.85 * strength, _UNKNOWN)
-            height, width = scene.shape
-            self._publish("unknown", veil, (0, 0, width, height), {"share": float(mask.mean())}, scene)
-
-        self._guarded(self._beside, job, "unknown")
+        self._guarded(
+            self._beside,
+            lambda ticket: self._publish(rendering.unknown(scene, choices.unknown(scene)), scene),
+            "unknown",
+        )
 
     def _request_overlays(self) -> None:
         """Ellipses, map and histogram for the model that steers, as far as it is known."""
@@ -392,8 +328,12 @@ class Session:
         model, spacing = steering[0], call.options.get("spacing")
 
         def job(ticket: Ticket) -> None:
-            drawing = overlays.Histogram.of(scene, model, spacing).svg()
-            self.post(self.stage.tell, histogram=drawing)
+            asked = scene, model.presmoothing, spacing
+            gradients = self._gradients
+            if gradients is None or not gradients.are_of(*asked):
+                self._gradients = gradients = overlays.Gradients.of(*asked)
+            histogram = overlays.Histogram.of(gradients, getattr(model, "contrast", None))
+            self.post(self.stage.tell, histogram=histogram.svg())
             if not wanted:
                 return
             ticket.progress(0, 1)
@@ -403,7 +343,7 @@ class Session:
             if "ellipses" in wanted:
                 self.post(self.stage.tell, ellipses=field.ellipses(), spot=field.spot)
             if "stopped" in wanted:
-                self._publish("stopped", field.stopped(), (0, 0, width, height), {}, scene)
+                self._publish(Shot("stopped", field.stopped(), (0, 0, width, height)), scene)
 
         self._guarded(self._beside, job, "overlays")
 
@@ -439,7 +379,7 @@ class Session:
             self._rest.cancel()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self.scene = self.result = None
+        self.scene = self.result = self._gradients = None
         self.choices = Choices()
         self.pictures.clear()
 
@@ -463,16 +403,13 @@ class Session:
         if version == self._version:
             self.stage.tell(error=sentence, busy=False)
 
-    def _publish(
-        self, slot: str, picture: pictures.Encoded, rectangle: tuple[float, ...], facts: dict[str, Any],
-        scene: Scene,
-    ) -> None:  # fmt: skip
+    def _publish(self, shot: Shot, scene: Scene, **facts: Any) -> None:
         """From a worker: let the page fetch a picture, unless it looks at something else by now."""
 
         def publish() -> None:
             if self.scene is scene:
-                self.pictures[slot] = picture
-                self.stage.show(slot, rectangle, {**facts, "width": picture.width, "height": picture.height})
+                self.pictures[shot.slot] = shot.picture
+                self.stage.show(shot.slot, shot.rectangle, {**shot.facts, **facts})
 
         self.post(publish)
 

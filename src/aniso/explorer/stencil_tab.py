@@ -10,10 +10,12 @@ from typing import Any
 from aniso.explorer.controls import LINEAR, Control
 from aniso.explorer.session import Session
 from aniso.explorer.stencils import PARAMETERS, RingTest, StencilChoice
-from aniso.explorer.widgets import ControlElement, button, html, select, text
+from aniso.explorer.widgets import ControlElement, button, html, select, show_or_hide, text
 from aniso.explorer.workers import Ticket
 from aniso.stencil import DeltaStencil
 
+_LIMITS = ("sharp bound", "theorem of the paper", "maximum principle", "hourglass weight ζ", "δ")
+_RINGS = {"rings-before": "rings, to be left alone", "rings-after": "after diffusing along them"}
 _DIRECTIONS = ("→ along x", "↘ diagonal", "↓ along y", "↙ diagonal")
 
 
@@ -35,7 +37,7 @@ class StencilTab:
 
     def show(self, shown: bool) -> None:
         """Bring the tab to the front, or put it away."""
-        self._tab.classes(add="" if shown else "hidden", remove="hidden" if shown else "")
+        show_or_hide(self._tab, shown)
         if shown:
             self._update()
 

@@ -95,7 +95,7 @@ def toggle(
     **attributes: Any,
 ) -> Element:
     """A button that stays pressed."""
-    element = html("button", classes, type="button", aria_pressed=_truth(pressed), **attributes)
+    element = html("button", "chip", type="button", aria_pressed=_truth(pressed), **attributes)
 
     def flip() -> None:
         now = element._props["aria-pressed"] != "true"
@@ -153,6 +153,11 @@ def segments(
                 text(words)
             elements[key] = element
     return show
+
+
+def show_or_hide(element: Element, shown: bool) -> None:
+    """Have an element on the page, or not."""
+    element.classes(add="" if shown else "hidden", remove="hidden" if shown else "")
 
 
 def _truth(value: bool) -> str:

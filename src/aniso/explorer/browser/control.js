@@ -1,4 +1,6 @@
 // A parameter: its name, a number that can be typed or slid, its unit, what it does, auto and reset.
+let count = 0;
+
 export default {
   template: `
     <div class="control" :data-name="control.name">
@@ -25,11 +27,11 @@ export default {
       <p class="meaning" :id="id + '-meaning'">{{ sentence }}</p>
     </div>`,
   props: { control: Object },
+  emits: ["change"],
   data() { return { value: null, auto: false, moving: false }; },
-  created() { this.take(); },
+  created() { this.id = `control-${(count += 1)}`; this.take(); },
   watch: { control: { deep: true, handler() { if (!this.moving) this.take(); } } },
   computed: {
-    id() { return "control-" + this.control.name; },
     number() { return this.auto ? this.control.chosen : this.value; },
     text() { return this.number === null || this.number === undefined ? (this.auto ? "…" : "") : short(this.number); },
     place() { return this.number === null || this.number === undefined ? 0 : Math.round(1000 * share(this.number, this.control)); },

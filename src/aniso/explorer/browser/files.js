@@ -8,6 +8,7 @@ export default {
       <span class="sending" v-show="sending" role="status">reading {{ sending }}…</span>
     </span>`,
   props: { url: String, limit: Number, accept: String },
+  emits: ["too_large", "failed"],
   data() { return { over: false, sending: "" }; },
   mounted() {
     this.listeners = {

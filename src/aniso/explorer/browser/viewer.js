@@ -31,6 +31,7 @@ export default {
     </section>`,
   props: { mode: String, brush: Boolean, radius: Number, erase: Boolean, playable: Boolean, ellipsesShown: Boolean,
            stoppedShown: Boolean },
+  emits: ["view", "stroke", "film", "use_time", "difference"],
   data() {
     return { split: 0.5, flipped: false, ready: false, readout: "", playing: false, filmPlace: 1, filmTime: null,
              filmEnd: null, full: null };
