@@ -40,7 +40,10 @@ class Control:
 
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
     """The controls of a method for a scene; `found` is what was chosen automatically, as far as known."""
-    return [_control(parameter, choices, scene, found) for parameter in choices.parameters.values()]
+    own = choices.parameters
+    if "scheme" in own and choices.value("scheme") == "explicit":
+        del own["cycles"]  # explicit steps have none
+    return [_control(parameter, choices, scene, found) for parameter in own.values()]
 
 
 def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[str, float]) -> Control:

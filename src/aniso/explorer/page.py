@@ -243,7 +243,9 @@ class Page:
         if choices.parameters[name].kind == "number" and value not in (None, AUTO):
             value = float(value)
         self.session.choose(choices.with_value(name, value), stamp)
-        if stamp is None:
+        if name == "scheme":
+            self._build_panel()
+        elif stamp is None:
             self._show_controls()
 
     def _use_stencil(self, stencil: Any) -> None:

@@ -68,6 +68,7 @@ class Session:
         self.pictures: dict[str, pictures.Encoded] = {}
         self._pace = pace
         self._gradients: overlays.Gradients | None = None
+        self._complained = False
         self._loop = asyncio.get_running_loop()
         self._stamp: float | None = None
         self._version = 0
@@ -211,7 +212,7 @@ class Session:
         try:
             call = self.choices.call(self.scene)
         except (ValueError, TypeError) as error:
-            self.stage.tell(error=_sentence(error), busy=False)
+            self._failed(_sentence(error), self._version)
             return
         self.stage.tell(busy=True, film=False)
         self._request_preview(call, stamp)
@@ -283,7 +284,10 @@ class Session:
                 value = getattr(result.info, name, None)
                 if isinstance(value, float | int) and not isinstance(value, bool) and np.isfinite(value):
                     found[name] = float(value)
-        self.stage.tell(error=None, busy=False, result=result, found=found)
+        if self._complained:  # what was said about a file stays until it is read
+            self._complained = False
+            self.stage.tell(error=None)
+        self.stage.tell(busy=False, result=result, found=found)
         self._request_overlays()
         if self.view is not None:
             self.look(self.view)
@@ -401,6 +405,7 @@ class Session:
 
     def _failed(self, sentence: str, version: int) -> None:
         if version == self._version:
+            self._complained = True
             self.stage.tell(error=sentence, busy=False)
 
     def _publish(self, shot: Shot, scene: Scene, **facts: Any) -> None:
