@@ -2,13 +2,7 @@
 
 import base64
 import contextlib
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
@@ -18,60 +12,14 @@ from playwright.sync_api import expect, sync_playwright
 
 import aniso
 from aniso.explorer import parameters
+from tests.explorer_process import browser_path, explorer
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-PLACES = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "C:/Program Files/Google/Chrome/Application/chrome.exe",
-    "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
-)
 WAIT = 30_000  # milliseconds: the machine may be busy
-
-
-def browser_path():
-    found = [shutil.which(name) for name in NAMES] + [place for place in PLACES if Path(place).exists()]
-    return next(filter(None, found), None)
-
 
 pytestmark = pytest.mark.skipif(
     browser_path() is None,
     reason="there is no Chromium here; on Debian and Ubuntu: apt-get install chromium",
 )
-
-
-@contextlib.contextmanager
-def explorer(*words):
-    """A running explorer: its address, its process, and the lines that it says."""
-    program = [sys.executable, "-m", "aniso", "explore", "--no-open", *map(str, words)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    # NiceGUI behaves differently where this variable tells it that it is being tested.
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    process = subprocess.Popen(program, env={**surroundings, "PYTHONUNBUFFERED": "1"}, **options)
-    said, ready = [], threading.Event()
-
-    def listen():
-        for line in process.stdout:
-            said.append(line)
-            if "http://" in line:
-                ready.set()
-        ready.set()
-
-    listener = threading.Thread(target=listen)
-    listener.start()
-    try:
-        assert ready.wait(60), said
-        address = re.search(r"http://\S+", "".join(said))
-        assert address, said
-        yield address[0], process, said
-    finally:
-        process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        listener.join()
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -411,7 +359,7 @@ def test_two_tabs_do_not_disturb_each_other(page, browser, server):
 def test_a_closed_tab_gives_its_memory_back(browser, server, tmp_path):
     def figure(name):
         status = Path(f"/proc/{server[1].pid}/status").read_text("utf-8")
-        return int(re.search(rf"{name}:\s+(\d+)", status)[1])
+        return int(re.findall(rf"{name}:\s+(\d+)", status)[0])
 
     large = np.random.default_rng(0).random((2500, 2500))
     path = aniso.io.write(tmp_path / "large.npy", large)

@@ -4,6 +4,8 @@ import dataclasses
 import io
 import threading
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +136,7 @@ class TestChoices:
 
     def test_a_model_with_a_suggested_contrast(self, shapes):
         model, time = Choices("diffuse").call(shapes).arguments
-        assert model == aniso.EdgeEnhancing(contrast=suggested_contrast(shapes))
+        assert model == aniso.EdgeEnhancing(contrast=suggested_contrast(shapes, "edge-enhancing"))
         assert time == 10.0
 
     def test_nan_is_unknown(self):
@@ -277,9 +279,13 @@ class TestWorkers:
 
     def test_lanes_do_not_drop_each_other(self):
         worker, go_on, done = Worker("test", interrupts=True), threading.Event(), []
+
+        def noted(lane, ticket):
+            done.append(lane)
+
         worker.submit(lambda ticket: go_on.wait(10), "first")
         for lane in ("a", "b", "a"):
-            worker.submit(lambda ticket, lane=lane: done.append(lane), lane)
+            worker.submit(partial(noted, lane), lane)
         go_on.set()
         worker.close()
         assert sorted(done) == ["a", "b"]
@@ -339,7 +345,8 @@ class TestOverlays:
 class TestScrubbing:
     def test_frames_reach_the_end(self, shapes):
         call = Choices("diffuse").call(shapes)
-        model, end = call.steering(None)
+        steering: Any = call.steering(None)
+        model, end = steering
         ticket = Ticket()
         film = list(scrubbing.frames(shapes, call, model, end, ticket, count=5))
         assert [frame.time for frame in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
@@ -347,7 +354,9 @@ class TestScrubbing:
 
     def test_it_stops_when_nobody_looks(self, shapes):
         call, ticket = Choices("diffuse").call(shapes), Ticket()
-        frames = scrubbing.frames(shapes, call, *call.steering(None), ticket)
+        steering: Any = call.steering(None)
+        model, end = steering
+        frames = scrubbing.frames(shapes, call, model, end, ticket)
         next(frames)
         ticket.withdraw()
         with pytest.raises(Stale):

@@ -9,6 +9,7 @@ import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -249,7 +250,7 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
     call = choices.call(scene)
     result, _ = call(scene.image, lambda done, total: None)
 
-    words = {}
+    words: dict[str, Any] = {}
     exec(recipes.python(choices, scene), words)
     assert words["result"].dtype == result.dtype
     assert np.array_equal(words["result"], result)

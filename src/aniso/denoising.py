@@ -181,18 +181,15 @@ def denoise(
             channel_axis=0,
             engine=engine,
             threads=threads,
+            # At every time, not only after a whole diffusion: whoever listens can break off soon.
+            progress=lambda now, end: report(models.index(model) + now / end),
         )
 
     judge = _Judge(channels, level)
     with reporter(progress, len(models)) as report:
         paths = []
         for number, model in enumerate(models, 1):
-            done = number - 1
-
-            def passed(share: float, done: int = done) -> None:
-                report(done + share)
-
-            paths.append(_followed(judge, model, evolved, len(times), passed, full=mixing))
+            paths.append(_followed(judge, model, evolved, full=mixing))
             report(number)
     # To leave the image alone is a candidate too, unless a time was asked for.
     stops = [path.best for path in paths] + ([] if paths and fixed_time is not None else [judge.start])
@@ -279,22 +276,16 @@ def _followed(
     judge: _Judge,
     model: ImageDriven,
     evolved: Callable[[Image, ImageDriven], Iterator[tuple[float, Image]]],
-    count: int,
-    report: Callable[[float], object],
     *,
     full: bool,
 ) -> _Path:
-    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed.
-
-    `report` is told at each of the `count` times which share of them has passed.
-    """
+    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed."""
     stops: list[_Stop] = []
     with (
         contextlib.closing(evolved(judge.image, model)) as way,  # type: ignore[type-var]
         contextlib.closing(evolved(judge.changed, model)) as changed_way,  # type: ignore[type-var]
     ):
-        for number, ((time, image), (_, changed)) in enumerate(zip(way, changed_way, strict=True)):
-            report(number / count)
+        for (time, image), (_, changed) in zip(way, changed_way, strict=True):
             stops.append(_Stop(time, image, changed, judge.risk(image, changed), model))
             lowest = min(range(len(stops)), key=lambda k: stops[k].risk)
             if lowest > _BEFORE:

@@ -19,6 +19,8 @@ from aniso.stencil import DeltaStencil
 Array = npt.NDArray[Any]
 #: In place of a value: the library, or an estimate, chooses.
 AUTO = "auto"
+# Structures are to be enhanced well below the strength that they typically have.
+_COHERENCE_SHARE = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +102,14 @@ class Choices:
         kind = kinds()[self.model]
         own = {name: given[name] for name in parameters.of("diffuse", self.model) if name in _fields(kind)}
         if own.get("contrast") == AUTO:
-            own["contrast"] = suggested_contrast(scene)
+            own["contrast"] = suggested_contrast(scene, self.model)
         return kind(**own)
 
 
-def suggested_contrast(scene: Scene) -> float:
-    """A contrast for models, from the typical gradient of the image, in three digits."""
-    return float(f"{scene.measures.typical:.3g}")
+def suggested_contrast(scene: Scene, model: str) -> float:
+    """A contrast for a model, from the typical gradient of the image, in three digits."""
+    share = _COHERENCE_SHARE if issubclass(kinds()[model], CoherenceEnhancing) else 1.0
+    return float(f"{share * scene.measures.typical:.3g}")
 
 
 @dataclass(frozen=True, eq=False)

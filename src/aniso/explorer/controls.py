@@ -65,7 +65,7 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
     low, high, scale = limits(parameter, choices, scene)
     chosen = found.get(parameter.name)
     if choices.method == "diffuse" and parameter.name == "contrast":
-        chosen = suggested_contrast(scene)
+        chosen = suggested_contrast(scene, choices.model)
     return Control(
         **common,
         low=low,

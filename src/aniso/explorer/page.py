@@ -29,6 +29,7 @@ from aniso.explorer.widgets import (
     segments,
     select,
     show_or_hide,
+    show_value,
     text,
     toggle,
 )
@@ -221,6 +222,8 @@ class Page:
             await self.session.slice(scene.axis, index)
 
     def _choose_method(self, method: str) -> None:
+        if method == self.session.choices.method:
+            return
         self._found = {}
         session = self.session
         session.choices = replace(session.choices, method=method)
@@ -367,7 +370,9 @@ class Page:
         self._error_text.set_text(sentence or "")
 
     def _tell_busy(self, busy: bool) -> None:
-        if not busy:
+        if busy:
+            self._about_result.set_text("computing…")
+        else:
             self._progress.classes(add="quiet")
 
     def _tell_progress(self, share: float) -> None:
@@ -415,13 +420,11 @@ class Page:
         self._about_scene.set_text(f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}")
         self._slices.set_visibility(source.is_volume)
         if source.is_volume:
-            self._axis._props["value"] = str(scene.axis)
-            self._index._props.update({"max": source.picture.shape[scene.axis] - 1, "value": scene.index})
-            self._index_label.set_text(f"slice {scene.index} of {source.picture.shape[scene.axis]}")
-            self._axis.update()
-            self._index.update()
-        self._samples._props["value"] = "" if source.is_file else source.stem
-        self._samples.update()
+            count = source.picture.shape[scene.axis]
+            show_value(self._axis, str(scene.axis))
+            show_value(self._index, scene.index, max=count - 1)
+            self._index_label.set_text(f"slice {scene.index} of {count}")
+        show_value(self._samples, "" if source.is_file else source.stem)
         if not keep_view:
             self._found = {}
             self._build_panel()

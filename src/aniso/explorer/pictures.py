@@ -18,7 +18,7 @@ Bytes = npt.NDArray[np.uint8]
 #: Larger pictures are sent coarser, and what is visible of them once more as it is.
 LARGEST_SIDE = 2048
 # Lossless pictures up to this many pixels: beyond it they take too long on their way.
-_LOSSLESS = 2**22
+_LOSSLESS = 2**21
 _QUALITY = 90
 
 

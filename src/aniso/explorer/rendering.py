@@ -34,7 +34,7 @@ def before(scene: Scene) -> Shot:
     factor = pictures.reduction(scene.shape)
     image = pictures.shown(scene.reduced(factor), scene.grey_range)
     rectangle = Part(0, image.shape[0], 0, image.shape[1], factor).rectangle
-    return Shot("before", pictures.encoded(image, lossless=True), rectangle)
+    return Shot("before", pictures.encoded(image, lossless=factor == 1), rectangle)
 
 
 def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference: bool) -> Shot:

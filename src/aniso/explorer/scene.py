@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -208,9 +209,18 @@ def block_means(image: Array, factor: int) -> Array:
     array([[ 2.5,  4.5],
            [ 8.5, 10.5]])
     """
-    height, width = image.shape[:2]
-    pad = [(0, -height % factor), (0, -width % factor), *[(0, 0)] * (image.ndim - 2)]
-    real = image.astype(np.float64 if image.dtype == np.float64 else np.float32)
-    padded = np.pad(real, pad, mode="edge")
-    rows, columns = padded.shape[0] // factor, padded.shape[1] // factor
-    return padded.reshape(rows, factor, columns, factor, *image.shape[2:]).mean(axis=(1, 3))
+    rows, columns = (-(-n // factor) for n in image.shape[:2])
+    real = np.float64 if image.dtype == np.float64 else np.float32
+    sums = np.zeros((rows, columns, *image.shape[2:]), real)
+    # Without a copy of the whole image in floats, which may be large.
+    for i, j in itertools.product(range(factor), repeat=2):
+        last_row, last_column = image[-1:, j::factor], image[i::factor, -1:]
+        part = image[i::factor, j::factor]
+        if part.shape[0] < rows:
+            part = np.concatenate([part, last_row])
+            last_column = np.concatenate([last_column, image[-1:, -1:]])
+        if part.shape[1] < columns:
+            part = np.concatenate([part, last_column], axis=1)
+        sums += part
+    sums /= factor**2
+    return sums

@@ -226,8 +226,12 @@ def run(
 
 
 def _warm_up() -> None:
-    """Load what computing needs, before somebody waits for it."""
+    """Load or compile what previews need, before somebody waits for it."""
     import aniso
 
-    sample = aniso.samples.shapes(32).image.astype("float32")
-    aniso.diffuse(sample, aniso.EdgeEnhancing(), 1.0)
+    sample = aniso.samples.lighthouse(32).image.astype("float32")
+    for spacing in (1.0, 2.0):
+        for image, axis in ((sample[..., 0], None), (sample, -1)):
+            for model in (aniso.EdgeEnhancing(), aniso.CoherenceEnhancing()):
+                options = {"spacing": spacing, "channel_axis": axis}
+                aniso.diffuse(image, model, 1.0, scheme=aniso.FED(1), **options)

@@ -10,7 +10,7 @@ from typing import Any
 from aniso.explorer.controls import LINEAR, Control
 from aniso.explorer.session import Session
 from aniso.explorer.stencils import PARAMETERS, RingTest, StencilChoice
-from aniso.explorer.widgets import ControlElement, button, html, select, show_or_hide, text
+from aniso.explorer.widgets import ControlElement, button, html, select, show_or_hide, show_value, text
 from aniso.explorer.workers import Ticket
 from aniso.stencil import DeltaStencil
 
@@ -45,7 +45,7 @@ class StencilTab:
         text("δ = α(a + c) + γ(1 − 2α)∣b∣ chooses one of the 3 × 3 stencils for div(D ∇u).", "p", "summary")
         names = [name for name in DeltaStencil.names() if DeltaStencil.named(name).beta is None]
         options = {"": "choose…", **{name: name.replace("-", " ") for name in names}}
-        select("Named member", options, "", self._named, "wide")
+        self._names = select("Named member", options, "", self._named, "wide")
         with html("div", "controls"):
             for name in PARAMETERS:
                 self._controls[name] = ControlElement(self._control(name), self._changer(name))
@@ -109,6 +109,8 @@ class StencilTab:
             about = PARAMETERS[name].about
             chosen = PARAMETERS[name].default if value is None else float(value)
             self._choice = replace(self._choice, **{name: min(max(chosen, about["low"]), about["high"])})
+            if name in ("alpha", "gamma"):
+                show_value(self._names, "")
             self._update()
 
         return change

@@ -126,8 +126,19 @@ def select(
                 option = html("option", value=key)
                 with option:
                     text(words)
-    element.on("change", lambda event: on_change(event.args), js_handler="(e) => emit(e.target.value)")
+
+    def change(event: Any) -> Any:
+        element._props["value"] = event.args  # or an update of the page would bring the old one back
+        return on_change(event.args)
+
+    element.on("change", change, js_handler="(e) => emit(e.target.value)")
     return element
+
+
+def show_value(element: Element, value: Any, **others: Any) -> None:
+    """Have a field show a value."""
+    element._props.update({"value": value, **others})
+    element.update()
 
 
 def segments(
