@@ -137,7 +137,7 @@ def test_auto_shows_what_it_chose_and_controls_have_units_reset_and_words(page):
 
 
 def test_every_method_gives_a_result(page):
-    for method in parameters.METHODS:
+    for method in reversed(parameters.METHODS):  # it begins with the first
         page.evaluate("drawn.length = 0")
         choose_method(page, method.capitalize())
         for name in parameters.of(method, "edge-enhancing"):
@@ -371,7 +371,7 @@ def test_a_closed_tab_gives_its_memory_back(browser, server, tmp_path):
         full = figure("VmRSS")
     context.close()
     end = time.monotonic() + 30
-    while figure("VmRSS") > full - 40_000 or figure("Threads") >= threads:
+    while figure("VmRSS") > full - 25_000 or figure("Threads") >= threads:
         assert time.monotonic() < end, (full, figure("VmRSS"), threads, figure("Threads"))
         time.sleep(0.2)
 

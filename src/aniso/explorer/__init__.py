@@ -7,8 +7,8 @@ What the user does flows through these modules, in this order:
 - `choices` what was chosen, and the call of the library that it amounts to
 - `previews` which part of the image, how coarse, so that the picture follows the hand
 - `workers` threads that compute, always for the latest choice and never for those before it
-- `pictures`, `overlays`, `scrubbing` what the page gets to see
+- `rendering`, `overlays`, `scrubbing` what the page gets to see, as `pictures`
 - `recipes` the same result as Python or as a command
 
-`session` holds them together for one tab; `page`, `stencil_tab` and `server` show it.
+`session` holds them together for one tab; `page`, `panel`, `stencil_tab` and `server` show it.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import threading
@@ -181,7 +182,8 @@ def free_port(host: str, wanted: int | None) -> int:
     for port in [wanted] if wanted is not None else range(USUAL_PORT, USUAL_PORT + 50):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with contextlib.suppress(OSError), socket.socket(family) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if os.name == "posix":  # a port that was just left is free; elsewhere this would take it away
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((host, port))
             return port
     raise OSError(f"port {wanted} of {host} is taken" if wanted is not None else f"{host} has no free port")
@@ -233,5 +235,4 @@ def _warm_up() -> None:
     for spacing in (1.0, 2.0):
         for image, axis in ((sample[..., 0], None), (sample, -1)):
             for model in (aniso.EdgeEnhancing(), aniso.CoherenceEnhancing()):
-                options = {"spacing": spacing, "channel_axis": axis}
-                aniso.diffuse(image, model, 1.0, scheme=aniso.FED(1), **options)
+                aniso.diffuse(image, model, 1.0, scheme=aniso.FED(1), spacing=spacing, channel_axis=axis)
