@@ -113,14 +113,18 @@ def test_uploads_have_a_limit(tmp_path):
     class Request:
         def __init__(self, chunks):
             self.chunks = chunks
+            self.taken = 0
 
         async def stream(self):
             for chunk in self.chunks:
+                self.taken += 1
                 yield chunk
 
     target = tmp_path / "file.png"
     asyncio.run(server._save(Request([b"1234", b"56"]), target, 8))  # type: ignore[arg-type]
     assert target.read_bytes() == b"123456"
+    endless = Request([b"1234"] * 1000)
     with pytest.raises(FileError, match=r"file.png has more than .* Start with its path"):
-        asyncio.run(server._save(Request([b"1234"] * 3), target, 8))  # type: ignore[arg-type]
+        asyncio.run(server._save(endless, target, 8))  # type: ignore[arg-type]
     assert not target.exists()
+    assert endless.taken == 3

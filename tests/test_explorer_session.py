@@ -5,6 +5,7 @@ import gc
 import shlex
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from dataclasses import replace
@@ -57,7 +58,7 @@ def in_a_session(scenario):
         notes = Notes()
         session = Session(notes, Pace())
         try:
-            return await asyncio.wait_for(scenario(session, notes), 60)
+            return await asyncio.wait_for(scenario(session, notes), 40)
         finally:
             session.close()
 
@@ -128,8 +129,8 @@ def test_the_event_loop_never_waits_for_a_computation():
         return spent, gaps
 
     spent, gaps = in_a_session(scenario)
-    assert sorted(gaps)[int(0.99 * len(gaps))] < 0.25 * spent
-    assert len(gaps) > 10 * spent  # a blocked loop would have no more than a few beats
+    assert max(gaps) < 1  # on a busy machine, too
+    assert len(gaps) > 10 * spent
 
 
 def test_a_file_that_cannot_be_read_leaves_all_as_it_was(tmp_path):
@@ -190,12 +191,39 @@ def test_a_closed_tab_frees_its_memory():
         notes.told.clear()
         await asyncio.sleep(0.2)
         gc.collect()
-        return watched, folder
+        assert [each() for each in watched] == [None, None]
+        assert not folder.exists()
 
-    watched, folder = in_a_session(scenario)
-    gc.collect()
-    assert [each() for each in watched] == [None, None]
-    assert not folder.exists()
+    in_a_session(scenario)
+
+
+def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
+    begun, ended = [], []
+
+    def endless(image, model, time, *, scheme, progress, **options):
+        if not isinstance(scheme, aniso.Explicit):
+            return image  # a preview, which takes a quicker scheme
+        begun.append(time)
+        try:
+            while True:
+                progress(0.5, 1.0)
+                threading.Event().wait(0.001)
+        finally:
+            ended.append(time)
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        monkeypatch.setattr(aniso, "diffuse", endless)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: begun)
+        assert ended == []
+        monkeypatch.undo()
+        session.choose(session.choices.with_value("time", 1.0))
+        await until(lambda: ended)
+        await until(lambda: session.result is not None)
+        assert session.result.call.arguments[1] == 1.0
+
+    in_a_session(scenario)
 
 
 VOLUME = np.random.default_rng(5).normal(100, 20, (6, 48, 40)).astype(np.float32)
