@@ -120,6 +120,7 @@ def test_the_event_loop_never_waits_for_a_computation():
                 last = now
 
         heart = asyncio.create_task(beat())
+        await until(lambda: gaps)
         begin = time.perf_counter()
         await session.open(lambda: Source.of_sample("camera"))
         await until(lambda: session.result is not None)
@@ -217,11 +218,9 @@ def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
         await session.open(lambda: Source.of_sample("shapes"))
         await until(lambda: begun)
         assert ended == []
-        monkeypatch.undo()
+        monkeypatch.setattr("aniso.explorer.session.REST", 1000.0)  # no other computation takes its place
         session.choose(session.choices.with_value("time", 1.0))
         await until(lambda: ended)
-        await until(lambda: session.result is not None)
-        assert session.result.call.arguments[1] == 1.0
 
     in_a_session(scenario)
 
