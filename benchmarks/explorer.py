@@ -78,7 +78,7 @@ def moved(page: Any, hand: Hand, events: int) -> list[dict[str, Any]]:
 
 def measured(rounds: int, events: int) -> tuple[Report, dict[str, list[float]]]:
     """All sliders in every round; the first round warms up and does not count."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     settings = {"rounds": rounds, "events": events}
     environment = timing.environment(["nicegui", "playwright", "numba", "numpy"])
@@ -92,13 +92,15 @@ def measured(rounds: int, events: int) -> tuple[Report, dict[str, list[float]]]:
             "window.drawn = []; window.addEventListener('aniso:drawn', (event) => drawn.push(event.detail))"
         )
         page.goto(address)
+        expect(page.locator(".status")).to_contain_text("full resolution", timeout=60_000)
         page.get_by_label("Sample").select_option("camera")
-        page.wait_for_function("document.querySelector('.status').textContent.includes('camera')")
+        expect(page.locator(".status")).to_contain_text("camera.png: 512 × 512", timeout=60_000)
         for number in range(rounds + 1):
             for hand in HANDS:
                 found = moved(page, hand, events)
                 if number > 0:
                     drawn[hand.name] += found
+        expect(page.locator(".status")).to_contain_text("camera.png: 512 × 512")
         environment["browser"] = browser.version
         browser.close()
     environment["load after"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

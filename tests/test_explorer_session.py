@@ -149,6 +149,21 @@ def test_a_file_that_cannot_be_read_leaves_all_as_it_was(tmp_path):
     in_a_session(scenario)
 
 
+def test_what_was_opened_last_is_shown():
+    async def scenario(session, notes):
+        def slow():
+            time.sleep(0.5)
+            return Source.of_sample("rings")
+
+        first = asyncio.create_task(session.open(slow))
+        await asyncio.sleep(0.05)
+        assert await session.open(lambda: Source.of_sample("shapes"))
+        await first
+        return session.scene.source.stem
+
+    assert in_a_session(scenario) == "shapes"
+
+
 def test_a_refused_value_is_said_in_the_library_words():
     async def scenario(session, notes):
         session.choices = Choices("diffuse")

@@ -68,6 +68,7 @@ class Session:
         self.pictures: dict[str, pictures.Encoded] = {}
         self._pace = pace
         self._gradients: overlays.Gradients | None = None
+        self._opened = 0
         self._complained = False
         self._loop = asyncio.get_running_loop()
         self._stamp: float | None = None
@@ -82,6 +83,8 @@ class Session:
 
     async def open(self, load: Callable[[], Source]) -> bool:
         """Look at something else; whether that worked. A file that cannot be read leaves all as it was."""
+        self._opened += 1
+        turn = self._opened
         try:
             source = await asyncio.to_thread(load)
             axis = 0
@@ -91,7 +94,8 @@ class Session:
         except Exception as error:
             self.stage.tell(error=_sentence(error))
             return False
-        self._look_at(scene)
+        if turn == self._opened:  # else something else was opened in the meantime
+            self._look_at(scene)
         return True
 
     async def slice(self, axis: int, index: int) -> None:
@@ -100,10 +104,13 @@ class Session:
             return
         axis = min(max(axis, 0), 2)
         index = min(max(index, 0), self.scene.source.picture.shape[axis] - 1)
+        self._opened += 1
+        turn = self._opened
         scene = Scene(self.scene.source, axis, index)
-        await asyncio.to_thread(_looked_at, scene)
         same_size = scene.shape == self.scene.shape
-        self._look_at(scene, keep_view=same_size)
+        await asyncio.to_thread(_looked_at, scene)
+        if turn == self._opened:
+            self._look_at(scene, keep_view=same_size)
 
     def _look_at(self, scene: Scene, *, keep_view: bool = False) -> None:
         self._full.withdraw()
