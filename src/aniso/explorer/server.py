@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -209,6 +210,8 @@ def run(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     app.on_startup(ready)
+    # Workers compute in Python in between, too: they must not keep the page waiting.
+    sys.setswitchinterval(1e-3)
     threading.Thread(target=_warm_up, daemon=True).start()
     ui.run(
         host=host,

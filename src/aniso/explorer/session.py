@@ -28,6 +28,8 @@ Array = npt.NDArray[Any]
 
 #: Seconds without a change after which the full resolution is computed.
 REST = 0.3
+# Seconds after which overlays follow: they must not slow down the picture.
+_PAUSE = 0.1
 
 
 class Stage(Protocol):
@@ -74,6 +76,7 @@ class Session:
         self._stamp: float | None = None
         self._version = 0
         self._rest: asyncio.TimerHandle | None = None
+        self._pause: asyncio.TimerHandle | None = None
         self._folder: Path | None = None
         self._preview = Worker("aniso preview", interrupts=False)
         self._full = Worker("aniso full resolution", interrupts=True)
@@ -228,7 +231,9 @@ class Session:
             self._request_unknown()
         else:
             self.stage.drop("unknown")
-        self._request_overlays()
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = self._loop.call_later(_PAUSE, self._request_overlays)
 
     def _request_preview(self, call: Call, stamp: float | None) -> None:
         scene, version = self.scene, self._version
@@ -386,8 +391,9 @@ class Session:
         for worker in (self._preview, self._full, self._beside):
             worker.withdraw()
             worker.close(wait=False)
-        if self._rest is not None:
-            self._rest.cancel()
+        for timer in (self._rest, self._pause):
+            if timer is not None:
+                timer.cancel()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self.scene = self.result = self._gradients = None
