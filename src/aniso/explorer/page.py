@@ -29,7 +29,6 @@ from aniso.explorer.widgets import (
 from aniso.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
-_FULL = "full resolution"
 _AXES = {"0": "first axis (z)", "1": "second axis (y)", "2": "third axis (x)"}
 
 
@@ -40,7 +39,7 @@ class Page:
         self.session = Session(self, pace)
         self._limit = limit
         self._numbers = itertools.count()
-        self._has_film = False
+        self._has_film, self._busy = False, False
         self._build()
 
     def url(self, slot: str) -> str:
@@ -115,11 +114,6 @@ class Page:
         self._viewer.on("film", lambda: self._film())
         self._viewer.on("use_time", lambda event: self._panel.use_time(event.args["time"]))
         self._viewer.on("difference", lambda: self._flip_difference())
-        with html("div", "progress quiet", aria_hidden="true") as self._progress:
-            self._progress_bar = html("div")
-        with html("div", "status", role="status"):
-            self._about_scene = text("Open an image, drop one here, or choose a sample.")
-            self._about_result = text("")
 
     # -- what the user does ---------------------------------------------------------------------------
 
@@ -174,9 +168,6 @@ class Page:
         """A new picture can be fetched."""
         url = f"{self.url(slot)}?{next(self._numbers)}"
         self._viewer.run_method("show", slot, url, list(rectangle), facts)
-        if facts.get("preview"):
-            coarse = f", {facts['factor']} × coarser" if facts["factor"] > 1 else ""
-            self._about_result.set_text(f"preview in {_duration(facts['seconds'])}{coarse}")
 
     def drop(self, *slots: str) -> None:
         """Pictures that no longer hold."""
@@ -195,19 +186,22 @@ class Page:
         if "scene" in news:
             self._show_scene(news["scene"], news["keep_view"])
 
+    def _say(self, **news: Any) -> None:
+        self._viewer.run_method("say", news)
+
     def _tell_error(self, sentence: str | None) -> None:
         show_or_hide(self._error, sentence is not None)
         self._error_text.set_text(sentence or "")
 
     def _tell_busy(self, busy: bool) -> None:
-        if busy and self._about_result.text.endswith(_FULL):
-            self._about_result.set_text("computing…")
+        if busy and not self._busy:
+            self._say(aboutResult="computing…")
         if not busy:
-            self._progress.classes(add="quiet")
+            self._say(progress=None)
+        self._busy = busy
 
     def _tell_progress(self, share: float) -> None:
-        self._progress.classes(remove="quiet")
-        self._progress_bar.style(f"width: {100 * share:.1f}%")
+        self._say(progress=share)
 
     def _tell_film(self, _: bool) -> None:
         if self._has_film:
@@ -216,7 +210,7 @@ class Page:
 
     def _tell_result(self, result: Result) -> None:
         height, width = result.image.shape[:2]
-        self._about_result.set_text(f"{width} × {height} in {_duration(result.seconds)}, {_FULL}")
+        self._say(aboutResult=f"{width} × {height} in {_duration(result.seconds)}, full resolution")
         self._panel.show_info(result.info)
 
     def _tell_found(self, found: dict[str, float]) -> None:
@@ -231,7 +225,7 @@ class Page:
         source = scene.source
         shape = " × ".join(map(str, source.picture.shape))
         colours = ", colour" if scene.channel_axis is not None else ""
-        self._about_scene.set_text(f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}")
+        self._say(aboutScene=f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}")
         self._slices.set_visibility(source.is_volume)
         if source.is_volume:
             count = source.picture.shape[scene.axis]

@@ -28,13 +28,16 @@ export default {
         <button type="button" class="plain" v-show="filmTime !== null" @click="useTime">Use this time</button>
         <button type="button" class="plain" v-show="filmTime !== null" @click="endFilm">Back to the result</button>
       </div>
+      <div class="progress" :class="{ quiet: progress === null }" aria-hidden="true"><div :style="{ width: 100 * (progress || 0) + '%' }"></div></div>
+      <div class="status" role="status"><span>{{ aboutScene }}</span><span>{{ aboutResult }}</span></div>
     </section>`,
   props: { mode: String, brush: Boolean, radius: Number, erase: Boolean, playable: Boolean, ellipsesShown: Boolean,
            stoppedShown: Boolean },
   emits: ["view", "stroke", "film", "use_time", "difference"],
   data() {
     return { split: 0.5, flipped: false, ready: false, readout: "", playing: false, filmPlace: 1, filmTime: null,
-             filmEnd: null, full: null };
+             filmEnd: null, full: null, aboutScene: "Open an image, drop one here, or choose a sample.", aboutResult: "",
+             progress: null };
   },
   computed: {
     showsBefore() { return this.mode === "compare" ? !this.flipped || this.split > 0.02 : (this.mode === "before") !== this.flipped; },
@@ -75,6 +78,8 @@ export default {
   },
   methods: {
     // -- from the server --------------------------------------------------------------------------
+    // In here and not in elements of the page, all of which would be rendered again at each picture.
+    say(news) { Object.assign(this, news); },
     look(width, height, keep) {
       this.size = { width, height };
       if (!keep) this.layers = {};
@@ -101,6 +106,10 @@ export default {
       if (slot === "after") {
         delete this.layers["after-detail"];
         this.full = facts.full ?? null;
+      }
+      if (facts.preview) {
+        const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
+        this.aboutResult = `preview in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
       }
       if (slot === "unknown") this.stroke = this.unsent.slice();
       this.draw();
