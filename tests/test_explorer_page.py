@@ -79,6 +79,7 @@ def opened(context, address):
 def settled(tab):
     """Wait for the result at full resolution."""
     expect(tab.locator(".status")).to_contain_text("full resolution", timeout=WAIT)
+    expect(tab.locator(".viewer")).to_have_attribute("aria-busy", "false", timeout=WAIT)
 
 
 def choose_method(tab, name):
@@ -102,7 +103,8 @@ def slide(tab, name, to):
 def pixels(tab):
     """What the canvas shows."""
     shown = tab.locator(".stage canvas").evaluate(
-        """(canvas) => {
+        """async (canvas) => {
+            for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
             const shown = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
             let text = '';
             for (let at = 0; at < shown.length; at += 32768)

@@ -3,7 +3,7 @@ const ZOOM_LIMIT = 64;
 
 export default {
   template: `
-    <section class="viewer" :class="{ painting: brush }" aria-label="Pictures">
+    <section class="viewer" :class="{ painting: brush }" aria-label="Pictures" :aria-busy="String(waiting > 0)">
       <div class="stage" ref="stage" tabindex="0" role="group"
            aria-label="Before and after. Arrow keys move the divider, plus and minus zoom, 0 fits, F flickers, D shows the difference."
            @wheel.prevent="wheel" @pointerdown="down" @pointermove="move" @pointerup="up" @pointercancel="up"
@@ -37,7 +37,7 @@ export default {
   data() {
     return { split: 0.5, flipped: false, ready: false, readout: "", playing: false, filmPlace: 1, filmTime: null,
              filmEnd: null, full: null, aboutScene: "Open an image, drop one here, or choose a sample.", aboutResult: "",
-             progress: null };
+             progress: null, waiting: 0 };
   },
   computed: {
     showsBefore() { return this.mode === "compare" ? !this.flipped || this.split > 0.02 : (this.mode === "before") !== this.flipped; },
@@ -92,12 +92,19 @@ export default {
     },
     async show(slot, url, rectangle, facts) {
       const number = (this.asked[slot] = (this.asked[slot] || 0) + 1);
+      // Now, not when the picture has arrived: by then there may be other news.
+      if (facts.preview) {
+        const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
+        this.aboutResult = `preview in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
+      }
       let bitmap;
+      this.waiting += 1;
       try {
         const answer = await fetch(url);
         if (!answer.ok) return;
         bitmap = await createImageBitmap(await answer.blob());
       } catch { return; } // the tab is being closed, or a newer picture is on its way
+      finally { this.waiting -= 1; }
       const layer = { bitmap, rectangle, number };
       if (slot.startsWith("frame")) { this.addFrame(layer, facts); return; }
       const old = this.layers[slot];
@@ -106,10 +113,6 @@ export default {
       if (slot === "after") {
         delete this.layers["after-detail"];
         this.full = facts.full ?? null;
-      }
-      if (facts.preview) {
-        const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
-        this.aboutResult = `preview in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
       }
       if (slot === "unknown") this.stroke = this.unsent.slice();
       this.draw();
