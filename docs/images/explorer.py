@@ -11,12 +11,13 @@ from tests.explorer_process import browser_path, explorer
 FOLDER = Path(__file__).parent
 
 
-def taken(page: Page, name: str, colours: int = 128) -> None:
-    """Keep what the page shows, in few enough colours that the file stays small."""
+def taken(page: Page, name: str, colours: int = 128, rare: bool = False) -> None:
+    """Keep what the page shows, in few enough colours that the file stays small; `rare` keeps rare ones."""
     page.wait_for_timeout(800)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     small = picture.resize((960, 600), Image.Resampling.LANCZOS)
-    few = small.quantize(colours, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    method = Image.Quantize.MAXCOVERAGE if rare else Image.Quantize.MEDIANCUT
+    few = small.quantize(colours, method, dither=Image.Dither.NONE)
     few.save(FOLDER / f"{name}.png", optimize=True)
 
 
@@ -41,7 +42,7 @@ def main() -> None:
         expect(page.locator(".control[data-name=rho]")).to_be_visible()
         settled(page)
         page.get_by_role("button", name="Tensors").click()
-        taken(page, "explorer_tensors", 40)
+        taken(page, "explorer_tensors", 72, rare=True)
         page.close()
 
         dark = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
