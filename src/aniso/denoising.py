@@ -201,6 +201,8 @@ def denoise(
             channel_axis=0,
             engine=engine,
             threads=threads,
+            # At every time, not only after a whole diffusion: whoever listens can break off soon.
+            progress=lambda now, end: report(models.index(model) + now / end),
         )
 
     judge = Judge(channels, level)

@@ -17,6 +17,7 @@ SUMMARIES = {
     "upsample": "Make an image up to 8 times finer.",
     "diffuse": "Diffuse with any model, stencil and scheme.",
     "scale-space": "Write an image at several diffusion times.",
+    "explore": "See diffusion happen in the browser, while a slider moves.",
     "info": "Tell what a file holds, and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",
     "demo": "Diffuse a few images that come with aniso and write one picture.",

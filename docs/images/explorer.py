@@ -1,0 +1,59 @@
+"""Take the pictures of explorer.md in Chromium: python -m docs.images.explorer."""
+
+import io
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.explorer_process import browser_path, explorer
+
+FOLDER = Path(__file__).parent
+
+
+def taken(page: Page, name: str, colours: int = 128, rare: bool = False) -> None:
+    """Keep what the page shows, in few enough colours that the file stays small; `rare` keeps rare ones."""
+    page.wait_for_timeout(800)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    small = picture.resize((960, 600), Image.Resampling.LANCZOS)
+    method = Image.Quantize.MAXCOVERAGE if rare else Image.Quantize.MEDIANCUT
+    few = small.quantize(colours, method, dither=Image.Dither.NONE)
+    few.save(FOLDER / f"{name}.png", optimize=True)
+
+
+def settled(page: Page) -> None:
+    """Wait for the result at full resolution."""
+    expect(page.locator(".status")).to_contain_text("full resolution", timeout=60_000)
+
+
+def main() -> None:
+    """All of them."""
+    with explorer() as (address, _, _), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        settled(page)
+        taken(page, "explorer")
+
+        page.get_by_label("Sample").select_option("fingerprint")
+        expect(page.locator(".status")).to_contain_text("fingerprint")
+        page.get_by_role("button", name="Diffuse", exact=True).click()
+        page.get_by_label("Model").select_option("coherence-enhancing")
+        expect(page.locator(".control[data-name=rho]")).to_be_visible()
+        settled(page)
+        page.get_by_role("button", name="Tensors").click()
+        taken(page, "explorer_tensors", 72, rare=True)
+        page.close()
+
+        dark = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+        dark.goto(address)
+        settled(dark)
+        dark.get_by_role("button", name="Stencil", exact=True).click()
+        dark.get_by_label("Named member").select_option("nonnegativity")
+        expect(dark.get_by_text("Ring test:")).to_contain_text("changed")
+        taken(dark, "explorer_stencil")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

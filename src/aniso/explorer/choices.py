@@ -1,0 +1,160 @@
+"""What was chosen on the page, and the call of the library that it amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import aniso
+from aniso.commands.model_options import kinds
+from aniso.explorer import masks, parameters
+from aniso.explorer.scene import Scene
+from aniso.models import CoherenceEnhancing, EdgeContinuing, FixedTensor, ImageDriven
+from aniso.stencil import DeltaStencil
+
+Array = npt.NDArray[Any]
+#: In place of a value: the library, or an estimate, chooses.
+AUTO = "auto"
+# Structures are to be enhanced well below the strength that they typically have.
+_COHERENCE_SHARE = 0.4
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """All that the user chose; what is not in `values` is as by default.
+
+    `values` has the keys (method or model, parameter), so that each keeps its own.
+    """
+
+    method: str = "denoise"
+    model: str = "edge-enhancing"
+    values: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    stencil: DeltaStencil | None = None
+    file_spacing: bool = False
+    random_pixels: masks.RandomPixels | None = masks.RandomPixels()  # noqa: RUF009 (frozen)
+    drawn: masks.Mask | None = None
+
+    @property
+    def parameters(self) -> dict[str, parameters.Parameter]:
+        """What can be chosen now."""
+        return parameters.of(self.method, self.model)
+
+    @property
+    def owner(self) -> str:
+        """Whose parameters they are."""
+        return self.model if self.method == "diffuse" else self.method
+
+    def value(self, name: str) -> Any:
+        """Of a parameter: what was chosen, else its default; AUTO where that is left to the library."""
+        parameter = self.parameters[name]
+        usual = AUTO if parameter.automatic else parameter.default
+        return self.values.get((self.owner, name), usual)
+
+    def with_value(self, name: str, value: Any) -> Choices:
+        """With another value of a parameter; None brings the default back."""
+        values = {key: old for key, old in self.values.items() if key != (self.owner, name)}
+        if value is not None:
+            values[self.owner, name] = value
+        return replace(self, values=values)
+
+    def unknown(self, scene: Scene) -> masks.Mask:
+        """The pixels to be filled in: NaN, and those chosen at random or drawn."""
+        mask = np.zeros(scene.shape, bool)
+        if scene.image.dtype.kind == "f":
+            missing = np.isnan(scene.image)
+            mask |= missing if missing.ndim == 2 else missing.any(axis=2)
+        if self.random_pixels is not None:
+            mask |= self.random_pixels.mask(scene.shape)
+        elif self.drawn is not None and self.drawn.shape == scene.shape:
+            mask |= self.drawn
+        return mask
+
+    def call(self, scene: Scene) -> Call:
+        """The call that computes the result for the whole image."""
+        options: dict[str, Any] = {}
+        arguments: tuple[Any, ...] = ()
+        given = {name: self.value(name) for name in self.parameters}
+        if self.method == "diffuse":
+            arguments = self._model(given, scene), given["time"]
+            options["scheme"] = _scheme(given["scheme"], given["cycles"])
+        else:
+            for name, parameter in self.parameters.items():
+                if given[name] not in (AUTO, parameter.default):
+                    options[name] = given[name]
+        if self.method == "upsample":
+            options.pop("factor", None)
+            arguments = (given["factor"],)
+        if self.method == "inpaint":
+            arguments = (self.unknown(scene),)
+        if self.stencil is not None and self.method in ("denoise", "enhance", "diffuse"):
+            options["stencil"] = self.stencil
+        if self.file_spacing and scene.spacing is not None:
+            options["spacing"] = scene.spacing
+        if scene.channel_axis is not None:
+            options["channel_axis"] = scene.channel_axis
+        return Call(self.method, arguments, options)
+
+    def _model(self, given: Mapping[str, Any], scene: Scene) -> ImageDriven:
+        kind = kinds()[self.model]
+        own = {name: given[name] for name in parameters.of("diffuse", self.model) if name in _fields(kind)}
+        if own.get("contrast") == AUTO:
+            own["contrast"] = suggested_contrast(scene, self.model)
+        return kind(**own)
+
+
+def suggested_contrast(scene: Scene, model: str) -> float:
+    """A contrast for a model, from the typical gradient of the image, in three digits."""
+    share = _COHERENCE_SHARE if issubclass(kinds()[model], CoherenceEnhancing) else 1.0
+    return float(f"{share * scene.measures.typical:.3g}")
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A function of the library, with what it gets besides the image."""
+
+    verb: str
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        function: Callable[..., Any] = getattr(aniso, self.verb)
+        return function
+
+    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Any]:
+        """The result, and what the verb says about it."""
+        if self.verb == "diffuse":
+            return self.function(image, *self.arguments, **self.options, progress=progress), None
+        result, info = self.function(
+            image, *self.arguments, **self.options, progress=progress, return_info=True
+        )
+        return result, info
+
+    def steering(self, info: Any) -> tuple[ImageDriven, float] | None:
+        """The model that steers the diffusion and its time; None if that is not known (yet)."""
+        if self.verb == "diffuse":
+            model, time = self.arguments
+            return model, time
+        if info is None:
+            return None
+        if self.verb == "denoise":
+            return None if info.model is None else (info.model, info.time)
+        if self.verb == "enhance":
+            return CoherenceEnhancing(contrast=info.contrast, sigma=info.sigma, rho=info.rho), info.time
+        model = EdgeContinuing(info.contrast, info.sigma, info.rho)
+        return model, 10.0 if self.verb == "inpaint" else info.time
+
+
+def _fields(kind: type[ImageDriven] | type[FixedTensor]) -> set[str]:
+    return set(kind.__dataclass_fields__)
+
+
+def _scheme(name: str, cycles: int) -> Any:
+    if name == "explicit":
+        return aniso.Explicit()
+    return {"fed": aniso.FED, "fsi": aniso.FSI}[name](int(cycles))

@@ -1,0 +1,174 @@
+"""What steers the diffusion, to be laid over the picture: tensors, where edges stop the flow, gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.engines import Problem
+from aniso.engines.reference import diffusion_tensor, structure_tensor
+from aniso.explorer import pictures
+from aniso.explorer.scene import Scene
+from aniso.models import ImageDriven, PeronaMalik
+from aniso.stencil import DeltaStencil
+
+Array = npt.NDArray[Any]
+
+# Overlays are computed on so many pixels per side at most, and show so many ellipses.
+_LARGEST, _ELLIPSES = 384, 26
+_BINS = 48
+_STOPPED = (214, 40, 90)
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Diffusion tensors over the pixels of a reduced scene."""
+
+    xx: Array
+    xy: Array
+    yy: Array
+    factor: int
+
+    @classmethod
+    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, float] | None) -> Field:
+        """The tensors with which the first step diffuses."""
+        factor = pictures.reduction(scene.shape, _LARGEST)
+        problem = Problem(model, DeltaStencil(), _spacings(spacing, factor))
+        tensor = diffusion_tensor(_channels(scene, factor), problem)
+        xx, xy, yy = (_at_pixels(entry) for entry in tensor)
+        return cls(xx, xy, yy, factor)
+
+    @property
+    def eigenvalues(self) -> tuple[Array, Array]:
+        """The larger and the smaller one."""
+        mean, radius = 0.5 * (self.xx + self.yy), np.hypot(0.5 * (self.xx - self.yy), self.xy)
+        return mean + radius, np.maximum(mean - radius, 0.0)
+
+    def ellipses(self) -> list[tuple[float, float, float, float, float]]:
+        """x, y, long and short half axis (1 fills its place) and angle of some tensors, in pixels.
+
+        Half axes are roots of eigenvalues: the ellipse is where a drop of ink spreads.
+        """
+        step = max(1, math.ceil(max(self.xx.shape) / _ELLIPSES))
+        rows, columns = (range(step // 2, n, step) for n in self.xx.shape)
+        larger, smaller = self.eigenvalues
+        angle = 0.5 * np.arctan2(2 * self.xy, self.xx - self.yy)
+        return [
+            (
+                (column + 0.5) * self.factor,
+                (row + 0.5) * self.factor,
+                round(math.sqrt(larger[row, column]), 3),
+                round(math.sqrt(smaller[row, column]), 3),
+                round(float(angle[row, column]), 3),
+            )
+            for row in rows
+            for column in columns
+        ]
+
+    @property
+    def spot(self) -> float:
+        """Distance of the ellipses, in pixels."""
+        return float(max(1, math.ceil(max(self.xx.shape) / _ELLIPSES)) * self.factor)
+
+    def stopped(self) -> pictures.Encoded:
+        """A veil where flow across structures is stopped: opaque where the smaller eigenvalue is 0."""
+        return pictures.tinted(0.75 * (1 - np.clip(self.eigenvalues[1], 0, 1)) ** 2, _STOPPED)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Gradients of a scene as a model sees them, in rising order; they do not depend on its contrast."""
+
+    scene: Scene
+    sigma: float
+    spacing: tuple[float, float] | None
+    values: Array
+
+    @classmethod
+    def of(cls, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> Gradients:
+        """Behind a Gaussian of this width."""
+        factor = pictures.reduction(scene.shape, _LARGEST)
+        seen = PeronaMalik(sigma=sigma)
+        structure = structure_tensor(_channels(scene, factor), seen, _spacings(spacing, factor))
+        return cls(scene, sigma, spacing, np.sort(np.sqrt(structure[0] + structure[2]), axis=None))
+
+    def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> bool:
+        """Whether they still hold."""
+        return self.scene is scene and (self.sigma, self.spacing) == (sigma, spacing)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often gradients occur, and where the contrast stands among them."""
+
+    counts: tuple[float, ...]
+    low: float
+    high: float
+    contrast: float | None
+    below: float
+
+    @classmethod
+    def of(cls, gradients: Gradients, contrast: float | None) -> Histogram:
+        """On a scale of even factors."""
+        values = gradients.values
+        high = float(values[-1]) or 1.0
+        low = 1e-3 * high
+        if contrast is not None:
+            low, high = min(low, 0.5 * contrast), max(high, 2 * contrast)
+        places = np.searchsorted(values, np.geomspace(low, high, _BINS + 1)[1:-1])
+        counts = np.diff(places, prepend=0, append=len(values))
+        below = float(np.searchsorted(values, contrast)) / len(values) if contrast is not None else 0.0
+        return cls(tuple(counts / max(1, counts.max())), low, high, contrast, below)
+
+    def place(self, gradient: float) -> float:
+        """Of a gradient, between 0 and 1."""
+        return math.log(gradient / self.low) / math.log(self.high / self.low)
+
+    def svg(self) -> str:
+        """A drawing of 300 × 72 units, coloured by the page's style."""
+        width, height = 300.0, 56.0
+        step = width / len(self.counts)
+        edge = self.place(self.contrast) * width if self.contrast is not None else width
+        bars = "".join(
+            f'<rect class="{"kept" if (k + 0.5) * step > edge else "smoothed"}" x="{k * step:.2f}" '
+            f'y="{height * (1 - count):.2f}" width="{step - 0.6:.2f}" height="{height * count:.2f}"/>'
+            for k, count in enumerate(self.counts)
+        )
+        words = f"{self.low:.2g} to {self.high:.2g}"
+        marker = ""
+        if self.contrast is not None:
+            anchor = "end" if edge > 0.7 * width else "start"
+            shift = -4 if anchor == "end" else 4
+            marker = (
+                f'<line class="contrast" x1="{edge:.2f}" x2="{edge:.2f}" y1="0" y2="{height}"/>'
+                f'<text x="{edge + shift:.2f}" y="9" text-anchor="{anchor}">λ = {self.contrast:.3g}, '
+                f"{self.below:.0%} below</text>"
+            )
+            words += f", contrast {self.contrast:.3g}"
+        return (
+            f'<svg viewBox="0 0 {width:g} 72" role="img" aria-label="Histogram of gradients from {words}">'
+            f'{bars}{marker}<text class="tick" x="0" y="70">{self.low:.2g}</text>'
+            f'<text class="tick" x="{width:g}" y="70" text-anchor="end">{self.high:.3g}</text></svg>'
+        )
+
+
+def _channels(scene: Scene, factor: int) -> Array:
+    """The scene in double precision, channels first, NaN filled with the mean."""
+    image = scene.reduced(factor).astype(np.float64)
+    if image.dtype.kind == "f" and np.isnan(image).any():
+        image = np.nan_to_num(image, nan=float(np.nanmean(image)))
+    return image[np.newaxis] if image.ndim == 2 else np.moveaxis(image, 2, 0)
+
+
+def _at_pixels(cells: Array) -> Array:
+    """Means of the four cells around each pixel."""
+    return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
+
+
+def _spacings(spacing: tuple[float, float] | None, factor: int) -> tuple[float, float]:
+    vertical, horizontal = spacing or (1.0, 1.0)
+    return factor * vertical, factor * horizontal

@@ -1,0 +1,241 @@
+"""The server: which requests it answers, who may ask, and what becomes of closed tabs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from nicegui import app, ui
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from aniso.explorer.page import Page
+from aniso.explorer.previews import Pace
+from aniso.explorer.scene import Source
+from aniso.picture import FileError
+
+#: Bytes of a file that may be uploaded.
+UPLOAD_LIMIT = 512 * 2**20
+#: The port that is tried first.
+USUAL_PORT = 8150
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_COOKIE = "aniso-explorer"
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" '
+    'fill="#0d6e6e"/><g fill="none" stroke="#fff" stroke-width="2.4"><ellipse cx="16" cy="16" rx="10" ry="4" '
+    'transform="rotate(-35 16 16)"/><circle cx="16" cy="16" r="1.2" fill="#fff"/></g></svg>'
+)
+
+
+class Explorer:
+    """All tabs of one server."""
+
+    def __init__(self, first: Path | None, limit: int = UPLOAD_LIMIT) -> None:
+        self.first = first
+        self.limit = limit
+        self.pages: dict[str, Page] = {}
+        self.pace = Pace()
+
+    def install(self) -> None:
+        """Tell the web framework what there is."""
+
+        @ui.page("/", title="aniso explorer", dark=None)
+        async def index() -> None:
+            await self._page()
+
+        app.get("/explorer/{key}/result")(self._result)
+        app.get("/explorer/{key}/{slot}")(self._picture)
+        app.post("/explorer/{key}/file")(self._upload)
+
+    async def _page(self) -> None:
+        page = Page(self.pace, self.limit)
+        self.pages[page.session.key] = page
+        client = ui.context.client
+
+        def gone() -> None:
+            self.pages.pop(page.session.key, None)
+            page.session.close()
+
+        client.on_delete(gone)
+        await client.connected(timeout=60)
+        first = self.first
+        if first is not None:
+            await page.session.open(lambda: Source.of_file(first))
+        else:
+            await page.session.open(lambda: Source.of_sample("lighthouse"))
+
+    async def _picture(self, key: str, slot: str) -> Response:
+        page = self.pages.get(key)
+        picture = page.session.pictures.get(slot) if page is not None else None
+        if picture is None:
+            return PlainTextResponse("There is no such picture (any more).", 404)
+        return Response(picture.content, media_type=picture.kind, headers={"Cache-Control": "no-store"})
+
+    async def _result(self, key: str) -> Response:
+        page = self.pages.get(key)
+        path = await page.session.download() if page is not None else None
+        if path is None:
+            return PlainTextResponse("There is no result (any more).", 404)
+        return FileResponse(path, filename=path.name)
+
+    async def _upload(self, request: Request, key: str, name: str) -> Response:
+        page = self.pages.get(key)
+        if page is None:
+            return PlainTextResponse("This tab is closed.", 404)
+        target = page.session.folder / (Path(name.replace("\\", "/")).name or "file")
+        try:
+            await _save(request, target, self.limit)
+        except ClientDisconnect:
+            return PlainTextResponse("The upload was broken off.", 400)
+        except FileError as error:
+            page.tell(error=str(error))
+            return PlainTextResponse(str(error), 413)
+        opened = await page.session.open(lambda: Source.of_file(target, name=target.name))
+        return PlainTextResponse("opened" if opened else "refused", 200 if opened else 422)
+
+
+async def _save(request: Request, target: Path, limit: int) -> None:
+    """What is uploaded, unless it is too much."""
+    size = 0
+    with target.open("wb") as file:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                break
+            file.write(chunk)
+    if size > limit:
+        target.unlink()
+        raise FileError(
+            f"{target.name} has more than the {limit / 2**20:.0f} MB that can be uploaded. Start with its "
+            "path instead: aniso explore FILE."
+        )
+
+
+class Doorkeeper:
+    """Lets in who asks for this server by its own name, and where a token is needed, who has it.
+
+    The name is looked at because a page elsewhere can have its own name point to this machine.
+    """
+
+    def __init__(
+        self, application: Callable[..., Any], names: frozenset[str] | None, token: str | None
+    ) -> None:
+        self._application, self._names, self._token = application, names, token
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if not self._named(headers.get("host", "")):
+            await self._refuse(scope, receive, send, "This is not the name of this server.")
+            return
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+        if self._token is None or (cookie and secrets.compare_digest(cookie.value, self._token)):
+            await self._application(scope, receive, send)
+        elif secrets.compare_digest(given, self._token):
+            await self._application(scope, receive, self._with_cookie(send))
+        else:
+            await self._refuse(scope, receive, send, "The token of the address is missing.")
+
+    def _named(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+        return self._names is None or name.strip("[]") in self._names
+
+    def _with_cookie(self, send: Any) -> Any:
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                cookie = f"{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                message["headers"] = [*message.get("headers", []), (b"set-cookie", cookie.encode("latin-1"))]
+            await send(message)
+
+        return sending
+
+    async def _refuse(self, scope: Any, receive: Any, send: Any, words: str) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await PlainTextResponse(words, 403)(scope, receive, send)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can ask there."""
+    return host in _LOOPBACK
+
+
+def free_port(host: str, wanted: int | None) -> int:
+    """The port that was asked for, if it is free; else the first free one from the usual on.
+
+    Raises OSError where there is none.
+    """
+    for port in [wanted] if wanted is not None else range(USUAL_PORT, USUAL_PORT + 50):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with contextlib.suppress(OSError), socket.socket(family) as trial:
+            if os.name == "posix":  # a port that was just left is free; elsewhere this would take it away
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+            return port
+    raise OSError(f"port {wanted} of {host} is taken" if wanted is not None else f"{host} has no free port")
+
+
+def run(
+    first: Path | None, host: str, port: int, *, open_page: bool, tell: Callable[[str], object],
+    limit: int = UPLOAD_LIMIT,
+) -> None:  # fmt: skip
+    """Serve until interrupted."""
+    token = None if is_loopback(host) else secrets.token_urlsafe(16)
+    names = frozenset(_LOOPBACK) if token is None else None
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/" + (
+        f"?token={token}" if token else ""
+    )
+    Explorer(first, limit).install()
+    app.add_middleware(Doorkeeper, names=names, token=token)
+
+    def ready() -> None:
+        tell(address)
+        if open_page:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    app.on_startup(ready)
+    # Workers compute in Python in between, too: they must not keep the page waiting.
+    sys.setswitchinterval(1e-3)
+    threading.Thread(target=_warm_up, daemon=True).start()
+    ui.run(
+        host=host,
+        port=port,
+        title="aniso explorer",
+        favicon=_ICON,
+        dark=None,
+        reload=False,
+        show=False,
+        show_welcome_message=False,
+        tailwind=False,
+        gzip_middleware_factory=None,
+        reconnect_timeout=3.0,
+        message_history_length=0,
+        binding_refresh_interval=None,
+    )
+
+
+def _warm_up() -> None:
+    """Load or compile what previews need, before somebody waits for it."""
+    import aniso
+
+    sample = aniso.samples.lighthouse(32).image.astype("float32")
+    for spacing in (1.0, 2.0):
+        for image, axis in ((sample[..., 0], None), (sample, -1)):
+            for model in (aniso.EdgeEnhancing(), aniso.CoherenceEnhancing()):
+                aniso.diffuse(image, model, 1.0, scheme=aniso.FED(1), spacing=spacing, channel_axis=axis)

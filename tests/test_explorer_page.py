@@ -1,0 +1,430 @@
+"""The explorer in a browser, from the outside: `aniso explore` runs on its own, Chromium clicks."""
+
+import base64
+import contextlib
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+import aniso
+from aniso.explorer import parameters
+from tests.explorer_process import browser_path, explorer
+
+WAIT = 30_000  # milliseconds: the machine may be busy
+
+pytestmark = pytest.mark.skipif(
+    browser_path() is None,
+    reason="there is no Chromium here; on Debian and Ubuntu: apt-get install chromium",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        running = playwright.chromium.launch(executable_path=browser_path(), args=options)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    shapes = np.clip(aniso.samples.shapes(128, noise=20.0).image, 0, 255).astype(np.uint8)
+    aniso.io.write(folder / "shapes.png", shapes)
+    volume = np.random.default_rng(0).normal(100, 10, (9, 30, 40)).astype(np.float32)
+    aniso.io.write(folder / "volume.npy", volume)
+    (folder / "broken.png").write_bytes((folder / "shapes.png").read_bytes()[:300])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(files):
+    with explorer(files / "shapes.png") as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, server):
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(WAIT)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    with opened(context, server[0]) as tab:
+        yield tab
+    context.close()
+
+
+@contextlib.contextmanager
+def opened(context, address):
+    """A tab that shows its first result, and notes what it draws, asks for, and complains about."""
+    tab = context.new_page()
+    tab.asked, tab.wrong = [], []
+    tab.on("request", lambda request: tab.asked.append(request.url))
+    tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+    tab.on("console", lambda message: tab.wrong.append(message.text) if message.type == "error" else None)
+    tab.add_init_script(
+        "window.drawn = []; window.addEventListener('aniso:drawn', (event) => drawn.push(event.detail))"
+    )
+    tab.goto(address)
+    settled(tab)
+    yield tab
+    assert tab.wrong == []
+    tab.close()
+
+
+def settled(tab):
+    """Wait for the result at full resolution."""
+    expect(tab.locator(".status")).to_contain_text("full resolution", timeout=WAIT)
+    expect(tab.locator(".viewer")).to_have_attribute("aria-busy", "false", timeout=WAIT)
+
+
+def choose_method(tab, name):
+    tab.get_by_role("button", name=name, exact=True).click()
+
+
+def control(tab, name):
+    """A control of the tab that is in front."""
+    return tab.locator(f".tab:not(.hidden) .control[data-name={name}]")
+
+
+def slide(tab, name, to):
+    """Move a slider with the keyboard's or a hand's events, to a share of its way."""
+    tab.get_by_role("slider", name=name).evaluate(
+        "(slider, to) => { slider.value = Math.round(1000 * to); slider.dispatchEvent(new Event('input')); "
+        "slider.dispatchEvent(new Event('change')); }",
+        to,
+    )
+
+
+def pixels(tab):
+    """What the canvas shows."""
+    shown = tab.locator(".stage canvas").evaluate(
+        """async (canvas) => {
+            for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+            const shown = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            let text = '';
+            for (let at = 0; at < shown.length; at += 32768)
+                text += String.fromCharCode(...shown.subarray(at, at + 32768));
+            return btoa(text);
+        }"""
+    )
+    return np.frombuffer(base64.b64decode(shown), np.uint8)
+
+
+def test_it_opens_what_was_given_and_asks_nobody_else(page, server):
+    expect(page.locator(".status")).to_contain_text("shapes.png: 128 × 128, uint8")
+    expect(page).to_have_title("aniso explorer")
+    elsewhere = [url for url in page.asked if not url.startswith((server[0], "data:", "blob:"))]
+    assert [url for url in elsewhere if not url.startswith("ws://127.0.0.1:")] == []
+    assert len(page.asked) > 10
+
+
+def test_auto_shows_what_it_chose_and_controls_have_units_reset_and_words(page):
+    noise = control(page, "noise")
+    assert 15 < float(noise.get_by_role("textbox").input_value()) < 25
+    expect(noise.locator(".unit")).to_have_text("grey")
+    expect(noise.locator(".meaning")).to_have_text("Standard deviation of the noise.")
+    expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "true")
+    noise.get_by_role("textbox").fill("5")
+    noise.get_by_role("textbox").press("Enter")
+    expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".panel .told")).to_contain_text("5 grey values")
+    noise.get_by_role("button", name="Reset Noise").click()
+    expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".panel .told")).not_to_contain_text("noise level5 grey")
+
+
+def test_every_method_gives_a_result(page):
+    for method in reversed(parameters.METHODS):  # it begins with the first
+        page.evaluate("drawn.length = 0")
+        choose_method(page, method.capitalize())
+        for name in parameters.of(method, "edge-enhancing"):
+            expect(control(page, name)).to_be_visible()
+        page.wait_for_function("drawn.length > 0")
+        settled(page)
+
+
+def test_the_picture_follows_the_slider(page):
+    choose_method(page, "Diffuse")
+    settled(page)
+    before = pixels(page)
+    page.evaluate("drawn.length = 0")
+    for k in range(12):
+        slide(page, "Time slider", 0.3 + 0.05 * k)
+    page.wait_for_function("drawn.some((each) => each.latency !== null)")
+    settled(page)
+    assert (pixels(page) != before).any()
+    drawn = page.evaluate("drawn")
+    stamps = [each["stamp"] for each in drawn if each.get("stamp")]
+    assert stamps == sorted(stamps)
+    expect(control(page, "time").locator(".number")).to_have_value("72.2")
+
+
+def test_models_bring_their_own_controls(page):
+    choose_method(page, "Diffuse")
+    page.get_by_label("Model").select_option("coherence-enhancing")
+    for name in ("contrast", "sigma", "rho", "min_diffusivity"):
+        expect(control(page, name)).to_be_visible()
+    settled(page)
+    page.get_by_label("Model").select_option("homogeneous")
+    expect(control(page, "rho")).to_have_count(0)
+    settled(page)
+
+
+def test_the_divider_by_mouse_and_keyboard(page):
+    divider = page.get_by_role("slider", name="Divider between before and after")
+    box = page.locator(".stage").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 300)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 300, steps=4)
+    page.mouse.up()
+    expect(divider).to_have_attribute("aria-valuenow", "25")
+    divider.press("ArrowRight")
+    expect(divider).to_have_attribute("aria-valuenow", "27")
+
+
+def test_zoom_pan_and_flicker(page):
+    stage = page.locator(".stage")
+    stage.hover()
+    fitted = pixels(page)
+    page.mouse.wheel(0, -600)
+    page.wait_for_timeout(100)
+    zoomed = pixels(page)
+    assert (zoomed != fitted).any()
+    expect(page.locator(".readout")).to_contain_text("%")
+    page.keyboard.down("f")
+    page.wait_for_timeout(100)
+    assert (pixels(page) != zoomed).any()
+    page.keyboard.up("f")
+    page.wait_for_timeout(100)
+    assert (pixels(page) == zoomed).all()
+    page.get_by_role("button", name="Fit").click()
+    page.wait_for_timeout(200)
+    assert (pixels(page) == fitted).all()
+
+
+def test_the_difference(page):
+    page.get_by_role("button", name="Difference").click()
+    expect(page.locator(".tag.after")).to_contain_text("white is +")
+    page.keyboard.press("d")
+    expect(page.locator(".tag.after")).to_have_text("after")
+
+
+def test_overlays(page):
+    plain = pixels(page)
+    page.get_by_role("button", name="Tensors").click()
+    page.wait_for_timeout(600)
+    with_ellipses = pixels(page)
+    assert (with_ellipses != plain).mean() > 0.01
+    page.get_by_role("button", name="Stopped flow").click()
+    page.wait_for_timeout(600)
+    assert (pixels(page) != with_ellipses).mean() > 0.01
+    expect(page.get_by_role("img", name=re.compile("Histogram of gradients.*contrast"))).to_be_visible()
+
+
+def test_the_film_plays_and_a_time_can_be_taken_from_it(page):
+    choose_method(page, "Diffuse")
+    settled(page)
+    page.get_by_role("button", name="Play the scale space").click()
+    expect(page.locator(".film output")).to_contain_text("of 10", timeout=WAIT)
+    expect(page.get_by_role("button", name="Play the scale space")).to_be_visible(timeout=WAIT)
+    film = page.get_by_role("slider", name="Time in the scale space")
+    film.evaluate("(slider) => { slider.value = 500; slider.dispatchEvent(new Event('input')); }")
+    expect(page.locator(".film output")).to_have_text("t = 2.5 of 10")
+    page.get_by_role("button", name="Use this time").click()
+    expect(control(page, "time").locator(".number")).to_have_value("2.5")
+    settled(page)
+
+
+def test_a_mask_is_drawn_and_filled_in(page):
+    choose_method(page, "Inpaint")
+    settled(page)
+    page.get_by_role("button", name="Brush").click()
+    box = page.locator(".stage").bounding_box()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 300, steps=6)
+    page.mouse.up()
+    unknown = page.locator(".panel .told dd").first
+    expect(unknown).to_have_text(re.compile(r"^[1-9]\d{2,3}$"), timeout=WAIT)
+    page.get_by_role("button", name="Clear").click()
+    expect(unknown).to_have_text("0", timeout=WAIT)
+
+
+def test_a_volume_is_dropped_and_sliced(page, files):
+    page.set_input_files("#open-file", files / "volume.npy")
+    expect(page.locator(".status")).to_contain_text("volume.npy: 9 × 30 × 40, float32")
+    expect(page.locator(".slices")).to_contain_text("slice 4 of 9")
+    page.get_by_label("Slices along").select_option("2")
+    expect(page.locator(".slices")).to_contain_text("slice 20 of 40")
+    page.get_by_role("slider", name="Slice", exact=True).evaluate(
+        "(slider) => { slider.value = 7; slider.dispatchEvent(new Event('input')); }"
+    )
+    expect(page.locator(".slices")).to_contain_text("slice 7 of 40")
+    settled(page)
+
+
+def test_a_file_can_be_dropped(page, files):
+    content = (files / "shapes.png").read_bytes()
+    page.evaluate(
+        """(bytes) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(bytes)], 'dropped.png'));
+            window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, cancelable: true }));
+        }""",
+        list(content),
+    )
+    expect(page.locator(".status")).to_contain_text("dropped.png: 128 × 128")
+
+
+def test_a_broken_file_is_told_and_the_page_lives_on(page, files):
+    page.set_input_files("#open-file", files / "broken.png")
+    expect(page.get_by_role("alert")).to_contain_text("broken.png")
+    page.wrong.clear()  # the browser logs that the upload was refused
+    expect(page.locator(".status")).to_contain_text("shapes.png")
+    page.get_by_role("button", name="Close the message").click()
+    expect(page.locator(".error")).to_be_hidden()
+    choose_method(page, "Diffuse")
+    settled(page)
+
+
+def test_a_refused_value_is_told(page):
+    choose_method(page, "Diffuse")
+    number = control(page, "sigma").locator(".number")
+    number.fill("-2")
+    number.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Sigma must")
+    number.fill("1.5")
+    number.press("Enter")
+    settled(page)
+    expect(page.locator(".error")).to_be_hidden()
+
+
+def test_copy_and_download(page, files, tmp_path, monkeypatch):
+    choose_method(page, "Diffuse")
+    slide(page, "Time slider", 0.4)
+    settled(page)
+    page.get_by_role("button", name="Copy as command").click()
+    expect(page.locator(".recipe")).to_contain_text("Copied.")
+    words = page.get_by_role("textbox", name="The same result as command").input_value()
+    assert words.startswith("aniso diffuse ")
+    page.wait_for_function("async (words) => (await navigator.clipboard.readText()) === words", arg=words)
+    page.get_by_role("button", name="Close", exact=True).click()
+    page.get_by_role("button", name="Copy as Python").click()
+    program = page.get_by_role("textbox", name="The same result as Python").input_value()
+    page.get_by_role("button", name="Close", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "shapes_diffused.png"
+    download.value.save_as(tmp_path / "downloaded.png")
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    results = [aniso.io.read(tmp_path / name) for name in ("downloaded.png", "shapes_diffused.png")]
+    assert results[0].dtype == np.uint8
+    assert np.array_equal(results[0].pixels, results[1].pixels)
+
+
+def test_the_stencil_tab(page):
+    page.get_by_role("button", name="Stencil", exact=True).click()
+    title = page.get_by_role("heading", name=re.compile("Ring test: .* changed"))
+    expect(title).to_be_visible()
+    sharp = title.text_content()
+    page.get_by_label("Named member").select_option("standard")
+    expect(title).not_to_have_text(sharp)
+    limits = page.locator(".figures")
+    expect(limits).to_contain_text("τ ≤ 0.3333")
+    slide(page, "Alpha slider", 0.5)
+    expect(limits).to_contain_text("τ ≤ 0.4")
+    page.get_by_role("button", name="Use this stencil for the image").click()
+    page.get_by_role("button", name="Image", exact=True).click()
+    expect(page.locator(".panel").first).to_contain_text("Stencil α = 0.25, γ = 0")
+    settled(page)
+
+
+def test_two_tabs_do_not_disturb_each_other(page, browser, server):
+    context = browser.new_context()
+    with opened(context, server[0]) as other:
+        choose_method(other, "Diffuse")
+        other.get_by_label("Sample").select_option("rings")
+        expect(other.locator(".status")).to_contain_text("rings")
+        settled(other)
+        expect(page.locator(".status")).to_contain_text("shapes.png")
+        expect(page.get_by_role("button", name="Denoise")).to_have_attribute("aria-pressed", "true")
+    context.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_a_closed_tab_gives_its_memory_back(browser, server, tmp_path):
+    def figure(name):
+        status = Path(f"/proc/{server[1].pid}/status").read_text("utf-8")
+        return int(re.findall(rf"{name}:\s+(\d+)", status)[0])
+
+    large = np.random.default_rng(0).random((2500, 2500))
+    path = aniso.io.write(tmp_path / "large.npy", large)
+    context = browser.new_context()
+    with opened(context, server[0]) as tab:
+        threads = figure("Threads")
+        tab.set_input_files("#open-file", path)
+        expect(tab.locator(".status")).to_contain_text("large.npy", timeout=WAIT)
+        full = figure("VmRSS")
+    context.close()
+    end = time.monotonic() + 30
+    while figure("VmRSS") > full - 25_000 or figure("Threads") >= threads:
+        assert time.monotonic() < end, (full, figure("VmRSS"), threads, figure("Threads"))
+        time.sleep(0.2)
+
+
+def test_everything_can_be_reached_by_keyboard_and_has_a_name(page):
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('.explorer button, .explorer input, .explorer select')]
+            .filter((each) => each.checkVisibility())
+            .filter((each) => !each.labels?.length && !each.getAttribute('aria-label'))
+            .filter((each) => !each.textContent.trim())
+            .map((each) => each.outerHTML)"""
+    )
+    assert nameless == []
+    focused = "(({ activeElement: on }) => on.getAttribute('aria-label') || on.textContent.trim())(document)"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(focused))
+    for name in ("Denoise", "Sample", "Noise slider", "Compare", "Play the scale space", "Copy as Python"):
+        assert name in reached, (name, reached)
+    assert "Divider between before and after" in reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_windows_light_and_dark(browser, server, scheme):
+    context = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme=scheme)
+    with opened(context, server[0]) as tab:
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+        assert tab.locator(".stage").bounding_box()["width"] > 350
+        paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = sum(map(int, re.findall(r"\d+", paper)[:3])) / 3
+        assert (brightness < 64) == (scheme == "dark")
+    context.close()
+
+
+def test_another_host_needs_the_token(browser):
+    with explorer("--host", "0.0.0.0") as (address, _, said):
+        assert "token=" in address
+        assert any("not encrypted" in line for line in said)
+        context = browser.new_context()
+        tab = context.new_page()
+        assert tab.goto(address.partition("?")[0]).status == 403
+        with opened(context, address) as tab:
+            expect(tab.locator(".status")).to_contain_text("lighthouse")
+        context.close()
+
+
+def test_it_answers_to_its_own_name_only(server):
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    with pytest.raises(HTTPError, match="403"):
+        urlopen(Request(server[0], headers={"Host": "example.org"}))
+    assert urlopen(server[0]).status == 200

@@ -1,0 +1,377 @@
+"""What the explorer is made of, without a browser: scenes, controls, previews, masks, pictures, overlays."""
+
+import dataclasses
+import io
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import aniso
+from aniso.commands.model_options import kinds
+from aniso.explorer import masks, overlays, parameters, pictures, previews, scrubbing, stencils
+from aniso.explorer.choices import AUTO, Choices, suggested_contrast
+from aniso.explorer.controls import LOG, controls
+from aniso.explorer.previews import Pace, Part, View
+from aniso.explorer.scene import Scene, Source, block_means, sample_names
+from aniso.explorer.workers import Stale, Ticket, Worker
+from aniso.picture import FileError, Picture
+
+
+def scene_of(array, **options):
+    return Scene(Source(Picture(array, **options), "array.npy", "nothing", True))
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    return Scene(Source.of_sample("shapes"))
+
+
+class TestScenes:
+    @pytest.mark.parametrize("name", sample_names())
+    def test_every_sample_opens(self, name):
+        scene = Scene(Source.of_sample(name))
+        assert min(scene.shape) > 100
+        assert scene.channel_axis in (None, -1)
+        assert np.array_equal(eval(scene.source.line, {"aniso": aniso}), scene.image)
+
+    def test_slices_of_a_volume(self, tmp_path):
+        volume = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
+        path = aniso.io.write(tmp_path / "volume.npy", volume)
+        source = Source.of_file(path)
+        assert source.is_volume
+        for axis in range(3):
+            assert np.array_equal(Scene(source, axis, 2).image, np.take(volume, 2, axis))
+
+    def test_the_spacing_of_a_slice_is_that_of_its_axes(self):
+        picture = Picture(np.zeros((4, 5, 6)), spacing=(3.0, 2.0, 1.5))
+        source = Source(picture, "volume.nii", "", True)
+        assert [Scene(source, axis, 0).spacing for axis in range(3)] == [(2.0, 1.5), (3.0, 1.5), (3.0, 2.0)]
+
+    def test_colours_in_an_array(self, tmp_path):
+        path = aniso.io.write(tmp_path / "colours.npy", np.zeros((5, 6, 3)))
+        assert Scene(Source.of_file(path)).channel_axis == -1
+
+    def test_too_many_axes(self, tmp_path):
+        path = aniso.io.write(tmp_path / "much.npy", np.zeros((2, 3, 4, 5)))
+        with pytest.raises(FileError, match="4 axes"):
+            Source.of_file(path)
+
+    def test_block_means_keep_the_mean_and_the_shape(self):
+        image = np.random.default_rng(0).random((12, 18, 3))
+        coarse = block_means(image, 3)
+        assert coarse.shape == (4, 6, 3)
+        assert np.isclose(coarse.mean(), image.mean())
+        assert block_means(image[:11], 3).shape == (4, 6, 3)
+
+    def test_the_grey_range(self):
+        assert scene_of(np.full((9, 9), 7, np.uint8)).grey_range == (0.0, 255.0)
+        low, high = scene_of(np.linspace(-3, 5, 10000).reshape(100, 100)).grey_range
+        assert -3 <= low < -2.9
+        assert 4.9 < high <= 5
+        assert scene_of(np.full((9, 9), np.nan)).grey_range == (0.0, 1.0)
+
+
+class TestControls:
+    @pytest.mark.parametrize("method", parameters.METHODS)
+    def test_every_parameter_has_words_and_a_range_that_holds_its_default(self, shapes, method):
+        for model in kinds() if method == "diffuse" else ("edge-enhancing",):
+            for control in controls(Choices(method=method, model=model), shapes, {}):
+                assert control.meaning
+                assert control.label
+                if control.kind == "number":
+                    assert control.low < control.high
+                    assert control.scale != LOG or control.low > 0
+                    if control.value != AUTO:
+                        assert control.low <= control.value <= control.high
+                elif control.kind == "choice":
+                    assert control.value in control.choices
+
+    @pytest.mark.parametrize("name", kinds())
+    def test_every_field_of_a_model_is_a_control(self, shapes, name):
+        shown = {control.name: control for control in controls(Choices("diffuse", name), shapes, {})}
+        for field in dataclasses.fields(kinds()[name]):
+            if field.name != "plates":  # for volumes
+                assert shown[field.name].symbol == field.metadata["symbol"]
+                assert shown[field.name].meaning == field.metadata["meaning"]
+
+    def test_ranges_follow_the_grey_scale_of_the_image(self, shapes):
+        dim = scene_of(shapes.image / 1000)
+
+        def contrast(scene):
+            found = controls(Choices("diffuse"), scene, {})
+            return next(control for control in found if control.name == "contrast")
+
+        bright, weak = contrast(shapes), contrast(dim)
+        assert weak.high == pytest.approx(bright.high / 1000, rel=0.1)
+        assert weak.low < weak.chosen < weak.high
+        assert weak.chosen == pytest.approx(bright.chosen / 1000, rel=0.01)
+
+    def test_auto_tells_what_was_chosen(self, shapes):
+        found = {control.name: control for control in controls(Choices(), shapes, {"noise": 29.5})}
+        assert found["noise"].auto
+        assert found["noise"].chosen == 29.5
+
+    def test_explicit_steps_have_no_cycles(self, shapes):
+        choices = Choices("diffuse").with_value("scheme", "explicit")
+        assert "cycles" not in {control.name for control in controls(choices, shapes, {})}
+
+
+class TestChoices:
+    def test_each_method_keeps_its_own_values(self):
+        choices = Choices("denoise").with_value("time", 3.0)
+        assert choices.value("time") == 3.0
+        other = dataclasses.replace(choices, method="enhance")
+        assert other.value("time") == AUTO
+        assert choices.with_value("time", None).value("time") == AUTO
+
+    def test_what_is_left_to_the_library_is_not_given(self, shapes):
+        assert Choices("denoise").call(shapes).options == {}
+        call = Choices("denoise").with_value("noise", 12.0).with_value("mix", False).call(shapes)
+        assert call.options == {"noise": 12.0, "mix": False}
+
+    def test_a_model_with_a_suggested_contrast(self, shapes):
+        model, time = Choices("diffuse").call(shapes).arguments
+        assert model == aniso.EdgeEnhancing(contrast=suggested_contrast(shapes, "edge-enhancing"))
+        assert time == 10.0
+
+    def test_nan_is_unknown(self):
+        image = np.ones((20, 20))
+        image[3, 4] = np.nan
+        choices = Choices("inpaint", random_pixels=None)
+        assert choices.unknown(scene_of(image)).sum() == 1
+
+
+class TestMasks:
+    def test_a_point_is_a_disc(self):
+        mask = masks.painted(np.zeros((41, 41), bool), [[20.5, 20.5]], 10)
+        assert mask.sum() == pytest.approx(np.pi * 100, rel=0.03)
+        assert np.array_equal(mask, mask.T)
+        assert np.array_equal(mask, mask[::-1])
+
+    def test_erasing_takes_it_back(self):
+        stroke = [[5.0, 5.0], [30.0, 12.0], [70.0, -4.0]]
+        mask = masks.painted(np.zeros((20, 40), bool), stroke, 4)
+        assert mask.any()
+        assert not masks.painted(mask, stroke, 4, erase=True).any()
+
+    def test_the_line_gives_the_mask_back(self):
+        mask = np.random.default_rng(0).random((13, 7)) < 0.3
+        import base64
+        import zlib
+
+        words = {"np": np, "base64": base64, "zlib": zlib}
+        assert np.array_equal(eval(masks.mask_line(mask), words), mask)
+        pixels = masks.RandomPixels(0.4, 3)
+        assert np.array_equal(eval(pixels.line((13, 7)), words), pixels.mask((13, 7)))
+
+    def test_means_of_known_pixels(self):
+        image = np.array([[1.0, 3.0, 5.0, 9.0], [1.0, 99.0, 99.0, 99.0]])
+        coarse, unknown = masks.known_means(image, image == 99, 2)
+        assert coarse[0, 0] == pytest.approx(5 / 3)
+        assert coarse[0, 1] == 7
+        assert not unknown.any()
+        assert masks.known_means(image, np.ones((2, 4), bool), 2)[1].all()
+
+
+class TestPreviews:
+    def test_a_small_image_is_computed_as_it_is(self, shapes):
+        call = Choices("diffuse").call(shapes)
+        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 1e6)
+        quick, image = previews.coarse(call, shapes, part)
+        assert part == Part(0, 256, 0, 256, 1)
+        assert previews.is_exact(call, quick, part, shapes)
+        assert image is shapes.image or np.array_equal(image, shapes.image)
+
+    def test_less_time_makes_it_coarser(self):
+        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        view = View.of_all((512, 512))
+        assert [previews.part((512, 512), view, call, n).factor for n in (3e5, 7e4, 2e4)] == [1, 2, 4]
+
+    def test_large_images_preview_what_is_visible(self):
+        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        view = View(left=2000, top=1000, right=2400, bottom=1300, scale=2.0)
+        part = previews.part((4000, 6000), view, call, 1e6)
+        left, top, right, bottom = part.rectangle
+        assert part.factor == 1
+        assert 1900 < left <= 2000 < 2400 <= right < 2500
+        assert 900 < top <= 1000 < 1300 <= bottom < 1400
+
+    def test_no_finer_than_the_screen(self):
+        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        view = View(left=0, top=0, right=6000, bottom=4000, scale=0.2)
+        assert previews.part((4000, 6000), view, call, 1e9).factor == 5
+
+    def test_upsampling_gets_a_smaller_part(self, shapes):
+        call = Choices("upsample").call(shapes)
+        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 64 * 64)
+        assert part.factor == 1
+        assert part.pixels == pytest.approx(64 * 64, rel=0.05)
+
+    @pytest.mark.parametrize("method", parameters.METHODS)
+    def test_a_coarse_preview_resembles_the_result(self, method):
+        scene = scene_of(aniso.samples.fingerprint(256, period=16.0, noise=15.0).image)
+        call = Choices(method, model="edge-enhancing", random_pixels=masks.RandomPixels(0.5)).call(scene)
+        factor = 1 if method == "upsample" else 2
+        part = Part(0, 256 // factor, 0, 256 // factor, factor)
+        quick, image = previews.coarse(call, scene, part)
+        result, _ = quick(image, lambda done, total: None)
+        full, _ = call(scene.image, lambda done, total: None)
+        expected = block_means(full, full.shape[0] // result.shape[0])
+        assert np.abs(result - expected).mean() < 0.35 * np.abs(expected - expected.mean()).mean()
+
+    def test_the_pace_is_learned(self, shapes):
+        call, pace = Choices("denoise").call(shapes), Pace()
+        for _ in range(6):
+            pace.measured(call, 10_000, 0.001)
+        fast = pace.affordable(call)
+        for _ in range(6):
+            pace.measured(call, 10_000, 0.02)
+        assert fast > 1.5 * pace.affordable(call)
+
+
+class TestWorkers:
+    def test_stale_requests_are_dropped_and_never_queued(self):
+        worker, begun, go_on, done = (
+            Worker("test", interrupts=False),
+            threading.Event(),
+            threading.Event(),
+            [],
+        )
+
+        def job(number):
+            def run(ticket):
+                begun.set()
+                go_on.wait(10)
+                done.append(number)
+
+            return run
+
+        worker.submit(job(0))
+        assert begun.wait(10)
+        for number in range(1, 100):
+            worker.submit(job(number))
+        go_on.set()
+        worker.close()
+        assert done == [0, 99]
+
+    def test_a_new_request_ends_the_running_one(self):
+        worker, begun, ended = Worker("test", interrupts=True), threading.Event(), []
+
+        def endless(ticket):
+            begun.set()
+            try:
+                while True:
+                    ticket.progress(0.5, 1.0)
+                    time.sleep(0.001)
+            finally:
+                ended.append("endless")
+
+        worker.submit(endless)
+        assert begun.wait(10)
+        worker.submit(lambda ticket: ended.append("new"))
+        worker.close()
+        assert ended == ["endless", "new"]
+
+    def test_lanes_do_not_drop_each_other(self):
+        worker, go_on, done = Worker("test", interrupts=True), threading.Event(), []
+
+        def noted(lane, ticket):
+            done.append(lane)
+
+        worker.submit(lambda ticket: go_on.wait(10), "first")
+        for lane in ("a", "b", "a"):
+            worker.submit(partial(noted, lane), lane)
+        go_on.set()
+        worker.close()
+        assert sorted(done) == ["a", "b"]
+
+
+class TestPictures:
+    def test_shown_and_encoded(self):
+        image = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+        picture = pictures.encoded(pictures.shown(image, (0.0, 255.0)), lossless=True)
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content))), image)
+        assert (picture.kind, picture.width, picture.height) == ("image/png", 30, 20)
+
+    def test_other_channels_are_averaged_and_nan_is_black(self):
+        assert pictures.shown(np.ones((4, 5, 2)), (0.0, 2.0)).shape == (4, 5)
+        assert pictures.shown(np.full((2, 2), np.nan), (0.0, 1.0)).max() == 0
+
+    def test_no_difference_is_mid_grey(self):
+        image = np.random.default_rng(0).random((16, 16))
+        seen, full = pictures.difference(image, image, (0.0, 1.0))
+        assert (seen == 128).all()
+        assert full > 0
+        brighter, full = pictures.difference(image, image + 0.25, (0.0, 1.0))
+        assert (brighter == 255).all()
+        assert full == pytest.approx(0.25, rel=1e-3)
+
+
+class TestOverlays:
+    def test_ellipses_lie_along_edges(self):
+        image = np.zeros((64, 64))
+        image[:, 32:] = 255.0
+        field = overlays.Field.of(scene_of(image), aniso.EdgeEnhancing(contrast=2.0), None)
+        x, _, long, short, angle = min(field.ellipses(), key=lambda each: abs(each[0] - 32))
+        assert abs(x - 32) < 2
+        assert long == pytest.approx(1.0, abs=0.01)
+        assert short < 0.1
+        assert abs(np.sin(angle)) == pytest.approx(1.0, abs=0.01)  # upwards, as the edge
+        veil = np.asarray(Image.open(io.BytesIO(field.stopped().content)))[..., 3]
+        assert veil[32, 32] > 180
+        assert veil[32, 5] == 0
+
+    def test_the_histogram_counts_and_marks(self, shapes):
+        gradients = overlays.Gradients.of(shapes, 1.0, None)
+        assert gradients.are_of(shapes, 1.0, None)
+        assert not gradients.are_of(shapes, 2.0, None)
+        median = float(np.median(gradients.values))
+        histogram = overlays.Histogram.of(gradients, median)
+        assert histogram.below == pytest.approx(0.5, abs=0.01)
+        assert max(histogram.counts) == 1
+        assert f"λ = {median:.3g}, 50% below" in histogram.svg()
+        assert "λ" not in overlays.Histogram.of(gradients, None).svg()
+
+    def test_a_flat_image(self):
+        flat = scene_of(np.ones((32, 32)))
+        assert "svg" in overlays.Histogram.of(overlays.Gradients.of(flat, 0.0, None), 1.0).svg()
+
+
+class TestScrubbing:
+    def test_frames_reach_the_end(self, shapes):
+        call = Choices("diffuse").call(shapes)
+        steering: Any = call.steering(None)
+        model, end = steering
+        ticket = Ticket()
+        film = list(scrubbing.frames(shapes, call, model, end, ticket, count=5))
+        assert [frame.time for frame in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
+        assert ticket.share == 1
+
+    def test_it_stops_when_nobody_looks(self, shapes):
+        call, ticket = Choices("diffuse").call(shapes), Ticket()
+        steering: Any = call.steering(None)
+        model, end = steering
+        frames = scrubbing.frames(shapes, call, model, end, ticket)
+        next(frames)
+        ticket.withdraw()
+        with pytest.raises(Stale):
+            list(frames)
+
+
+class TestStencils:
+    def test_figures_are_those_of_the_library(self):
+        choice = stencils.StencilChoice(alpha=0.25, gamma=0.0, angle=0.0)
+        facts = choice.facts()
+        assert facts["stable_step"] == 0.5
+        assert facts["paper_step"] == pytest.approx(2 / 5)
+        assert np.sum(facts["entries"]) == pytest.approx(0)
+
+    def test_the_ring_test_tells_stencils_apart(self):
+        lost = [stencils.RingTest.of(stencils.StencilChoice(alpha, gamma)).changed for alpha, gamma in
+                ((0.0, 0.0), (0.0, 1.0), (0.4, 1.0))]  # fmt: skip
+        assert lost[0] > lost[1] > lost[2]

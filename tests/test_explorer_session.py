@@ -1,0 +1,325 @@
+"""One tab without a browser: what it computes and when, and that its recipes give the same result."""
+
+import asyncio
+import gc
+import shlex
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import aniso
+from aniso.cli import app
+from aniso.explorer import recipes
+from aniso.explorer.choices import Choices
+from aniso.explorer.masks import RandomPixels, painted
+from aniso.explorer.previews import Pace, View
+from aniso.explorer.scene import Scene, Source
+from aniso.explorer.session import Session
+from aniso.stencil import DeltaStencil
+
+
+class Notes:
+    """A stage that takes notes."""
+
+    def __init__(self):
+        self.shown, self.told = [], []
+
+    def show(self, slot, rectangle, facts):
+        self.shown.append((slot, rectangle, facts))
+
+    def drop(self, *slots):
+        pass
+
+    def tell(self, **news):
+        self.told.append(news)
+
+    @property
+    def error(self):
+        said = [news["error"] for news in self.told if "error" in news]
+        return said[-1] if said else None
+
+    def slots(self):
+        return {slot for slot, _, _ in self.shown}
+
+
+def in_a_session(scenario):
+    """Run a coroutine function with a session and its notes, and close the session."""
+
+    async def run():
+        notes = Notes()
+        session = Session(notes, Pace())
+        try:
+            return await asyncio.wait_for(scenario(session, notes), 40)
+        finally:
+            session.close()
+
+    return asyncio.run(run())
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def test_full_resolution_follows_when_the_hand_rests():
+    async def scenario(session, notes):
+        session.choices = Choices("denoise")
+        assert await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        return session.result.image, notes
+
+    image, notes = in_a_session(scenario)
+    assert np.array_equal(image, aniso.denoise(aniso.samples.shapes().image))
+    assert {"before", "after"} <= notes.slots()
+    assert notes.error is None
+    found = next(news["found"] for news in notes.told if "found" in news)
+    assert found["noise"] == pytest.approx(30, rel=0.1)
+
+
+def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_wins():
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse")
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        notes.shown.clear()
+        for number in range(60):
+            session.choose(session.choices.with_value("time", 5.0 + 0.1 * number), stamp=float(number))
+            await asyncio.sleep(0.005)
+        session.choose(session.choices.with_value("time", 3.0), stamp=60.0)
+        await until(lambda: session.result is not None)
+        return session.result, notes
+
+    result, notes = in_a_session(scenario)
+    assert result.call.arguments[1] == 3.0
+    stamps = [facts["stamp"] for slot, _, facts in notes.shown if slot == "after" and facts.get("preview")]
+    assert stamps == sorted(stamps)
+    assert stamps[-1] == 60.0
+    assert len(stamps) < 60
+
+
+def test_the_event_loop_never_waits_for_a_computation():
+    async def scenario(session, notes):
+        session.choices = Choices("enhance")
+        gaps, stop = [], False
+
+        async def beat():
+            last = time.perf_counter()
+            while not stop:
+                await asyncio.sleep(0.005)
+                now = time.perf_counter()
+                gaps.append(now - last)
+                last = now
+
+        heart = asyncio.create_task(beat())
+        await until(lambda: gaps)
+        begin = time.perf_counter()
+        await session.open(lambda: Source.of_sample("camera"))
+        await until(lambda: session.result is not None)
+        spent = time.perf_counter() - begin
+        stop = True
+        await heart
+        return spent, gaps
+
+    spent, gaps = in_a_session(scenario)
+    assert max(gaps) < 1  # on a busy machine, too
+    assert len(gaps) > 10 * spent
+
+
+def test_a_file_that_cannot_be_read_leaves_all_as_it_was(tmp_path):
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\n and then nothing")
+
+    async def scenario(session, notes):
+        await session.open(lambda: Source.of_sample("shapes"))
+        scene = session.scene
+        assert not await session.open(lambda: Source.of_file(broken))
+        assert session.scene is scene
+        await until(lambda: "broken.png" in (notes.error or ""))
+        await until(lambda: session.result is not None)
+
+    in_a_session(scenario)
+
+
+def test_what_was_opened_last_is_shown():
+    async def scenario(session, notes):
+        def slow():
+            time.sleep(0.5)
+            return Source.of_sample("rings")
+
+        first = asyncio.create_task(session.open(slow))
+        await asyncio.sleep(0.05)
+        assert await session.open(lambda: Source.of_sample("shapes"))
+        await first
+        return session.scene.source.stem
+
+    assert in_a_session(scenario) == "shapes"
+
+
+def test_a_refused_value_is_said_in_the_library_words():
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse")
+        await session.open(lambda: Source.of_sample("shapes"))
+        session.choose(session.choices.with_value("sigma", -1.0))
+        return notes.error
+
+    assert in_a_session(scenario).startswith("Sigma must")
+
+
+def test_large_images_send_what_is_visible():
+    large = np.random.default_rng(0).random((2600, 2200)).astype(np.float32)
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 0.5)
+        source = Source(aniso.io.Picture(large), "large.npy", "", True)
+        await session.open(lambda: source)
+        session.look(View(left=100, top=200, right=400, bottom=500, scale=2.0))
+        session.choose(session.choices.with_value("time", 0.6), stamp=1.0)
+        await until(lambda: session.result is not None)
+        await until(lambda: {"before-detail", "after-detail"} <= notes.slots())
+        previews = [
+            entry for entry in notes.shown if entry[2].get("preview") and entry[2].get("stamp") == 1.0
+        ]
+        return previews[0][1]
+
+    left, top, right, bottom = in_a_session(scenario)
+    assert 0 <= left <= 100
+    assert 400 <= right < 500
+    assert 100 < top <= 200
+    assert 500 <= bottom < 600
+
+
+def test_a_closed_tab_frees_its_memory():
+    async def scenario(session, notes):
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        folder = session.folder
+        watched = [weakref.ref(session.scene), weakref.ref(session.result)]
+        session.close()
+        notes.told.clear()
+        await asyncio.sleep(0.2)
+        gc.collect()
+        assert [each() for each in watched] == [None, None]
+        assert not folder.exists()
+
+    in_a_session(scenario)
+
+
+def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
+    begun, ended = [], []
+
+    def endless(image, model, time, *, scheme, progress, **options):
+        if not isinstance(scheme, aniso.Explicit):
+            return image  # a preview, which takes a quicker scheme
+        begun.append(time)
+        try:
+            while True:
+                progress(0.5, 1.0)
+                threading.Event().wait(0.001)
+        finally:
+            ended.append(time)
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        monkeypatch.setattr(aniso, "diffuse", endless)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: begun)
+        assert ended == []
+        monkeypatch.setattr("aniso.explorer.session.REST", 1000.0)  # no other computation takes its place
+        session.choose(session.choices.with_value("time", 1.0))
+        await until(lambda: ended)
+
+    in_a_session(scenario)
+
+
+VOLUME = np.random.default_rng(5).normal(100, 20, (6, 48, 40)).astype(np.float32)
+PHOTOGRAPH = np.random.default_rng(4).integers(0, 255, (40, 52, 3), dtype=np.uint8)
+DEEP = np.random.default_rng(3).integers(0, 60000, (45, 38), dtype=np.uint16)
+
+RECIPES = {
+    "denoise a photograph": ("photo.png", Choices("denoise").with_value("noise", 7.3)),
+    "denoise one diffusion": ("deep.tif", Choices("denoise").with_value("mix", False)),
+    "enhance": ("deep.tif", replace(Choices("enhance"), stencil=DeltaStencil(0.3, 0.5))),
+    "inpaint at random": ("photo.png", Choices("inpaint", random_pixels=RandomPixels(0.63, 4))),
+    "inpaint what was drawn": (
+        "deep.tif",
+        Choices(
+            "inpaint",
+            random_pixels=None,
+            drawn=painted(np.zeros((45, 38), bool), [[5, 7], [30, 20]], 4.5),
+        ).with_value("sigma", 0.9),
+    ),
+    "upsample": ("photo.png", Choices("upsample").with_value("factor", 3).with_value("time", 5.5)),
+    "edge-enhancing": ("deep.tif", Choices("diffuse").with_value("contrast", 312.5)),
+    "coherence-enhancing": (
+        "photo.png",
+        replace(Choices("diffuse", "coherence-enhancing"), stencil=DeltaStencil(0.44, 0.98))
+        .with_value("scheme", "explicit")
+        .with_value("time", 2.7),
+    ),
+    "homogeneous": ("photo.png", Choices("diffuse", "homogeneous").with_value("scheme", "fsi")),
+    "a slice of a volume": ("volume.npy", Choices("diffuse", "perona-malik")),
+    "a slice, filled in": ("volume.npy", Choices("inpaint", random_pixels=RandomPixels(0.5))),
+    "a sample": ("shapes", Choices("denoise")),
+    "a sample, filled in": ("fingerprint", Choices("inpaint")),
+    "a photograph of the samples": ("page", Choices("diffuse")),
+}
+
+
+def scene_of(name, folder):
+    aniso.io.write(folder / "photo.png", PHOTOGRAPH)
+    aniso.io.write(folder / "deep.tif", DEEP)
+    aniso.io.write(folder / "volume.npy", VOLUME)
+    if "." not in name:
+        return Scene(Source.of_sample(name))
+    source = Source.of_file(folder / name, name=name)
+    return Scene(source, 1, 17) if source.is_volume else Scene(source)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file, choices = RECIPES[name]
+    scene = scene_of(file, tmp_path)
+    call = choices.call(scene)
+    result, _ = call(scene.image, lambda done, total: None)
+
+    words: dict[str, Any] = {}
+    exec(recipes.python(choices, scene), words)
+    assert words["result"].dtype == result.dtype
+    assert np.array_equal(words["result"], result)
+    target = Path(recipes.output_name(call, scene))
+    as_downloaded = aniso.io.read(aniso.io.write("download" + target.suffix, result, like=scene.like))
+    written = aniso.io.read(target)
+    assert written.pixels.dtype == as_downloaded.pixels.dtype == scene.source.picture.dtype
+    assert np.array_equal(written.pixels, as_downloaded.pixels)
+    target.unlink()
+
+    for line in recipes.command(choices, scene).splitlines():
+        program, *arguments = shlex.split(line)
+        if program == "aniso":
+            answer = CliRunner().invoke(app, arguments, prog_name="aniso")
+            assert answer.exit_code == 0, answer.output
+        else:
+            assert (program, arguments[0], len(arguments)) == ("python", "-c", 2)
+            exec(arguments[1], {})
+    by_command = aniso.io.read(next(iter(tmp_path.glob(f"{target.stem}.*"))))
+    assert np.array_equal(by_command.pixels, written.pixels)
+
+
+def test_a_recipe_in_a_shell(tmp_path):
+    choices, scene = RECIPES["a slice, filled in"][1], scene_of("volume.npy", tmp_path)
+    shell = f'aniso() {{ "{sys.executable}" -m aniso "$@"; }}; python() {{ "{sys.executable}" "$@"; }}\n'
+    program = shell + recipes.command(choices, scene)
+    subprocess.run(["bash", "-ec", program], check=True, capture_output=True, cwd=tmp_path)
+    call = choices.call(scene)
+    written = aniso.io.read(tmp_path / recipes.output_name(call, scene))
+    assert np.array_equal(written.pixels, call(scene.image, lambda done, total: None)[0])
