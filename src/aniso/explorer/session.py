@@ -347,7 +347,8 @@ class Session:
             asked = scene, model.presmoothing, spacing
             gradients = self._gradients
             if gradients is None or not gradients.are_of(*asked):
-                self._gradients = gradients = overlays.Gradients.of(*asked)
+                gradients = overlays.Gradients.of(*asked)
+                self.post(self._keep, gradients)
             histogram = overlays.Histogram.of(gradients, getattr(model, "contrast", None))
             self.post(self.stage.tell, histogram=histogram.svg())
             if not wanted:
@@ -362,6 +363,10 @@ class Session:
                 self._publish(Shot("stopped", field.stopped(), (0, 0, width, height)), scene)
 
         self._guarded(self._beside, job, "overlays")
+
+    def _keep(self, gradients: overlays.Gradients) -> None:
+        if self.scene is gradients.scene:  # else the tab looks at something else by now, or is closed
+            self._gradients = gradients
 
     # -- giving away ----------------------------------------------------------------------------------
 
