@@ -326,9 +326,9 @@ def test_the_papers_theorem_does_not_cover_unequal_spacing():
         paper_bound(aniso.DeltaStencil(), 1.0, 1.0, (1.0, 2.0))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("ndim", [0, 3, "2"])
-def test_a_stable_step_for_other_than_signals_and_images(ndim):
-    with refused(ValueError, "ndim must be 1 (a signal) or 2 (an image)", f"got {ndim!r}"):
+@pytest.mark.parametrize("ndim", [0, 4, "2"])
+def test_a_stable_step_for_other_than_signals_images_and_volumes(ndim):
+    with refused(ValueError, "ndim must be 1 (a signal), 2 (an image) or 3 (a volume)", f"got {ndim!r}"):
         stable_step(aniso.Homogeneous(), ndim=ndim)
 
 

@@ -698,6 +698,7 @@ class TestInterruptions:
         with subprocess.Popen(
             [sys.executable, "-c", SLOW, *words], cwd=camera, env=WIDE, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
         ) as process:  # fmt: skip
             assert process.stdout is not None
             assert process.stdout.readline() == "writing\n"

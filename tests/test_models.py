@@ -310,10 +310,12 @@ def test_every_parameter_explains_itself(kind):
     assert parameters
     for parameter in parameters:
         about = parameter.metadata
-        assert about["symbol"]
+        assert about["symbol"] or "switch" in about
         assert isinstance(about["unit"], str)
         assert len(about["meaning"]) > 20
-        if "choices" in about:
+        if "switch" in about:
+            assert isinstance(parameter.default, bool)
+        elif "choices" in about:
             assert parameter.default in about["choices"]
             assert set(about["choices"]) == set(oracle.DIFFUSIVITIES)
         else:
@@ -325,8 +327,13 @@ NUMERIC = [
     (kind, parameter)
     for kind in IMAGE_DRIVEN
     for parameter in dataclasses.fields(kind)
-    if "choices" not in parameter.metadata
+    if not {"choices", "switch"} & parameter.metadata.keys()
 ]
+
+
+def test_a_switch_is_true_or_false():
+    with pytest.raises(TypeError, match="plates must be True or False, got 1"):
+        aniso.CoherenceEnhancing(plates=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("kind", "parameter"), NUMERIC, ids=lambda x: getattr(x, "name", None))
@@ -491,7 +498,7 @@ class TestFixedTensor:
     ids=repr,
 )
 def test_no_tensor_exceeds_the_eigenvalues_that_the_step_limit_rests_on(model, eigenvalues):
-    assert model.eigenvalue_bounds == eigenvalues
+    assert model.eigenvalue_bounds() == eigenvalues
     rng = np.random.default_rng(0)
     for scale in (1e-3, 1.0, 3.0, 10.0, 1e4):
         for channels in (1, 3):

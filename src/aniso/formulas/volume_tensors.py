@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.coherence import coherence_diffusivity, coherence_slope_between
+from aniso.formulas.coherence import coherence_diffusivity, coherence_slope, coherence_slope_between
 from aniso.formulas.operations import maximum, minimum, precision, where
 from aniso.formulas.symmetric import joined, reduced, split
 
@@ -96,10 +96,9 @@ def line_enhancing(
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
-    rounding = 8 * precision(pair) * maximum(isolated, pair + half_gap)
+    rounding = 16 * precision(pair) * maximum(isolated, pair + half_gap)
     gain, gap = 1 - min_diffusivity, pair - half_gap - isolated
-    is_least = gap > 0
-    alone = where(is_least, gain * coherence_diffusivity(gap - rounding), 0 * gap)
-    along = gain * coherence_diffusivity(2 * half_gap - rounding)
-    rise = where(is_least, 0 * gap, along / (2 * half_gap))
+    alone = where(gap > rounding, gain * coherence_diffusivity(gap), 0 * gap)
+    rise = where(2 * half_gap > rounding, gain * coherence_slope(2 * half_gap), 0 * gap)
+    rise = where(gap > 0, 0 * gap, rise)
     return joined(min_diffusivity + alone, min_diffusivity + rise * half_gap, -rise, p, c)
