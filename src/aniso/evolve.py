@@ -252,7 +252,7 @@ def _tiled(
             "progress was asked for, but a Dask array is not computed before you say so. Use "
             "dask.diagnostics.ProgressBar, or the dashboard of a cluster."
         )
-    shape = tuple(np.delete(image.shape, [] if channel_axis is None else channel_axis).tolist())
+    shape = layouts.channels_first(image, channel_axis).shape[1:]
     spacings, limit = _checked_problem(shape, model, stencil, scheme, spacing)
     mask = None if is_dask(fixed) else _checked_mask(fixed, shape)
     if is_dask(fixed):

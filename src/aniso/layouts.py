@@ -189,8 +189,8 @@ def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64 if given.kind == "f" and given.itemsize >= 8 else np.float32)
 
 
-def channels_first(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
-    """The image as (channels, …), whether it has channels or not; a view."""
+def channels_first(array: Any, channel_axis: int | None) -> Any:
+    """A NumPy or Dask array as (channels, …), whether it has channels or not; a view."""
     return array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
 
 

@@ -8,6 +8,7 @@ undamped. See the theory page of the documentation for the derivation.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.formulas import bounds, cell, views, volume_weights, weights
+from aniso.formulas import bounds, dimensions, views, volume_weights, weights
 from aniso.formulas.weights import directional_weights
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
@@ -463,34 +464,39 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
-    import scipy.sparse
-
     stencil = stencil or DeltaStencil()
     if boundary not in ("mirror", "natural"):
         raise ValueError(f'boundary must be "mirror" or "natural", got {boundary!r}.')
     a, b, c, _ = _scaled_tensor(a, b, c, stencil, spacing)
     zeta = stencil.hourglass_weight(a, b, c, math.prod(_per_unit(spacing)))
-    height, width = a.shape[0] - 1, a.shape[1] - 1
-
-    # The formulas of the cell are linear, so they act on selections of pixels as on pixel values.
-    numbers = np.arange(height * width).reshape(height, width)
-    mirrored = np.pad(numbers, 1, mode="edge")
-    inside = np.pad(np.ones_like(numbers), 1)
-    pick = [selection(index, numbers.size) for index in views.corners(mirrored)]
-    drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in views.corners(inside)]
-
     if boundary == "natural":
-        cells = np.pad(np.ones((height - 1, width - 1)), 1)
+        cells = np.pad(np.ones(tuple(n - 2 for n in a.shape)), 1)
         a, b, c, zeta = a * cells, b * cells, c * cells, zeta * cells
-    columns = (field.reshape(-1, 1) for field in (a, b, c, zeta))
-    shares = cell.corner_shares(*cell.fluxes(*cell.modes(*pick), *columns))
+    return assembled((a, b, c, zeta))
+
+
+def assembled(fields: Sequence[Field], *, coupled: bool = False) -> scipy.sparse.csr_array:
+    """A of an image or volume, from the entries of the tensors and ζ (or ζ_x, ζ_y, ζ_z, κ) over its cells."""
+    import scipy.sparse
+
+    formulas = dimensions.of(fields[0].ndim)
+    shape = tuple(n - 1 for n in fields[0].shape)
+    # The formulas of the cell are linear, so they act on selections of pixels as on pixel values.
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    mirrored = views.corners(np.pad(numbers, 1, mode="edge"), formulas.ndim)
+    inside = views.corners(np.pad(np.ones_like(numbers), 1), formulas.ndim)
+    pick = [_selection(index, numbers.size) for index in mirrored]
+    drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in inside]
+    columns = (field.reshape(-1, 1) for field in fields)
+    fluxes = formulas.coupled_fluxes if coupled else formulas.fluxes
+    shares = formulas.corner_shares(*fluxes(*formulas.modes(*pick), *columns))
     total = sum((keep @ selected).T @ share for selected, keep, share in zip(pick, drop, shares, strict=True))
     result = scipy.sparse.csr_array(total)
     result.sum_duplicates()
     return result
 
 
-def selection(index: npt.NDArray[np.intp], pixels: int) -> scipy.sparse.csr_array:
+def _selection(index: npt.NDArray[np.intp], pixels: int) -> scipy.sparse.csr_array:
     """The matrix that takes the pixel of this number into each cell."""
     import scipy.sparse
 

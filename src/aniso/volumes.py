@@ -6,7 +6,6 @@ page of the documentation for the derivation.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from aniso import checks
 from aniso.checks import Field, Spacing
 from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
-from aniso.stencil import DeltaStencil, Stencil, check_stencil, selection
+from aniso.stencil import DeltaStencil, Stencil, assembled, check_stencil
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
     import scipy.sparse
@@ -89,24 +88,9 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
-    import scipy.sparse
-
     stencil = stencil or DeltaStencil()
     entries, inner = _weights(tensor, stencil, spacing)
-    shape = tuple(n - 1 for n in entries[0].shape)
-
-    # The formulas of the cell are linear, so they act on selections of voxels as on voxel values.
-    numbers = np.arange(math.prod(shape)).reshape(shape)
-    pick = [selection(index, numbers.size) for index in views.corners(np.pad(numbers, 1, mode="edge"), 3)]
-    inside = views.corners(np.pad(np.ones_like(numbers), 1), 3)
-    drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in inside]
-    columns = (field.reshape(-1, 1) for field in (*entries, *inner))
-    fluxes = _FORMULAS.coupled_fluxes if stencil.coupled else _FORMULAS.fluxes
-    shares = _FORMULAS.corner_shares(*fluxes(*_FORMULAS.modes(*pick), *columns))
-    total = sum((keep @ chosen).T @ share for chosen, keep, share in zip(pick, drop, shares, strict=True))
-    result = scipy.sparse.csr_array(total)
-    result.sum_duplicates()
-    return result
+    return assembled((*entries, *inner), coupled=stencil.coupled)
 
 
 def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:

@@ -13,7 +13,7 @@ import typer
 
 from aniso import layouts, stability
 from aniso.commands.bundles import Cluster
-from aniso.commands.reporting import Report, columns, figures
+from aniso.commands.reporting import columns, figures
 from aniso.commands.work import Work
 from aniso.engines import Problem
 from aniso.in_blocks.recipes import Recipe
@@ -34,10 +34,9 @@ def wanted(files: Sequence[str]) -> bool:
 def filter_store(work: Work, cluster: Cluster, usual: str, chosen: Chosen, stencil: Stencil) -> None:
     """Filter one store into another, which appears when it is complete."""
     source, target = _places(work, usual)
-    report = work.report
-    with report.attempt(str(source)):
-        _filtered(work, cluster, source, target, chosen, stencil, report)
-    report.finish()
+    with work.report.attempt(str(source)):
+        _filtered(work, cluster, source, target, chosen, stencil)
+    work.report.finish()
 
 
 def _filtered(
@@ -47,9 +46,9 @@ def _filtered(
     target: Path,
     chosen: Chosen,
     stencil: Stencil,
-    report: Report,
 ) -> None:
     _check_package()
+    report = work.report
     from aniso.engines.tiled.blocks import Work as BlockWork
     from aniso.stores import passes, progress
     from aniso.stores.cluster import connected, worker_memory

@@ -48,7 +48,7 @@ def inpaint(
     import dask.array as da
 
     lazy.checked(image, channel_axis)
-    given = image[np.newaxis] if channel_axis is None else da.moveaxis(image, channel_axis, 0)
+    given: Any = layouts.channels_first(image, channel_axis)
     channels = given.rechunk({0: -1})
     known = _known(channels, mask)
     values = da.where(known, channels, 0).astype(layouts.result_type(image.dtype))
@@ -71,8 +71,7 @@ def inpaint(
     filled = evolved(start, known, CYCLES if cycles is None else cycles)
     low, high = _range(values, known)
     filled = da.where(known, values, da.maximum(da.minimum(filled, high), low))
-    filled = filled.rechunk(given.chunks)
-    return filled[0] if channel_axis is None else da.moveaxis(filled, 0, channel_axis)
+    return lazy.channels_back(filled.rechunk(given.chunks), channel_axis)
 
 
 def _known(channels: Any, mask: Any) -> Any:

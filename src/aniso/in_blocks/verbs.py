@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aniso import checks, layouts
 from aniso.checks import Spacing
 from aniso.engines.tiled import lazy
@@ -71,10 +69,9 @@ def _spacings(image: Any, spacing: Spacing | None, channel_axis: int | None) -> 
 
 def _sample(image: Any, channel_axis: int | None) -> list[Any]:
     """Windows (channels, …) of the array, computed now."""
-    import dask.array as da
     from dask.base import compute
 
-    channels = image[np.newaxis] if channel_axis is None else da.moveaxis(image, channel_axis, 0)
+    channels = layouts.channels_first(image, channel_axis)
     chosen = windows(channels.shape[1:])
     found = compute(*(channels[(slice(None), *window)] for window in chosen))
     dtype = layouts.result_type(image.dtype)

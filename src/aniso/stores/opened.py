@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-#: Units of length that OME-Zarr files use, and what they are in micrometres; others are taken as they are.
+# How axes are called that are not of space.
 _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
 

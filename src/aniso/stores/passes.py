@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Run:
         )
         return cls(source, work, tuple(cycles), *budget.blocks_and_cycles(job, memory))
 
-    @property
+    @cached_property
     def passes(self) -> list[exchanges.Exchange]:
         """The cycles of each pass, with the halo they need."""
         far = halo.reach(self.cycles[0], self.work.problem.model, self.work.problem.spacings)

@@ -26,8 +26,8 @@ def folder_of(target: Path) -> Path:
     return target.with_name(target.name + ".unfinished")
 
 
-def begin(folder: Path, description: dict[str, Any]) -> bool:
-    """Prepare the folder of a run; whether an interrupted one goes on."""
+def begin(folder: Path, description: dict[str, Any]) -> None:
+    """Prepare the folder of a run, or find that of the same one, which was interrupted."""
     path = folder / _DESCRIPTION
     if path.exists():
         before = json.loads(path.read_text("utf-8"))
@@ -39,12 +39,11 @@ def begin(folder: Path, description: dict[str, Any]) -> bool:
                 f"{_short(description[name])} now): its blocks would not fit. Delete it to start anew, "
                 "or repeat the call that was interrupted to go on."
             )
-        return True
+        return
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / (_DESCRIPTION + ".partial")
     partial.write_text(json.dumps(description, indent=1), "utf-8")
     partial.replace(path)
-    return False
 
 
 def fingerprint(source: Opened) -> str:

@@ -59,9 +59,7 @@ def evolved(
 
     `cycles` all have the same number of steps. `fixed` may be a Dask array of bool.
     """
-    import dask.array as da
-
-    source = image[np.newaxis] if channel_axis is None else da.moveaxis(image, channel_axis, 0)
+    source: Any = layouts.channels_first(image, channel_axis)
     whole = source.rechunk({0: -1})
     dtype = layouts.result_type(image.dtype)
     result = whole.map_blocks(_checked, dtype=whole.dtype, meta=whole._meta).astype(dtype)
@@ -72,8 +70,12 @@ def evolved(
         together = cycles_per_exchange(len(cycles[0].steps), far, largest, whole.shape[0], dtype.itemsize)
         for exchange in exchanges(cycles, far, together):
             result = _exchanged(result, work, exchange, fixed)
-    result = result.rechunk(source.chunks)
-    return result[0] if channel_axis is None else da.moveaxis(result, 0, channel_axis)
+    return channels_back(result.rechunk(source.chunks), channel_axis)
+
+
+def channels_back(image: Any, channel_axis: int | None) -> Any:
+    """The way back from `layouts.channels_first`, lazily."""
+    return image[0] if channel_axis is None else np.moveaxis(image, 0, channel_axis)
 
 
 def _checked(pixels: Any, block_info: Any = None) -> Any:
