@@ -1,5 +1,6 @@
 """Zarr in, Zarr out: what is kept, what is computed, and what happens when a run is interrupted."""
 
+import itertools
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +71,7 @@ def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, cha
     work = Work(Problem(model, aniso.DeltaStencil(), source.spacing, None, 1), "cpu")
     cycles = tuple(aniso.Explicit().plan(time, limit))
     if block is None:
-        return passes.Run.of(source, work, cycles, memory or 1e9)
+        return passes.Run.of(source, work, cycles, memory or 1e9, 2)
     return passes.Run(source, work, cycles, block, together)
 
 
@@ -164,6 +166,18 @@ class TestInterruptions:
         assert told[-1] == 1.0
         assert max(np.diff(told)) > 0.1  # what was complete is not done again
 
+    def test_with_other_workers_it_keeps_its_blocks(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        run(client, source, tmp_path / "whole.zarr", block=(10, 10), together=1)
+        self.half_done(client, source, tmp_path / "out.zarr", block=(10, 10), together=1)
+        other = job(source, block=(20, 30), together=2)
+        done = passes.run(other, tmp_path / "out.zarr", client, lambda *_: None)
+        assert (done.block, done.together) == ((10, 10), 1)
+        whole, parts = (
+            zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
+        )
+        np.testing.assert_array_equal(parts, whole)
+
     def test_another_parameter_does_not_go_on(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
         self.half_done(client, source, tmp_path / "out.zarr")
@@ -178,11 +192,11 @@ class TestInterruptions:
             run(client, source, tmp_path / "out.zarr")
 
     def test_a_line_that_was_cut_off_does_not_count(self, tmp_path):
-        (tmp_path / "pass-0000.done").write_text("0.0\n0.1\n0.")
-        assert progress.done(tmp_path, 0) == {"0.0", "0.1"}
+        (tmp_path / "pass-0000.done").write_text("0.0\n0.2\n0.1")  # of 0.10
+        assert progress.done(tmp_path, 0) == {"0.0", "0.2"}
         with progress.recording(tmp_path, 0) as file:
-            progress.record(file, "0.2")
-        assert progress.done(tmp_path, 0) >= {"0.0", "0.1", "0.2"}
+            progress.record(file, "0.3")
+        assert progress.done(tmp_path, 0) == {"0.0", "0.2", "0.3"}
 
     def test_a_nan_is_named_and_the_target_not_made(self, client, tmp_path):
         image = SAMPLES["edges"]((40, 30))
@@ -253,23 +267,54 @@ class TestKilled:
 
 
 class TestBudget:
-    job = budget.Job((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 1, 20, stored_tensors=False)
+    job = budget.Job((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 20, 9e-9, stored_tensors=False)
 
     @pytest.mark.parametrize("memory", [5e8, 1e9, 4e9])
     def test_blocks_fit_and_use_the_memory(self, memory):
-        block, cycles = budget.blocks_and_cycles(self.job, memory)
+        block, cycles = budget.blocks_and_cycles(self.job, memory, 1)
         assert all(n % 64 == 0 for n in block)
         assert 0.4 * memory < self.job.needed_bytes(block, cycles) <= memory
 
+    @pytest.mark.parametrize("workers", [1, 2, 3, 8])
+    def test_nothing_that_fits_is_faster_by_estimate(self, workers):
+        small = replace(self.job, shape=(200, 256, 320), cycles=7)
+        block, cycles = budget.blocks_and_cycles(small, 1e9, workers)
+        sides = (range(64, n + 64, 64) for n in small.shape)
+        cubes = [each for each in itertools.product(*sides) if max(each) - min(each) <= 64]
+        for other, together in itertools.product(cubes, range(1, 8)):
+            if small.needed_bytes(other, together) <= 1e9:
+                assert small.seconds(block, cycles, workers) <= small.seconds(other, together, workers)
+
+    def test_workers_share_the_work(self):
+        cube = replace(self.job, shape=(512, 512, 512))
+        for workers in (2, 4):
+            block, _ = budget.blocks_and_cycles(cube, 64e9, workers)
+            count = np.prod([-(-512 // n) for n in block])
+            assert count % workers == 0
+            assert all(512 % n == 0 for n in block)  # all are equal
+
     def test_no_block_fits(self):
         with pytest.raises(MemoryError, match="smaller chunks"):
-            budget.blocks_and_cycles(self.job, 3.4e8)
+            budget.blocks_and_cycles(self.job, 3.4e8, 1)
 
     def test_the_size_of_the_array_does_not_matter(self):
-        from dataclasses import replace
-
         larger = replace(self.job, shape=(10_000, 20_000, 30_000))
-        assert budget.blocks_and_cycles(larger, 1e9) == budget.blocks_and_cycles(self.job, 1e9)
+        for memory in (1e9, 4e9):
+            block, cycles = budget.blocks_and_cycles(larger, memory, 2)
+            assert larger.needed_bytes(block, cycles) <= memory
+
+
+def test_threads_of_a_worker_share_its_memory():
+    class Scheduler:
+        def scheduler_info(self, n_workers):
+            return {
+                "workers": {
+                    "one": {"memory_limit": 8e9, "nthreads": 4},
+                    "other": {"memory_limit": 3e9, "nthreads": 1},
+                }
+            }
+
+    assert cluster.capacity(Scheduler()) == (2e9, 5)
 
 
 class TestBadInput:

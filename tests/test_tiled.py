@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.tiled import exchanges, halo
+from aniso.engines.tiled import costs, exchanges, halo
 from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, colours
 
 SHAPE = (23, 19)
@@ -133,15 +133,27 @@ class TestExchanges:
         assert [group.halo for group in groups] == [(6, 8), (6, 8), (3, 4)]
 
     def test_small_blocks_exchange_more_seldom(self):
-        numbers = [exchanges.cycles_per_exchange(1, (5, 5), (n, n), 1, 4) for n in (64, 1024, 8192)]
+        numbers = [exchanges.cycles_per_exchange(4e-9, (5, 5), (n, n), 4) for n in (64, 1024, 8192)]
         assert numbers[0] > numbers[-1] >= 1
 
     def test_what_is_chosen_costs_least(self):
         for block in ((100, 100), (2000, 500), (64, 64, 64)):
             far = (5,) * len(block)
-            best = exchanges.cycles_per_exchange(1, far, block, 1, 4)
-            costs = {n: exchanges.cost(n, 1, far, block, 1, 4) / n for n in (1, 2, 4, 8, 16, best)}
-            assert min(costs, key=lambda n: costs[n]) == best
+            best = exchanges.cycles_per_exchange(4e-9, far, block, 4)
+            times = {n: exchanges.seconds(n, 4e-9, far, block, 4) / n for n in (1, 2, 4, 8, 16, best)}
+            assert min(times, key=lambda n: times[n]) == best
+
+    def test_cycles_cost_more_with_more_of_everything(self):
+        edges = aniso.EdgeEnhancing(3.0)
+
+        def seconds(steps=1, model=edges, channels=1, ndim=2, itemsize=4):
+            cycle = aniso.schemes.Cycle(1.0, ((1.0, 0.1),) * steps)
+            return costs.cycle_seconds(cycle, model, channels, (1.0,) * ndim, itemsize)
+
+        wide, wider = (aniso.CoherenceEnhancing(1.0, rho=rho) for rho in (3.0, 6.0))
+        assert seconds() < seconds(steps=4) < seconds(steps=8) < seconds(steps=8, channels=3)
+        assert seconds() < seconds(model=wide) < seconds(model=wider) < seconds(model=wider, ndim=3)
+        assert seconds(itemsize=8) == 2 * seconds()
 
 
 class TestBadInput:

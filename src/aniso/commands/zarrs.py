@@ -51,7 +51,7 @@ def _filtered(
     report = work.report
     from aniso.engines.tiled.blocks import Work as BlockWork
     from aniso.stores import passes, progress
-    from aniso.stores.cluster import connected, worker_memory
+    from aniso.stores.cluster import capacity, connected
     from aniso.stores.opened import opened
 
     begin = time.perf_counter()
@@ -72,12 +72,12 @@ def _filtered(
     with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
         report.note("dashboard", f"watch the workers at {client.dashboard_link}")
         job = passes.Run.of(
-            found, BlockWork(problem, work.computing.engine or "cpu"), cycles, worker_memory(client)
+            found, BlockWork(problem, work.computing.engine or "cpu"), cycles, *capacity(client)
         )
         if progress.folder_of(target).exists():
             report.note("continued", f"an interrupted run to {target} goes on")
         with report.progress(source.name) as tell:
-            passes.run(job, target, client, tell)
+            job = passes.run(job, target, client, tell)
     seconds = time.perf_counter() - begin
     size = " × ".join(map(str, found.shape))
     blocks = " × ".join(map(str, job.block))

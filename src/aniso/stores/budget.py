@@ -1,25 +1,27 @@
 """How large blocks may be, and how many cycles to do in a pass.
 
-A large block has a small halo for its size, but must fit the memory of a worker; many cycles in a pass spare
-reading and writing, but need a wide halo. Of all numbers of cycles, each with the largest block that fits,
-that one is taken whose cost per pixel and cycle is least (see :mod:`aniso.engines.tiled.exchanges`).
+A large block has a small halo for its size, but must fit the memory of a worker, and workers must not wait
+for the last one; many cycles in a pass spare reading and writing, but need a wide halo. Of all that fits,
+what takes the least time by estimate is chosen (see :mod:`aniso.engines.tiled.costs`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aniso.engines.tiled.exchanges import TASK_SECONDS, with_halo, work_seconds
+from aniso.engines.tiled.costs import STORE_BYTES_PER_SECOND, TASK_SECONDS, with_halo
 
+Block = tuple[int, ...]
+
+# Dask stops a worker at 80 % of its memory and ends it at 95 %.
+USABLE = 0.8
 # What a worker needs by itself, with the libraries it loads.
-WORKER_BYTES = 350e6
+WORKER_BYTES = 300e6
 # Numbers in memory per pixel of the block and its halo: what is read, the image, its successor, what is
 # written and its compressed form; with stored tensors also these and the image before, in 2-D and 3-D.
 _ARRAYS, _WITH_TENSORS = 5, {2: 10, 3: 13}
-# What one worker reads and writes.
-_DISK_BYTES_PER_SECOND = 2e8
 _MOST_CYCLES = 64
 
 
@@ -29,38 +31,41 @@ class Job:
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
-    channels: int
-    itemsize: int
+    frames: int
+    pixel_bytes: int  # of all channels
     reach: tuple[int, ...]
-    steps: int
     cycles: int
+    cycle_seconds: float  # per pixel
     stored_tensors: bool
 
-    def needed_bytes(self, block: Sequence[int], cycles: int) -> float:
-        """Memory of a worker for a block with the halo for so many cycles."""
-        inside = [min(n, length) for n, length in zip(block, self.shape, strict=True)]
+    def needed_bytes(self, block: Block, cycles: int) -> float:
+        """Memory that a worker must be given for a block with the halo for so many cycles."""
         arrays = _WITH_TENSORS[len(self.shape)] if self.stored_tensors else _ARRAYS
-        halo = [
-            min(n + 2 * cycles * r, length)
-            for n, r, length in zip(inside, self.reach, self.shape, strict=True)
-        ]
-        return WORKER_BYTES + math.prod(halo) * self.channels * self.itemsize * arrays
+        wide = with_halo(block, self.reach, cycles, self.shape)
+        return (WORKER_BYTES + wide * self.pixel_bytes * arrays) / USABLE
 
-    def cost(self, block: Sequence[int], cycles: int) -> float:
-        """Seconds per pixel and cycle."""
-        core, wide = math.prod(block), with_halo(block, self.reach, cycles)
-        moved = (wide + core) * self.channels * self.itemsize / _DISK_BYTES_PER_SECOND
-        work = work_seconds(cycles, self.steps, wide * self.channels, len(block))
-        return (work + moved + TASK_SECONDS) / (core * cycles)
+    def block_seconds(self, block: Block, cycles: int) -> float:
+        """What a worker takes for a block: to compute so many cycles, to read and write it."""
+        wide, core = with_halo(block, self.reach, cycles, self.shape), math.prod(block)
+        moved = (wide + core) * self.pixel_bytes / STORE_BYTES_PER_SECOND
+        return cycles * wide * self.cycle_seconds + moved + TASK_SECONDS
+
+    def seconds(self, block: Block, cycles: int, workers: int) -> float:
+        """What all passes take; in each of them, workers wait for the last block."""
+        blocks = self.frames * math.prod(-(-n // b) for n, b in zip(self.shape, block, strict=True))
+        turns = math.ceil(blocks / workers)
+        passes, rest = divmod(self.cycles, cycles)
+        total = passes * turns * self.block_seconds(block, cycles)
+        return total + (turns * self.block_seconds(block, rest) if rest else 0.0)
 
 
-def blocks_and_cycles(job: Job, memory: float) -> tuple[tuple[int, ...], int]:
+def blocks_and_cycles(job: Job, memory: float, workers: int) -> tuple[Block, int]:
     """The block, in multiples of the chunks, and the number of cycles per pass."""
-    candidates = []
-    for cycles in range(1, min(job.cycles, _MOST_CYCLES) + 1):
-        block = _largest_block(job, cycles, memory)
-        if block is not None:
-            candidates.append((job.cost(block, cycles), block, cycles))
+    candidates = [
+        (job.seconds(block, cycles, workers), block, cycles)
+        for cycles in range(1, min(job.cycles, _MOST_CYCLES) + 1)
+        for block in _blocks(job, cycles, memory)
+    ]
     if not candidates:
         least = job.needed_bytes(job.chunks, 1)
         raise MemoryError(
@@ -72,17 +77,23 @@ def blocks_and_cycles(job: Job, memory: float) -> tuple[tuple[int, ...], int]:
     return block, cycles
 
 
-def _largest_block(job: Job, cycles: int, memory: float) -> tuple[int, ...] | None:
-    """As near to a cube as multiples of the chunks allow, or None if one chunk is too large already."""
+def _blocks(job: Job, cycles: int, memory: float) -> Iterator[Block]:
+    """Blocks that fit, from one chunk on, each as near to a cube as multiples of the chunks allow."""
     block = list(job.chunks)
-    if job.needed_bytes(block, cycles) > memory:
-        return None
     growing = set(range(len(block)))
-    while growing:
+    while growing and job.needed_bytes(tuple(block), cycles) <= memory:
+        yield _even(job, block)
         axis = min(growing, key=lambda k: block[k])
-        wider = [n + job.chunks[axis] * (k == axis) for k, n in enumerate(block)]
-        if block[axis] >= job.shape[axis] or job.needed_bytes(wider, cycles) > memory:
+        block[axis] += job.chunks[axis]
+        if block[axis] >= job.shape[axis]:
             growing.discard(axis)
-        else:
-            block = wider
-    return tuple(block)
+    if not growing and job.needed_bytes(tuple(block), cycles) <= memory:
+        yield _even(job, block)
+
+
+def _even(job: Job, block: Sequence[int]) -> Block:
+    """Not larger, as many along each axis, but as equal as multiples of the chunks allow."""
+    chunks = [-(-n // chunk) for n, chunk in zip(job.shape, job.chunks, strict=True)]
+    sides = [b // chunk for b, chunk in zip(block, job.chunks, strict=True)]
+    even = [-(-n // -(-n // side)) for n, side in zip(chunks, sides, strict=True)]
+    return tuple(side * chunk for side, chunk in zip(even, job.chunks, strict=True))

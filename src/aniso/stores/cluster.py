@@ -40,10 +40,10 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
         yield client
 
 
-def worker_memory(client: Any) -> float:
-    """What the least of the workers has, in bytes."""
-    limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-    if not limits:
+def capacity(client: Any) -> tuple[float, int]:
+    """How many blocks can be worked at, and the memory for each, in bytes, where it is least."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
         raise ConnectionError("the Dask cluster has no workers. Start some with `dask worker ADDRESS`.")
-    known = [limit for limit in limits if limit]
-    return float(min(known)) if known else 4e9
+    known = [worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
+    return min(known, default=4e9), sum(worker["nthreads"] for worker in workers)

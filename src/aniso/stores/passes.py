@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aniso import layouts
-from aniso.engines.tiled import blocks, exchanges, halo
+from aniso.engines.tiled import blocks, costs, exchanges, halo
 from aniso.engines.tiled.blocks import Work
 from aniso.engines.tiled.halo import Region
 from aniso.picture import stored
@@ -34,21 +35,21 @@ class Run:
     together: int
 
     @classmethod
-    def of(cls, source: Opened, work: Work, cycles: Sequence[Cycle], memory: float) -> Run:
-        """With blocks and passes that suit the memory of a worker."""
-        model, spacings = work.problem.model, work.problem.spacings
-        length = len(cycles[0].steps)
+    def of(cls, source: Opened, work: Work, cycles: Sequence[Cycle], memory: float, workers: int) -> Run:
+        """With blocks and passes that suit the number of workers and the memory of each."""
+        model, spacings, cycle = work.problem.model, work.problem.spacings, cycles[0]
+        itemsize = layouts.result_type(source.dtype).itemsize
         job = budget.Job(
             source.spatial_shape,
             source.spatial_chunks,
-            source.channels,
-            layouts.result_type(source.dtype).itemsize,
-            halo.reach(cycles[0], model, spacings),
-            length,
+            math.prod(source.shape[axis] for axis in source.frame_axes),
+            source.channels * itemsize,
+            halo.reach(cycle, model, spacings),
             len(cycles),
-            stored_tensors=length > 1 or source.channels > 1 or getattr(model, "integration", 1.0) > 0,
+            costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
+            costs.stores_tensors(cycle, model, source.channels),
         )
-        return cls(source, work, tuple(cycles), *budget.blocks_and_cycles(job, memory))
+        return cls(source, work, tuple(cycles), *budget.blocks_and_cycles(job, memory, workers))
 
     @cached_property
     def passes(self) -> list[exchanges.Exchange]:
@@ -65,8 +66,6 @@ class Run:
             "spacing": list(self.work.problem.spacings),
             "steps": [[list(step) for step in cycle.steps] for cycle in self.cycles],
             "engine": self.work.engine,
-            "blocks": list(self.block),
-            "passes": self.together,
         }
 
     def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[tuple[int, ...], Region]]:
@@ -77,10 +76,14 @@ class Run:
         return itertools.product(frames, list(halo.regions(chunks, exchange.halo)))
 
 
-def run(job: Run, target: Path, client: Any, tell: Tell) -> None:
-    """Carry out all passes, and put the result in its place; an interrupted run goes on."""
+def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
+    """Carry out all passes, and put the result in its place; the run as it was cut.
+
+    An interrupted run goes on with the blocks it was begun with.
+    """
     folder = progress.folder_of(target)
-    progress.begin(folder, job.described())
+    cut = progress.begin(folder, job.described(), {"block": list(job.block), "together": job.together})
+    job = replace(job, block=tuple(cut["block"]), together=cut["together"])
     total = len(job.passes) * sum(1 for _ in job.regions(job.passes[0]))
     finished = 0
     for number, exchange in enumerate(job.passes):
@@ -102,6 +105,7 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> None:
         if number > 0:
             progress.forget(folder, number - 1)
     progress.finish(folder, progress.store_of(folder, len(job.passes) - 1), target)
+    return job
 
 
 def filtered_block(
@@ -136,7 +140,7 @@ def _carried_out(
     target: str,
 ) -> Iterator[str]:
     """Names of the blocks as they are done; only as many are under way as keep the workers busy."""
-    from dask.distributed import as_completed
+    from dask.distributed import KilledWorker, as_completed
 
     def submitted(frame: tuple[int, ...], region: Region) -> Any:
         return client.submit(
@@ -148,7 +152,14 @@ def _carried_out(
     ahead = 3 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way = as_completed(submitted(*one) for one in itertools.islice(remaining, ahead))
     for future in under_way:
-        yield future.result()
+        try:
+            yield future.result()
+        except KilledWorker as error:
+            raise MemoryError(
+                f"several workers died over one block of {' × '.join(map(str, job.block))} pixels, "
+                "probably for lack of memory. Give them more, or start fewer; what is complete is kept, and "
+                "the same call goes on with it."
+            ) from error
         for one in itertools.islice(remaining, 1):
             under_way.add(submitted(*one))
 

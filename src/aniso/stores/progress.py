@@ -26,8 +26,12 @@ def folder_of(target: Path) -> Path:
     return target.with_name(target.name + ".unfinished")
 
 
-def begin(folder: Path, description: dict[str, Any]) -> None:
-    """Prepare the folder of a run, or find that of the same one, which was interrupted."""
+def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
+    """Prepare the folder of a run, or find that of the same one, which was interrupted; how it is cut.
+
+    The description has to be the same. How a run is cut into blocks and passes depends on the workers, which
+    may be others now: a run that goes on keeps what it was begun with.
+    """
     path = folder / _DESCRIPTION
     if path.exists():
         before = json.loads(path.read_text("utf-8"))
@@ -39,11 +43,12 @@ def begin(folder: Path, description: dict[str, Any]) -> None:
                 f"{_short(description[name])} now): its blocks would not fit. Delete it to start anew, "
                 "or repeat the call that was interrupted to go on."
             )
-        return
+        return {name: before[name] for name in cut}
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / (_DESCRIPTION + ".partial")
-    partial.write_text(json.dumps(description, indent=1), "utf-8")
+    partial.write_text(json.dumps(description | cut, indent=1), "utf-8")
     partial.replace(path)
+    return cut
 
 
 def fingerprint(source: Opened) -> str:
@@ -69,12 +74,11 @@ def done(folder: Path, number: int) -> set[str]:
 
 @contextmanager
 def recording(folder: Path, number: int) -> Iterator[TextIO]:
-    """The list of a pass, to be written to."""
+    """The list of a pass, to be written to; a line that was cut off goes, since it may name another block."""
     path = _list_of(folder, number)
-    text = path.read_text("utf-8") if path.exists() else ""
+    if path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
     with path.open("a", encoding="utf-8") as file:
-        if text and not text.endswith("\n"):
-            file.write("\n")
         yield file
 
 

@@ -2,6 +2,8 @@
 
 ``halo``
     how far a cycle looks, and which pixels a block needs
+``costs``
+    what cycles and the way of pixels take, by estimate
 ``exchanges``
     how many cycles to do between two exchanges of halos
 ``blocks``

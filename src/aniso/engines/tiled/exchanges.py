@@ -1,11 +1,7 @@
 """How many cycles to do between two exchanges of halos.
 
-A wider halo spares exchanges and costs work that is done twice. The cost of an exchange is estimated as
-
-    time of a pixel and step × pixels of the block with its halo × steps
-    + bytes of the halo over the bandwidth + a constant per task
-
-and that number of cycles is taken whose cost per cycle is least.
+A wider halo spares exchanges and costs work that is done twice. That number of cycles is taken for which the
+estimated time per cycle is least (see :mod:`aniso.engines.tiled.costs`).
 """
 
 from __future__ import annotations
@@ -15,14 +11,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from aniso.engines.tiled.costs import NETWORK_BYTES_PER_SECOND, TASK_SECONDS, with_halo
 from aniso.schemes import Cycle
 
-# Of one thread: seconds per pixel and step with stored tensors, and what a new tensor costs in such steps.
-STEP_SECONDS = {2: 2.5e-9, 3: 8e-9}
-TENSOR_STEPS = 3.0
-# Between workers on one machine or a good network; and what a task costs by itself.
-BYTES_PER_SECOND = 5e8
-TASK_SECONDS = 5e-3
 # More cycles at once would make halos wider than blocks for little gain.
 _MOST = 64
 
@@ -35,31 +26,17 @@ class Exchange:
     halo: tuple[int, ...]
 
 
-def work_seconds(cycles: int, steps: int, pixels: int, ndim: int) -> float:
-    """What so many cycles, of so many steps each, take on an array of so many pixels."""
-    return pixels * cycles * (steps + TENSOR_STEPS) * STEP_SECONDS[ndim]
-
-
-def with_halo(block: Sequence[int], reach: Sequence[int], cycles: int) -> int:
-    """Pixels of a block and of the halo for so many cycles."""
-    return math.prod(n + 2 * cycles * r for n, r in zip(block, reach, strict=True))
-
-
-def cost(
-    cycles: int, steps: int, reach: Sequence[int], block: Sequence[int], channels: int, itemsize: int
+def seconds(
+    cycles: int, cycle_seconds: float, reach: Sequence[int], block: Sequence[int], size: int
 ) -> float:
-    """Seconds for one block and one exchange of this many cycles, of so many steps each."""
+    """What an exchange of so many cycles takes for a block whose pixels have `size` bytes."""
     wide, core = with_halo(block, reach, cycles), math.prod(block)
-    moved = channels * (wide - core) * itemsize
-    work = work_seconds(cycles, steps, channels * wide, len(block))
-    return work + moved / BYTES_PER_SECOND + TASK_SECONDS
+    return cycles * wide * cycle_seconds + (wide - core) * size / NETWORK_BYTES_PER_SECOND + TASK_SECONDS
 
 
-def cycles_per_exchange(
-    steps: int, reach: Sequence[int], block: Sequence[int], channels: int, itemsize: int
-) -> int:
-    """The number of cycles whose cost per cycle is least."""
-    return min(range(1, _MOST + 1), key=lambda n: cost(n, steps, reach, block, channels, itemsize) / n)
+def cycles_per_exchange(cycle_seconds: float, reach: Sequence[int], block: Sequence[int], size: int) -> int:
+    """The number of cycles for which the time per cycle is least."""
+    return min(range(1, _MOST + 1), key=lambda n: seconds(n, cycle_seconds, reach, block, size) / n)
 
 
 def exchanges(cycles: Iterable[Cycle], reach: Sequence[int], together: int) -> Iterator[Exchange]:

@@ -14,6 +14,7 @@ import numpy as np
 from aniso import engines, layouts
 from aniso.engines.tiled import blocks
 from aniso.engines.tiled.blocks import Work
+from aniso.engines.tiled.costs import cycle_seconds
 from aniso.engines.tiled.exchanges import Exchange, cycles_per_exchange, exchanges
 from aniso.engines.tiled.halo import Chunks, Window, pieces, reach, regions
 from aniso.schemes import Cycle
@@ -67,7 +68,8 @@ def evolved(
         work = Work(problem, engine or _WORKERS_ENGINE)
         far = reach(cycles[0], problem.model, problem.spacings)
         largest = [max(lengths) for lengths in whole.chunks[1:]]
-        together = cycles_per_exchange(len(cycles[0].steps), far, largest, whole.shape[0], dtype.itemsize)
+        each = cycle_seconds(cycles[0], problem.model, whole.shape[0], problem.spacings, dtype.itemsize)
+        together = cycles_per_exchange(each, far, largest, whole.shape[0] * dtype.itemsize)
         for exchange in exchanges(cycles, far, together):
             result = _exchanged(result, work, exchange, fixed)
     return channels_back(result.rechunk(source.chunks), channel_axis)

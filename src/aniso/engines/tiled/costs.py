@@ -1,0 +1,62 @@
+"""What cycles and the way of pixels cost: the estimates behind blocks, passes and exchanges.
+
+They decide how arrays are cut, never what comes out. `benchmarks/tiled.py` measures the constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aniso.formulas.gaussian import gaussian_radius
+from aniso.models import FixedTensor, ImageDriven
+from aniso.schemes import Cycle
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds per pixel and channel, of one thread in single precision."""
+
+    step: float  # with tensors that are there
+    tensor: float  # of a tensor that is used at once
+    stored_tensor: float  # of one that is stored first
+    tap: float  # per pixel of the radius within which structure is averaged
+
+
+RATES = {2: Rates(1.3e-9, 3.3e-9, 9e-9, 0.85e-9), 3: Rates(6.1e-9, 3.2e-9, 20e-9, 2.8e-9)}
+# What a task costs by itself.
+TASK_SECONDS = 5e-3
+# Between workers on one machine or a good network; and what one worker reads from stores and writes.
+NETWORK_BYTES_PER_SECOND = 5e8
+STORE_BYTES_PER_SECOND = 4e8
+
+
+def stores_tensors(cycle: Cycle, model: ImageDriven | FixedTensor, channels: int) -> bool:
+    """Whether the tensors of a cycle are in memory all at once: for later steps, channels or averages."""
+    return len(cycle.steps) > 1 or channels > 1 or _integration(model) > 0
+
+
+def cycle_seconds(
+    cycle: Cycle, model: ImageDriven | FixedTensor, channels: int, spacings: Sequence[float], itemsize: int
+) -> float:
+    """What a cycle takes per pixel of an array of several channels."""
+    rates = RATES[len(spacings)]
+    tensor = rates.stored_tensor if stores_tensors(cycle, model, channels) else rates.tensor
+    # Every pixel has one structure tensor, whatever the number of channels.
+    average = rates.tap * sum(gaussian_radius(_integration(model) / h) for h in spacings) / len(spacings)
+    return (channels * (len(cycle.steps) * rates.step + tensor) + average) * itemsize / 4
+
+
+def with_halo(
+    block: Sequence[int], reach: Sequence[int], cycles: int, shape: Sequence[int] | None = None
+) -> int:
+    """Pixels of a block and of the halo for so many cycles, of which none lies outside the array."""
+    sides = [n + 2 * cycles * r for n, r in zip(block, reach, strict=True)]
+    if shape is not None:
+        sides = [min(n, length) for n, length in zip(sides, shape, strict=True)]
+    return math.prod(sides)
+
+
+def _integration(model: ImageDriven | FixedTensor) -> float:
+    return 0.0 if isinstance(model, FixedTensor) else model.integration
