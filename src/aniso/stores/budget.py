@@ -37,6 +37,7 @@ class Job:
     cycles: int
     cycle_seconds: float  # per pixel
     stored_tensors: bool
+    bytes_per_second: float = STORE_BYTES_PER_SECOND  # that one worker reads or writes
 
     def needed_bytes(self, block: Block, cycles: int) -> float:
         """Memory that a worker must be given for a block with the halo for so many cycles."""
@@ -47,7 +48,7 @@ class Job:
     def block_seconds(self, block: Block, cycles: int) -> float:
         """What a worker takes for a block: to compute so many cycles, to read and write it."""
         wide, core = with_halo(block, self.reach, cycles, self.shape), math.prod(block)
-        moved = (wide + core) * self.pixel_bytes / STORE_BYTES_PER_SECOND
+        moved = (wide + core) * self.pixel_bytes / self.bytes_per_second
         return cycles * wide * self.cycle_seconds + moved + TASK_SECONDS
 
     def seconds(self, block: Block, cycles: int, workers: int) -> float:

@@ -37,18 +37,7 @@ class Run:
     @classmethod
     def of(cls, source: Opened, work: Work, cycles: Sequence[Cycle], memory: float, workers: int) -> Run:
         """With blocks and passes that suit the number of workers and the memory of each."""
-        model, spacings, cycle = work.problem.model, work.problem.spacings, cycles[0]
-        itemsize = layouts.result_type(source.dtype).itemsize
-        job = budget.Job(
-            source.spatial_shape,
-            source.spatial_chunks,
-            math.prod(source.shape[axis] for axis in source.frame_axes),
-            source.channels * itemsize,
-            halo.reach(cycle, model, spacings),
-            len(cycles),
-            costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
-            costs.stores_tensors(cycle, model, source.channels),
-        )
+        job = estimated(source, work, cycles)
         return cls(source, work, tuple(cycles), *budget.blocks_and_cycles(job, memory, workers))
 
     @cached_property
@@ -106,6 +95,22 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
             progress.forget(folder, number - 1)
     progress.finish(folder, progress.store_of(folder, len(job.passes) - 1), target)
     return job
+
+
+def estimated(source: Opened, work: Work, cycles: Sequence[Cycle]) -> budget.Job:
+    """What is known about a run before it is cut into blocks and passes."""
+    model, spacings, cycle = work.problem.model, work.problem.spacings, cycles[0]
+    itemsize = layouts.result_type(source.dtype).itemsize
+    return budget.Job(
+        source.spatial_shape,
+        source.spatial_chunks,
+        math.prod(source.shape[axis] for axis in source.frame_axes),
+        source.channels * itemsize,
+        halo.reach(cycle, model, spacings),
+        len(cycles),
+        costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
+        costs.stores_tensors(cycle, model, source.channels),
+    )
 
 
 def filtered_block(

@@ -1,0 +1,108 @@
+"""Runs over Zarr stores on workers of this machine, for benchmarks.tiled."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import aniso
+from aniso.engines import Problem
+from aniso.engines.tiled.blocks import Work
+from aniso.stores import cluster, passes
+from aniso.stores.opened import opened
+from benchmarks.timing import CONSOLE
+
+MODEL = aniso.EdgeEnhancing(contrast=10.0)
+STEPS, CHUNK = 4, 64
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run took."""
+
+    job: passes.Run
+    workers: int
+    seconds: float
+    peaks: tuple[float, ...]  # of each worker, in bytes
+
+    @property
+    def per_voxel(self) -> float:
+        """Nanoseconds per voxel and step, of the wall clock."""
+        return 1e9 * self.seconds / (float(np.prod(self.job.source.shape)) * STEPS)
+
+
+def make(path: Path, shape: tuple[int, ...], chunk: int = CHUNK) -> None:
+    """A Zarr volume of noise around blobs, written layer by layer."""
+    import zarr
+
+    array: Any = zarr.create_array(
+        str(path), shape=shape, chunks=(chunk,) * 3, dtype="float32", compressors=None
+    )
+    rng = np.random.default_rng(0)
+    y, x = np.indices(shape[1:], dtype=np.float32)
+    for start in range(0, shape[0], CHUNK):
+        z = np.arange(start, min(start + CHUNK, shape[0]), dtype=np.float32)[:, None, None]
+        blobs = 60 * (np.sin(z / 9) + np.sin(y / 11) + np.sin(x / 13) > 0.5)
+        array[start : start + CHUNK] = blobs + 10 * rng.standard_normal(blobs.shape, dtype=np.float32)
+
+
+def job(
+    path: Path, memory: float, workers: int, block: tuple[int, ...] | None = None, cycles: int = STEPS
+) -> passes.Run:
+    """Explicit steps over a store: in blocks that suit the workers, or in these."""
+    source = opened(path)
+    limit = aniso.stability.stable_step(MODEL, ndim=3)
+    work = Work(Problem(MODEL, aniso.DeltaStencil(), source.spacing, None, 1), "cpu")
+    plan = tuple(aniso.Explicit(limit).plan(STEPS * limit, limit))
+    if block is None:
+        return passes.Run.of(source, work, plan, memory, workers)
+    return passes.Run(source, work, plan, block, cycles)
+
+
+def predicted(run: Run) -> float:
+    """Seconds that the cost model gives."""
+    known = passes.estimated(run.job.source, run.job.work, run.job.cycles)
+    return known.seconds(run.job.block, run.job.together, run.workers)
+
+
+def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Run:
+    """One run by so many new workers; the target is deleted."""
+    with _workers(count, memory) as client:
+        start = time.perf_counter()
+        passes.run(planned, folder / "out.zarr", client, lambda done, total: None)
+        seconds = time.perf_counter() - start
+        peaks = tuple(client.run(_peak).values())
+    shutil.rmtree(folder / "out.zarr")
+    run = Run(planned, count, seconds, peaks)
+    CONSOLE.print(
+        f"{' × '.join(map(str, planned.source.shape))}, {count} workers, blocks "
+        f"{' × '.join(map(str, planned.block))}, {planned.together} steps per pass: {seconds:.1f} s "
+        f"(predicted {predicted(run):.1f}), peak {max(peaks) / 1e6:.0f} MB per worker",
+        highlight=False,
+    )
+    return run
+
+
+@contextmanager
+def _workers(count: int, memory: float) -> Iterator[Any]:
+    """A client of so many new processes, whose kernels are loaded."""
+    with cluster.connected(None, count, int(memory)) as client:
+        client.run(_warm)
+        yield client
+
+
+def _warm() -> None:
+    volume = np.zeros((8, 8, 8), np.float32)
+    aniso.diffuse(volume, MODEL, 0.1, threads=1)
+
+
+def _peak() -> float:
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
