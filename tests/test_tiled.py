@@ -1,6 +1,7 @@
 """Dask arrays: in blocks as in one piece, whatever the blocks."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.tiled import exchanges, halo, lazy
+from aniso import layouts
+from aniso.engines.tiled import blocks, exchanges, halo, lazy
 from aniso.stores import cluster
 from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, VOLUME_MODELS, VOLUME_SAMPLES, colours
 
@@ -221,18 +223,30 @@ class TestExchanges:
             assert min(costs, key=lambda n: costs[n]) == best
 
 
+#: Calls of all that takes Dask arrays.
+VERBS = {
+    "diffuse": lambda image: aniso.diffuse(image, aniso.EdgeEnhancing(12.0), 1.0),
+    "denoise": aniso.denoise,
+    "enhance": aniso.enhance,
+    "inpaint": aniso.inpaint,
+}
+every_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+
+
 class TestBadInput:
     model = aniso.EdgeEnhancing(12.0)
 
-    def test_unknown_chunks(self):
+    @every_verb
+    def test_unknown_chunks(self, verb):
         numbers = da.from_array(np.arange(40.0), chunks=10)
         image = da.stack([numbers[numbers > 5]] * 3)
         with pytest.raises(ValueError, match="compute_chunk_sizes"):
-            aniso.diffuse(image, self.model, 1.0)
+            verb(image)
 
-    def test_objects(self):
+    @every_verb
+    def test_objects(self, verb):
         with pytest.raises(TypeError, match="dtype object"):
-            aniso.diffuse(da.from_array(np.array([["a", "b"]], object), chunks=1), self.model, 1.0)
+            verb(da.from_array(np.array([["a", "b"]], object), chunks=1))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_the_block_of_a_nan_is_named(self, bad):
@@ -241,6 +255,47 @@ class TestBadInput:
         result = aniso.diffuse(da.from_array(image, chunks=10), self.model, 1.0)
         with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
             result.compute()
+
+    @pytest.mark.parametrize("verb", [aniso.denoise, aniso.enhance])
+    @pytest.mark.parametrize("shape", [(30, 40), (300, 290)], ids=["in one window", "in windows"])
+    def test_also_where_it_is_found_in_the_sample(self, verb, shape):
+        image = np.zeros(shape, np.float32)
+        image[17:, 25:] = np.nan
+        with pytest.raises(ValueError, match=r"block \(\d+, \d+\) holds NaN") as refused:
+            verb(da.from_array(image, chunks=10))
+        found = re.findall(r"\((\d+), (\d+)\)", str(refused.value))
+        (row, column), (y, x) = ((int(a), int(b)) for a, b in found)
+        assert (row, column) == (y // 10, x // 10)
+        assert np.isnan(image[y, x])
+
+    def test_known_pixels_of_inpainting(self):
+        image = np.zeros((30, 40), np.float32)
+        image[17, 25] = np.inf
+        mask = np.zeros(image.shape, bool)
+        mask[3, 3] = True
+        result = aniso.inpaint(da.from_array(image, chunks=10), mask, contrast=1.0)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            result.compute()
+
+    def test_numbers_that_become_too_large(self):
+        image = np.zeros((30, 40), np.float32)
+        image[::2] = 3e38
+        options = {"spacing": 0.1}
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            aniso.diffuse(image, aniso.EdgeEnhancing(1e36), 0.1, **options)
+        result = aniso.diffuse(da.from_array(image, chunks=10), aniso.EdgeEnhancing(1e36), 0.1, **options)
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            result.compute()
+
+    def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
+        monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+        looked = []
+        original = blocks.checked
+        monkeypatch.setattr(blocks, "checked", lambda *given: looked.append(1) or original(*given))
+        monkeypatch.setattr(layouts, "checked_image", lambda *_: pytest.fail("a second look"))
+        image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
+        aniso.diffuse(image, self.model, 3.0).compute()
+        assert len(looked) == 4
 
     def test_a_signal(self):
         with pytest.raises(ValueError, match="compute"):
