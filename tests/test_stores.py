@@ -1,20 +1,23 @@
 """Zarr in, Zarr out: what is kept, what is computed, and what happens when a run is interrupted."""
 
+import errno
 import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import time
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import zarr as zarr_package
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, KilledWorker, LocalCluster
 from zarr.codecs import BloscCodec
 
 import aniso
@@ -42,13 +45,14 @@ def client():
         yield connected
 
 
-def ome_group(path, image, axes, scale, version="0.5", **options):
-    """An OME-Zarr group with two levels of resolution."""
+def ome_group(path, image, axes, scale, version="0.5", units=None, **options):
+    """An OME-Zarr group with two levels of resolution; `units` go from names of axes to theirs."""
     kinds = {"t": "time", "c": "channel"}
+    units = {name: {"unit": unit} for name, unit in (units or {}).items()}
     multiscale = {
         "version": version,
         "name": "sample",
-        "axes": [{"name": name, "type": kinds.get(name, "space")} for name in axes],
+        "axes": [{"name": name, "type": kinds.get(name, "space"), **units.get(name, {})} for name in axes],
         "datasets": [
             {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": list(scale)}]},
             {"path": "1", "coordinateTransformations": [{"type": "scale", "scale": [2 * h for h in scale]}]},
@@ -123,6 +127,50 @@ class TestWhatIsKept:
         for result, frame in zip(after, frames, strict=True):
             np.testing.assert_allclose(result, aniso.diffuse(frame, MODEL, 2.0, channel_axis=0), atol=1e-9)
 
+    def test_time_points_that_share_chunks(self, client, tmp_path):
+        """Workers that write into one chunk at once would undo one another's work."""
+        frames = np.stack([SAMPLES["edges"]((20, 24)) + 10 * number for number in range(5)])
+        source = ome_group(tmp_path / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(3, 10, 10))
+        run(client, source, tmp_path / "out.zarr", block=(10, 10), together=2)
+        after = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"]
+        assert after.chunks == (3, 10, 10)
+        plan = job(source, block=(10, 10), together=2)
+        groups = {together for together, _ in plan.regions(plan.passes[0])}
+        assert groups == {((0,), (1,), (2,)), ((3,), (4,))}
+        for result, frame in zip(after[:], frames, strict=True):
+            np.testing.assert_allclose(result, aniso.diffuse(frame, MODEL, 2.0), atol=1e-9)
+
+    def test_without_cycles_all_is_kept(self, client, tmp_path):
+        image = np.array([[2**31 - 5, -(2**31) + 3], [7, 16777217]], np.int32).repeat(8, 0).repeat(7, 1)
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(5, 5))
+        passes.run(job(source, time=0.0), tmp_path / "out.zarr", client, lambda *done: None)
+        np.testing.assert_array_equal(zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:], image)
+
+    @pytest.mark.parametrize(
+        ("units", "spacing"),
+        [
+            ({}, (200.0, 0.5, 0.25)),
+            ({"z": "nanometer", "y": "micrometer", "x": "micrometer"}, (0.2, 0.5, 0.25)),
+            ({"z": "nanometer", "y": "nanometer", "x": "millimeter"}, (2e-4, 5e-7, 0.25)),
+        ],
+    )
+    def test_lengths_in_one_unit(self, tmp_path, units, spacing):
+        image, scale = np.zeros((4, 5, 6)), (200.0, 0.5, 0.25)
+        source = ome_group(tmp_path / "in.zarr", image, "zyx", scale, units=units, chunks=(4, 5, 6))
+        found = opened(source)
+        assert found.spacing == pytest.approx(spacing)
+        assert found.odd_units is None
+
+    @pytest.mark.parametrize("other", ["furlong", None])
+    def test_units_that_cannot_be_compared(self, tmp_path, other):
+        units = {"y": "micrometer"} | ({} if other is None else {"x": other})
+        image, scale = np.zeros((5, 6)), (0.5, 2.0)
+        source = ome_group(tmp_path / "in.zarr", image, "yx", scale, units=units, chunks=(5, 6))
+        found = opened(source)
+        assert found.spacing == (1.0, 1.0)
+        assert found.odd_units is not None
+        assert set(found.odd_units.split(" and ")) == {"micrometer", other or "none"}
+
     def test_the_input_is_not_touched(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", np.ones((20, 20)), "yx", (1, 1), chunks=(10, 10))
         before = progress.fingerprint(opened(source))
@@ -192,11 +240,31 @@ class TestInterruptions:
             run(client, source, tmp_path / "out.zarr")
 
     def test_a_line_that_was_cut_off_does_not_count(self, tmp_path):
-        (tmp_path / "pass-0000.done").write_text("0.0\n0.2\n0.1")  # of 0.10
+        (tmp_path / "pass-0000.done").write_text("0.0\n0.2\n0.1")  # of 0.12
         assert progress.done(tmp_path, 0) == {"0.0", "0.2"}
         with progress.recording(tmp_path, 0) as file:
             progress.record(file, "0.3")
         assert progress.done(tmp_path, 0) == {"0.0", "0.2", "0.3"}
+
+    def test_what_a_finished_run_left_is_no_interrupted_one(self, client, tmp_path, monkeypatch):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((20, 20)), "yx", (1, 1), chunks=(10, 10))
+        target = tmp_path / "out.zarr"
+        with monkeypatch.context() as patched:
+            patched.setattr(progress.shutil, "rmtree", lambda *_, **__: None)
+            run(client, source, target, block=(10, 10), together=100)
+        first = zarr.open_group(str(target), mode="r")["0"][:]
+        os.rename(target, tmp_path / "elsewhere.zarr")
+        assert progress.folder_of(target).exists()
+        run(client, source, target, block=(10, 10), together=100)
+        np.testing.assert_array_equal(zarr.open_group(str(target), mode="r")["0"][:], first)
+
+    def test_remnants_of_chunks_do_not_reach_the_target(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        target = tmp_path / "out.zarr"
+        self.half_done(client, source, target, block=(10, 10), together=100)
+        (progress.store_of(progress.folder_of(target), 0) / "0" / "c" / "0" / "0.abc.partial").touch()
+        run(client, source, target, block=(10, 10), together=100)
+        assert not list(target.rglob("*.partial"))
 
     def test_a_nan_is_named_and_the_target_not_made(self, client, tmp_path):
         image = SAMPLES["edges"]((40, 30))
@@ -264,6 +332,83 @@ class TestKilled:
             run(client, source, tmp_path / "whole.zarr", time=6.0, block=(16, 16), together=1)
         np.testing.assert_array_equal(result, zarr.open_group(str(tmp_path / "whole.zarr"), mode="r")["0"][:])
         np.testing.assert_allclose(result, aniso.diffuse(image, MODEL, 6.0), atol=1e-9)
+
+
+def _limit_of_files(bytes_):
+    """On a worker: files may have this length, which cuts writes short as a full disk does."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most if bytes_ is None else bytes_, most))
+
+
+class TestDisk:
+    """A disk that is full, or that refuses: the target is not made, and the run can go on."""
+
+    options: ClassVar[dict[str, Any]] = {"block": (16, 16), "together": 2}
+
+    @pytest.fixture
+    def source(self, tmp_path):
+        return ome_group(tmp_path / "in.zarr", SAMPLES["noise"]((48, 40)), "yx", (1, 1), chunks=(16, 16))
+
+    def test_it_fills_up_in_the_middle_of_a_run(self, tmp_path, source):
+        target = tmp_path / "out.zarr"
+        with cluster.connected(None, 1, "1GB") as client:
+            run(client, source, tmp_path / "whole.zarr", **self.options)
+
+            def tell(done, total):
+                if done > total / 2:
+                    client.run(_limit_of_files, 1000)
+
+            plan = job(source, **self.options)
+            with pytest.raises(OSError, match=r"cannot be written: file too large.*repeat the call to go on"):
+                passes.run(plan, target, client, tell)
+            assert not target.exists()
+            complete = sum(len(progress.done(progress.folder_of(target), k)) for k in range(len(plan.passes)))
+            assert complete >= len(plan.passes) * 9 // 2
+
+            client.run(_limit_of_files, None)
+            told = []
+            passes.run(plan, target, client, lambda done, total: told.append(done))
+            assert len(told) - len(plan.passes) == told[-1] - complete  # nothing complete is done again
+        whole, parts = (
+            zarr.open_group(str(path), mode="r")["0"][:] for path in (tmp_path / "whole.zarr", target)
+        )
+        np.testing.assert_array_equal(parts, whole)
+
+    def test_there_is_no_room_for_the_list(self, client, tmp_path, source, monkeypatch):
+        target = tmp_path / "out.zarr"
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(progress.os, "fsync", full)
+            with pytest.raises(OSError, match="cannot be written: the disk is full"):
+                run(client, source, target, **self.options)
+        assert not target.exists()
+        run(client, source, target, **self.options)
+        assert target.exists()
+
+    def test_a_file_where_a_folder_should_be(self, client, tmp_path, source):
+        progress.folder_of(tmp_path / "out.zarr").touch()
+        with pytest.raises(FileExistsError, match="is no folder"):
+            run(client, source, tmp_path / "out.zarr")
+
+    def test_a_folder_that_may_not_be_written_to(self, client, tmp_path, source, monkeypatch):
+        monkeypatch.setattr(progress.os, "access", lambda *_: False)
+        with pytest.raises(PermissionError, match="may not write in"):
+            run(client, source, tmp_path / "out.zarr")
+        assert os.listdir(tmp_path) == ["in.zarr"]
+
+    def test_a_refusal_that_nobody_foresaw(self, client, tmp_path, source, monkeypatch):
+        def denied(*_, **__):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.setattr(Path, "mkdir", denied)
+        with pytest.raises(OSError, match="cannot be written: this user may not write there"):
+            run(client, source, tmp_path / "out.zarr")
+        assert os.listdir(tmp_path) == ["in.zarr"]
 
 
 class TestBudget:
@@ -340,9 +485,68 @@ class TestBadInput:
             opened(tmp_path / "in.zarr")
         assert opened(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
 
-    def test_no_scheduler(self):
+    def test_texts(self, tmp_path):
+        zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype="U5")
+        with pytest.raises(TypeError, match="not real numbers"):
+            opened(tmp_path / "in.zarr")
+
+    def test_metadata_of_other_axes(self, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", np.zeros((4, 4)), "zyx", (1, 1, 1), chunks=(4, 4))
+        with pytest.raises(ValueError, match="metadata for 3 axes"):
+            opened(source)
+
+    def test_a_nan_in_a_frame(self, client, tmp_path):
+        frames = np.zeros((3, 20, 30), np.float32)
+        frames[2, 11, 25] = np.inf
+        source = ome_group(tmp_path / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(1, 10, 10))
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(11, 25\).*frame 2"):
+            run(client, source, tmp_path / "out.zarr", block=(20, 20), together=1)
+
+    def test_no_scheduler(self, monkeypatch):
+        monkeypatch.setattr(cluster, "_PATIENCE", 1)
         with (
             pytest.raises(ConnectionError, match="no Dask scheduler"),
             cluster.connected("tcp://127.0.0.1:9", 1, None),
         ):
             pass
+
+    def test_somebody_who_does_not_answer(self, monkeypatch):
+        monkeypatch.setattr(cluster, "_PATIENCE", 1)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+            with (
+                pytest.raises(ConnectionError, match="no Dask scheduler"),
+                cluster.connected(address, 1, None),
+            ):
+                pass
+
+    def test_a_scheduler_without_workers(self):
+        with (
+            LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as local,
+            cluster.connected(local.scheduler_address, 1, None) as client,
+            pytest.raises(ConnectionError, match="no workers"),
+        ):
+            cluster.capacity(client)
+
+    def test_a_scheduler_that_goes_away(self, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        with (
+            LocalCluster(n_workers=1, processes=False, dashboard_address=None, silence_logs=50) as local,
+            cluster.connected(local.scheduler_address, 1, None) as client,
+        ):
+
+            def tell(done, total):
+                if done > total / 2:
+                    local.close()
+
+            with pytest.raises(ConnectionError, match="scheduler is gone"):
+                passes.run(job(source, block=(10, 10), together=1), tmp_path / "out.zarr", client, tell)
+        assert not (tmp_path / "out.zarr").exists()
+
+    def test_a_block_that_kills_its_workers(self):
+        class Future:
+            def result(self):
+                raise KilledWorker("block", "a worker", 3)
+
+        with pytest.raises(ConnectionError, match="want of memory"):
+            passes._result(Future())

@@ -1,5 +1,10 @@
 """Dask arrays: in blocks as in one piece, whatever the blocks."""
 
+import os
+import re
+import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -8,13 +13,19 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.tiled import costs, exchanges, halo
-from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, colours
+from aniso import layouts
+from aniso.engines.tiled import blocks, costs, exchanges, halo, lazy
+from aniso.stores import cluster
+from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, VOLUME_MODELS, VOLUME_SAMPLES, colours
 
 SHAPE = (23, 19)
 TIME = 1.5
 #: Blocks of many sizes: one, several, smaller than the halo, of one pixel, uneven.
 CHUNKS = (SHAPE, (11, 11), (6, 5), ((12, 1, 10), (3, 16)), (1, 19))
+#: The same for volumes.
+VOLUME = (14, 11, 13)
+VOLUME_TIME = 0.6
+VOLUME_CHUNKS = (VOLUME, (8, 8, 8), (5, 11, 4), ((9, 1, 4), (3, 8), (13,)))
 
 every_model = pytest.mark.parametrize("name", MODELS)
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
@@ -49,6 +60,29 @@ def test_blocks_do_not_show(name, scheme, dtype):
         assert_same(result.compute(), whole)
 
 
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+@every_scheme
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_do_not_show_in_volumes(name, scheme, dtype):
+    volume, model = VOLUME_SAMPLES["edges"](VOLUME).astype(dtype), VOLUME_MODELS[name](VOLUME)
+    whole = aniso.diffuse(volume, model, VOLUME_TIME, scheme=scheme)
+    for chunks in VOLUME_CHUNKS:
+        blocks = da.from_array(volume, chunks=chunks)
+        result = aniso.diffuse(blocks, model, VOLUME_TIME, scheme=scheme)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+
+
+@pytest.mark.parametrize("scheme", [aniso.Explicit(), aniso.FSI(cycles=4)], ids=repr)
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+def test_an_exchange_after_every_cycle(monkeypatch, name, scheme):
+    """Small blocks do many cycles between two exchanges; large ones would exchange after each."""
+    monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+    volume, model = VOLUME_SAMPLES["noise"](VOLUME), VOLUME_MODELS[name](VOLUME)
+    result = aniso.diffuse(da.from_array(volume, chunks=(7, 6, 13)), model, VOLUME_TIME, scheme=scheme)
+    assert_same(result.compute(), aniso.diffuse(volume, model, VOLUME_TIME, scheme=scheme))
+
+
 @every_model
 def test_channels_spacing_and_mask(name):
     image, model = colours(SAMPLES["edges"], SHAPE), MODELS[name](SHAPE)
@@ -61,6 +95,17 @@ def test_channels_spacing_and_mask(name):
         assert result.chunks == blocks.chunks
         assert_same(result.compute(), whole)
     np.testing.assert_array_equal(result.compute()[mask], image[mask])
+
+
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+def test_channels_spacing_and_mask_in_volumes(name):
+    volume, model = colours(VOLUME_SAMPLES["edges"], VOLUME, 2), VOLUME_MODELS[name](VOLUME)
+    mask = np.random.default_rng(0).random(VOLUME) < 0.2
+    options: dict[str, Any] = {"spacing": (1.4, 0.8, 1.0), "channel_axis": -1, "fixed": mask}
+    blocks = da.from_array(volume, chunks=(9, 11, 6, 1))
+    result = aniso.diffuse(blocks, model, VOLUME_TIME, **options).compute()
+    assert_same(result, aniso.diffuse(volume, model, VOLUME_TIME, **options))
+    np.testing.assert_array_equal(result[mask], volume[mask])
 
 
 @pytest.mark.parametrize("engine", ["reference", "torch"])
@@ -90,6 +135,40 @@ def test_no_time_and_integers():
     result = aniso.diffuse(da.from_array(image, chunks=3), aniso.Homogeneous(), 0.0)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result.compute(), image)
+
+
+class TestKilled:
+    """Two real processes, one of which is really killed while it has work and results."""
+
+    def wait_for_files(self, folder, count):
+        end = time.monotonic() + 120
+        while len(os.listdir(folder)) < count:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    @pytest.mark.parametrize("shape", [(96, 64), (24, 20, 22)], ids=["image", "volume"])
+    def test_a_worker_that_dies_does_not_change_the_result(self, tmp_path, shape):
+        sample = (SAMPLES if len(shape) == 2 else VOLUME_SAMPLES)["edges"](shape)
+        model = aniso.EdgeEnhancing(12.0, sigma=0.5)
+        blocks = da.from_array(sample, chunks=tuple(n // 3 + 1 for n in shape))
+        number = blocks.npartitions
+
+        def slowly(block, block_info=None):
+            time.sleep(0.2)
+            (Path(tmp_path) / str(block_info[0]["chunk-location"])).touch()
+            return block
+
+        with cluster.connected(None, 2, "1GB") as client:
+            pids = list(client.run(os.getpid).values())
+            result = aniso.diffuse(blocks.map_blocks(slowly, dtype=blocks.dtype), model, TIME)
+            future: Any = client.compute(result)
+            self.wait_for_files(tmp_path, number // 2)
+            os.kill(pids[0], signal.SIGKILL)
+            self.wait_for_files(tmp_path, number // 2 + 1)
+            assert not future.done()
+            found = future.result(timeout=240)
+            assert sorted(client.run(os.getpid).values()) != sorted(pids)  # it has been replaced
+        assert_same(found, aniso.diffuse(sample, model, TIME))
 
 
 class TestReach:
@@ -156,18 +235,30 @@ class TestExchanges:
         assert seconds(itemsize=8) == 2 * seconds()
 
 
+#: Calls of all that takes Dask arrays.
+VERBS = {
+    "diffuse": lambda image: aniso.diffuse(image, aniso.EdgeEnhancing(12.0), 1.0),
+    "denoise": aniso.denoise,
+    "enhance": aniso.enhance,
+    "inpaint": aniso.inpaint,
+}
+every_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+
+
 class TestBadInput:
     model = aniso.EdgeEnhancing(12.0)
 
-    def test_unknown_chunks(self):
+    @every_verb
+    def test_unknown_chunks(self, verb):
         numbers = da.from_array(np.arange(40.0), chunks=10)
         image = da.stack([numbers[numbers > 5]] * 3)
         with pytest.raises(ValueError, match="compute_chunk_sizes"):
-            aniso.diffuse(image, self.model, 1.0)
+            verb(image)
 
-    def test_objects(self):
+    @every_verb
+    def test_objects(self, verb):
         with pytest.raises(TypeError, match="dtype object"):
-            aniso.diffuse(da.from_array(np.array([["a", "b"]], object), chunks=1), self.model, 1.0)
+            verb(da.from_array(np.array([["a", "b"]], object), chunks=1))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_the_block_of_a_nan_is_named(self, bad):
@@ -176,6 +267,47 @@ class TestBadInput:
         result = aniso.diffuse(da.from_array(image, chunks=10), self.model, 1.0)
         with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
             result.compute()
+
+    @pytest.mark.parametrize("verb", [aniso.denoise, aniso.enhance])
+    @pytest.mark.parametrize("shape", [(30, 40), (300, 290)], ids=["in one window", "in windows"])
+    def test_also_where_it_is_found_in_the_sample(self, verb, shape):
+        image = np.zeros(shape, np.float32)
+        image[17:, 25:] = np.nan
+        with pytest.raises(ValueError, match=r"block \(\d+, \d+\) holds NaN") as refused:
+            verb(da.from_array(image, chunks=10))
+        found = re.findall(r"\((\d+), (\d+)\)", str(refused.value))
+        (row, column), (y, x) = ((int(a), int(b)) for a, b in found)
+        assert (row, column) == (y // 10, x // 10)
+        assert np.isnan(image[y, x])
+
+    def test_known_pixels_of_inpainting(self):
+        image = np.zeros((30, 40), np.float32)
+        image[17, 25] = np.inf
+        mask = np.zeros(image.shape, bool)
+        mask[3, 3] = True
+        result = aniso.inpaint(da.from_array(image, chunks=10), mask, contrast=1.0)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            result.compute()
+
+    def test_numbers_that_become_too_large(self):
+        image = np.zeros((30, 40), np.float32)
+        image[::2] = 3e38
+        options = {"spacing": 0.1}
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            aniso.diffuse(image, aniso.EdgeEnhancing(1e36), 0.1, **options)
+        result = aniso.diffuse(da.from_array(image, chunks=10), aniso.EdgeEnhancing(1e36), 0.1, **options)
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            result.compute()
+
+    def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
+        monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+        looked = []
+        original = blocks.checked
+        monkeypatch.setattr(blocks, "checked", lambda *given: looked.append(1) or original(*given))
+        monkeypatch.setattr(layouts, "checked_image", lambda *_: pytest.fail("a second look"))
+        image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
+        aniso.diffuse(image, self.model, 3.0).compute()
+        assert len(looked) == 4
 
     def test_a_signal(self):
         with pytest.raises(ValueError, match="compute"):

@@ -208,13 +208,7 @@ class Journey:
 
     def image(self) -> Image:
         """The image as it is now: a new array."""
-        image = self.layout.restored(self.evolution.image)
-        if not self.layout.is_finite(image):
-            raise ArithmeticError(
-                f"the result left the range of {self.layout.dtype}: grey values, contrast or spacing are too "
-                "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
-            )
-        return image
+        return layouts.checked_result(self.layout, self.evolution.image)
 
 
 def _checked_problem(

@@ -190,7 +190,7 @@ def write(
     except FileExistsError as error:
         raise _exists(path, " since a moment ago") from error
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {_reason(error)}. Nothing was changed.") from error
+        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
     except Exception as error:
         raise FileError(
             f"{path} cannot be written as {format.name} ({_told(error)}). Try another kind of file."
@@ -379,7 +379,8 @@ def _give_name(temporary: Path, target: Path) -> None:
         os.replace(temporary, target)
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """Why something cannot be written, in a few words."""
     if isinstance(error, PermissionError):
         return _FORBIDDEN
     # NumPy and tifffile count what was written, and give no number of an error.

@@ -39,6 +39,17 @@ class Layout(Protocol):
         ...
 
 
+def checked_result(layout: Layout, evolved: Any) -> Any:
+    """A result of the engine, as the caller knows the image; a new array of ordinary numbers."""
+    image = layout.restored(evolved)
+    if not layout.is_finite(image):
+        raise ArithmeticError(
+            f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
+            "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
+        )
+    return image
+
+
 def is_tensor(image: Any) -> bool:
     """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
     torch = sys.modules.get("torch")
@@ -66,10 +77,15 @@ def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[La
 
 
 class ArrayLayout:
-    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis."""
+    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis.
 
-    def __init__(self, image: npt.ArrayLike, channel_axis: int | None, engine: str) -> None:
-        array = checked_image(image, channel_axis)
+    `finite`: whether it is known already that there is no NaN in it.
+    """
+
+    def __init__(
+        self, image: npt.ArrayLike, channel_axis: int | None, engine: str, *, finite: bool = False
+    ) -> None:
+        array = np.asarray(image) if finite else checked_image(image, channel_axis)
         self.dtype = result_type(array.dtype).name
         self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
         start = channels_first(array, channel_axis)

@@ -69,24 +69,18 @@ def command(
     photo.jpg becomes photo_denoised.jpg. Zarr stores, which may be larger than memory, are filtered block
     by block with the best single diffusion; the same command continues an interrupted run.
     """
-    from aniso.commands import zarrs
     from aniso.commands.filtering import filter_files, with_verb
     from aniso.commands.work import Work
+    from aniso.commands.zarrs import InStores
     from aniso.denoising import denoise
+    from aniso.in_blocks import recipes
+    from aniso.stencil import DeltaStencil
 
-    usual = "{stem}_denoised{suffix}"
-    work = Work("denoise", files, reading, writing, computing, reporting)
-    if zarrs.wanted(files):
-        from aniso.in_blocks import recipes
-        from aniso.stencil import DeltaStencil
+    used = stencil.chosen() or DeltaStencil()
 
-        used = stencil.chosen() or DeltaStencil()
+    def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
+        return recipes.denoising(windows, spacings, noise, _number(contrast), _number(time), used)
 
-        def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
-            return recipes.denoising(windows, spacings, noise, _number(contrast), _number(time), used)
-
-        zarrs.filter_store(work, cluster, usual, recipe, used)
-        return
     chosen = with_verb(
         denoise,
         computing,
@@ -96,7 +90,8 @@ def command(
         mix=mix,
         stencil=stencil.chosen(),
     )
-    filter_files(work, usual, chosen)
+    work = Work("denoise", files, reading, writing, computing, reporting)
+    filter_files(work, "{stem}_denoised{suffix}", chosen, stores=InStores(cluster, recipe, used))
 
 
 def _number(given: Any) -> float | None:

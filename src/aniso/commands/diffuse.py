@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aniso.commands.bundles import (
@@ -58,20 +59,15 @@ def command(
 
     camera.png becomes camera_diffused.png. Zarr stores are diffused block by block.
     """
-    from aniso.commands import zarrs
     from aniso.commands.diffusions import Diffusion
     from aniso.commands.filtering import Filter, filter_files
     from aniso.commands.pages import Page, Pages
     from aniso.commands.reporting import Report, Tell
     from aniso.commands.work import Work
+    from aniso.commands.zarrs import InStores
     from aniso.evolve import diffuse
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
-    work = Work("diffuse", files, reading, writing, computing, reporting)
-    usual = "{stem}_diffused{suffix}"
-    if zarrs.wanted(files):
-        zarrs.filter_store(work, cluster, usual, chosen.recipe(time), chosen.stencil)
-        return
 
     def filters(pages: Pages, report: Report) -> Filter:
         chosen.hint(report, pages.picture, "--contrast" in model.given())
@@ -83,9 +79,10 @@ def command(
         return filtered
 
     filter_files(
-        work,
-        usual,
+        Work("diffuse", files, reading, writing, computing, reporting),
+        "{stem}_diffused{suffix}",
         filters,
+        stores=InStores(cluster, partial(chosen.recipe, time), chosen.stencil),
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

@@ -66,7 +66,7 @@ class Diffusion:
             raise FileError("a tensor (a b; b c) is for images, and this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
 
-    def recipe(self, time: float) -> Any:
+    def recipe(self, time: float, windows: Any, spacings: Any) -> Any:
         """What is done to a Zarr store, whatever it holds."""
         from aniso.in_blocks.recipes import BlockInfo, Recipe
 
@@ -75,7 +75,7 @@ class Diffusion:
                 "a constant tensor is for images in memory. Give a model for Zarr stores."
             )
         info = BlockInfo(math.nan, self.model, time, 0)
-        return lambda windows, spacings: Recipe(self.model, time, self.scheme, info)
+        return Recipe(self.model, time, self.scheme, info)
 
     def options(self, page: Page) -> dict[str, Any]:
         """What `diffuse` and `scale_space` take besides image, model and time."""

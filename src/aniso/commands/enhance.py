@@ -85,23 +85,17 @@ def command(
 
     fingerprint.png becomes fingerprint_enhanced.png. Zarr stores are diffused once, block by block.
     """
-    from aniso.commands import zarrs
     from aniso.commands.filtering import filter_files, with_verb
     from aniso.commands.work import Work
+    from aniso.commands.zarrs import InStores
     from aniso.enhancing import enhance
+    from aniso.in_blocks import recipes
+    from aniso.stencil import DeltaStencil
 
-    usual = "{stem}_enhanced{suffix}"
-    work = Work("enhance", files, reading, writing, computing, reporting)
-    if zarrs.wanted(files):
-        from aniso.in_blocks import recipes
-        from aniso.stencil import DeltaStencil
+    def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
+        given = wavelength or "auto", contrast or "auto", time or "auto"
+        return recipes.enhancing(windows, spacings, noise, *given, plates)
 
-        def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
-            given = wavelength or "auto", contrast or "auto", time or "auto"
-            return recipes.enhancing(windows, spacings, noise, *given, plates)
-
-        zarrs.filter_store(work, cluster, usual, recipe, stencil.chosen() or DeltaStencil(alpha=0.45))
-        return
     chosen = with_verb(
         enhance,
         computing,
@@ -113,4 +107,6 @@ def command(
         refine=refine,
         stencil=stencil.chosen(),
     )
-    filter_files(work, usual, chosen)
+    stores = InStores(cluster, recipe, stencil.chosen() or DeltaStencil(alpha=0.45))
+    work = Work("enhance", files, reading, writing, computing, reporting)
+    filter_files(work, "{stem}_enhanced{suffix}", chosen, stores=stores)

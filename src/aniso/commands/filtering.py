@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aniso.commands import zarrs
 from aniso.commands.bundles import Computing
 from aniso.commands.pages import Page, Pages
 from aniso.commands.reporting import Report, Tell, columns, figures
 from aniso.commands.work import Work, described, each_file, sized
+from aniso.commands.zarrs import InStores
 
 #: From a page and a function to be told the progress to the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
@@ -23,16 +25,20 @@ def filter_files(
     usual: str,
     chosen: Chosen,
     *,
+    stores: InStores | None = None,
     factor: int = 1,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
     summary: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Filter all files page by page and write the results.
+    """Filter all files page by page and write the results; or a Zarr store, as `stores` says.
 
     `usual` is the pattern of their names by default. Results are `factor` times finer. `unknown`: whether
     pixels may be NaN. `facts` and `summary` say what is the same for all files.
     """
+    if zarrs.wanted(work.files):
+        zarrs.filter_store(work, usual, stores)
+        return
     where = work.places(usual)
     targets = where.places(work.paths)
 

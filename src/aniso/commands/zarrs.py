@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -16,14 +17,28 @@ from aniso.commands.bundles import Cluster
 from aniso.commands.reporting import columns, figures
 from aniso.commands.work import Work
 from aniso.engines import Problem
-from aniso.in_blocks.recipes import Recipe
 from aniso.in_blocks.sample import windows
+from aniso.models import Homogeneous
 from aniso.stencil import Stencil
 
-#: From windows of the array (channels, …) and its spacing to what is done to it.
-Chosen = Callable[[list[Any], tuple[float, ...]], Recipe]
+if TYPE_CHECKING:
+    from aniso.in_blocks.recipes import Recipe
+    from aniso.stores.opened import Opened
+    from aniso.stores.passes import Run
 
 _SUFFIX = ".zarr"
+
+
+@dataclass(frozen=True)
+class InStores:
+    """What a command does to a Zarr store, and who does it.
+
+    `recipe` goes from windows of the array (channels, …) and its spacing to what is done to it.
+    """
+
+    cluster: Cluster
+    recipe: Callable[[list[Any], tuple[float, ...]], Recipe]
+    stencil: Stencil
 
 
 def wanted(files: Sequence[str]) -> bool:
@@ -31,49 +46,34 @@ def wanted(files: Sequence[str]) -> bool:
     return any(_is_zarr(word) for word in files)
 
 
-def filter_store(work: Work, cluster: Cluster, usual: str, chosen: Chosen, stencil: Stencil) -> None:
+def filter_store(work: Work, usual: str, filters: InStores | None) -> None:
     """Filter one store into another, which appears when it is complete."""
+    if filters is None:
+        raise typer.BadParameter(f"{work.command} takes no Zarr stores. In Python, give it arrays.")
     source, target = _places(work, usual)
     with work.report.attempt(str(source)):
-        _filtered(work, cluster, source, target, chosen, stencil)
+        _check_package()
+        _filtered(work, source, target, filters)
     work.report.finish()
 
 
-def _filtered(
-    work: Work,
-    cluster: Cluster,
-    source: Path,
-    target: Path,
-    chosen: Chosen,
-    stencil: Stencil,
-) -> None:
-    _check_package()
-    report = work.report
-    from aniso.engines.tiled.blocks import Work as BlockWork
+def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None:
     from aniso.stores import passes, progress
     from aniso.stores.cluster import capacity, connected
     from aniso.stores.opened import opened
 
     begin = time.perf_counter()
-    if target.exists():
-        raise FileExistsError(f"{target} exists already. Choose another name, or delete it first.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}. Make it first.")
+    report, cluster = work.report, filters.cluster
     found = opened(source, work.reading.channel_axis)
-    spacings = _spacings(found.spacing, work.computing.spacing)
-    recipe = chosen(_windows(found), spacings)
-    if recipe.model is None:
-        raise ValueError("there is nothing to do: no noise or no structure was found in the sample.")
-    problem = Problem(recipe.model, stencil, spacings, None, work.computing.threads or 1)
-    limit = stability.stable_step(recipe.model, stencil, spacings, len(spacings))
-    cycles = tuple(recipe.scheme.plan(recipe.time, limit))
-    if not cycles:
-        raise ValueError("there is nothing to do: the diffusion time is 0.")
+    progress.check_place(target)
+    spacings = _spacings(found, work)
     with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
+        available = capacity(client)
         report.note("dashboard", f"watch the workers at {client.dashboard_link}")
-        job = passes.Run.of(
-            found, BlockWork(problem, work.computing.engine or "cpu"), cycles, *capacity(client)
-        )
+        recipe = filters.recipe(_windows(found), spacings)
+        job = _job(found, recipe, filters.stencil, spacings, work, *available)
+        if not job.cycles:
+            report.note("copy", f"there is nothing to do, by the sample or the time: {target} is a copy")
         if progress.folder_of(target).exists():
             report.note("continued", f"an interrupted run to {target} goes on")
         with report.progress(source.name) as tell:
@@ -96,6 +96,29 @@ def _filtered(
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _job(
+    found: Opened,
+    recipe: Recipe,
+    stencil: Stencil,
+    spacings: tuple[float, ...],
+    work: Work,
+    memory: float,
+    workers: int,
+) -> Run:
+    """The passes over the store; none of them changes anything if the recipe says so."""
+    from aniso.engines.tiled.blocks import Work as BlockWork
+    from aniso.stores.passes import Run
+
+    model = recipe.model or Homogeneous()
+    limit = stability.stable_step(model, stencil, spacings, len(spacings))
+    cycles = tuple(recipe.scheme.plan(recipe.time, limit)) if recipe.model else ()
+    problem = Problem(model, stencil, spacings, None, work.computing.threads or 1)
+    try:
+        return Run.of(found, BlockWork(problem, work.computing.engine or "cpu"), cycles, memory, workers)
+    except MemoryError as error:  # of the workers, not of this process
+        raise ValueError(str(error)) from error
 
 
 def _places(work: Work, usual: str) -> tuple[Path, Path]:
@@ -131,8 +154,15 @@ def _check_package() -> None:
         raise ImportError("Zarr stores need Dask and Zarr. Install them with: pip install 'aniso[dask]'")
 
 
-def _spacings(own: tuple[float, ...], given: Any) -> tuple[float, ...]:
+def _spacings(found: Opened, work: Work) -> tuple[float, ...]:
     """As for volumes in files: the shape of the voxels, their shortest side 1, unless something is given."""
+    own, given = found.spacing, work.computing.spacing
+    if found.odd_units is not None and given in (None, "file"):
+        work.report.note(
+            "units",
+            f"lengths of {found.path} are given in {found.odd_units}, which cannot be compared: distances "
+            "are taken for equal along all axes. Give them by --spacing.",
+        )
     if given == "file":
         return own
     if given is None:
@@ -144,17 +174,13 @@ def _spacings(own: tuple[float, ...], given: Any) -> tuple[float, ...]:
     return values
 
 
-def _windows(found: Any) -> list[Any]:
+def _windows(found: Opened) -> list[Any]:
     """A sample of the first frame, (channels, …)."""
     import zarr
 
-    from aniso.stores.passes import channels_of, index_of
+    from aniso.stores.passes import read_window
 
     array: Any = zarr.open_array(found.location, mode="r")
-    frame = (0,) * len(found.frame_axes)
-    sample = []
-    for window in windows(found.spatial_shape):
-        pixels = channels_of(np.asarray(array[index_of(found, frame, window)]), found)
-        layouts.checked_image(pixels, 0)
-        sample.append(pixels.astype(layouts.result_type(found.dtype)))
-    return sample
+    frame, dtype = (0,) * len(found.frame_axes), layouts.result_type(found.dtype)
+    chosen = windows(found.spatial_shape)
+    return [read_window(array, found, frame, window).astype(dtype) for window in chosen]

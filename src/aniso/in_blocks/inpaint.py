@@ -51,7 +51,7 @@ def inpaint(
     given: Any = layouts.channels_first(image, channel_axis)
     channels = given.rechunk({0: -1})
     known = _known(channels, mask)
-    values = da.where(known, channels, 0).astype(layouts.result_type(image.dtype))
+    values = lazy.finite(da.where(known, channels, 0)).astype(layouts.result_type(image.dtype))
     spacings = checks.axis_spacing(spacing, known.ndim)
     pixel = pixel_size(spacings)
     model = EdgeContinuing(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from aniso import checks, layouts
 from aniso.checks import Spacing
-from aniso.engines.tiled import lazy
+from aniso.engines.tiled import blocks, halo, lazy
 from aniso.evolve import check_progress, diffuse
 from aniso.in_blocks import recipes
 from aniso.in_blocks.recipes import Recipe
@@ -74,8 +75,10 @@ def _sample(image: Any, channel_axis: int | None) -> list[Any]:
     channels = layouts.channels_first(image, channel_axis)
     chosen = windows(channels.shape[1:])
     found = compute(*(channels[(slice(None), *window)] for window in chosen))
-    dtype = layouts.result_type(image.dtype)
-    return [layouts.checked_image(window, 0).astype(dtype) for window in found]
+    dtype, block_of = layouts.result_type(image.dtype), partial(halo.block_of, channels.chunks[1:])
+    for pixels, window in zip(found, chosen, strict=True):
+        blocks.checked(pixels, [part.start for part in window], block_of)
+    return [pixels.astype(dtype) for pixels in found]
 
 
 def _followed(

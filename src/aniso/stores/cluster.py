@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# Seconds to wait for the answer of a scheduler.
+_PATIENCE = 10
+
 
 @contextmanager
 def connected(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
@@ -18,7 +21,7 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
 
     if scheduler is not None:
         try:
-            client = Client(scheduler, timeout=10)
+            client = Client(scheduler, timeout=_PATIENCE)
         except (OSError, ValueError, TimeoutError) as error:
             raise ConnectionError(
                 f"there is no Dask scheduler at {scheduler}: {error}. Start one with `dask scheduler`, or "

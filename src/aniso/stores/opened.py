@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from aniso.formats import units
+
 # How axes are called that are not of space.
 _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
@@ -26,6 +28,7 @@ class Opened:
     channel_axis: int | None
     frame_axes: tuple[int, ...]
     spacing: tuple[float, ...]
+    odd_units: str | None  # of lengths along these axes, if they cannot be compared
     ome: dict[str, Any] | None
 
     @property
@@ -65,20 +68,25 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         node = zarr.open(str(path), mode="r")
     except Exception as error:
         raise ValueError(f"{path} is no Zarr array or group that can be read: {error}") from error
-    ome, key, scale, names = None, "", None, None
     array: Any = node
+    ome, level, key = None, {}, ""
     if isinstance(node, zarr.Group):
         ome = _multiscale(node, path)
         level = ome["datasets"][0]
         key = level["path"]
         array = node[key]
-        names = [_kind(axis) for axis in ome.get("axes", [])] or None
-        scale = _scale(ome, level, array.ndim)
-    if names is None:
-        names = _dimension_names(array)
+    axes = (ome or {}).get("axes", [])
+    scale = _scale(ome or {}, level, array.ndim)
+    if axes and len(axes) != array.ndim:
+        raise ValueError(
+            f"{path} has metadata for {len(axes)} axes, and its array has shape {array.shape}: which is "
+            "which is not known. Give the path of the array itself."
+        )
+    names = [_kind(axis) for axis in axes] or _dimension_names(array)
+    lengths = [_unit(axis) for axis in axes] or [""] * array.ndim
     channel, frames = _axes(array, names, channel_axis, path)
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
-    spacing = tuple(1.0 if scale is None else scale[axis] for axis in spatial)
+    spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{path} holds {array.dtype}, not real numbers: there is nothing to diffuse.")
     if 0 in array.shape:
@@ -91,7 +99,8 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         array.dtype,
         channel,
         tuple(frames),
-        spacing,
+        spacing or (1.0,) * len(spatial),
+        None if spacing else " and ".join(sorted({lengths[axis] or "none" for axis in spatial})),
         ome,
     )
 
@@ -168,6 +177,18 @@ def _kind(axis: Any) -> str:
         return axis.lower()
     kind = axis.get("type")
     return {"channel": "c", "time": "t"}.get(kind, str(axis.get("name", "")).lower())
+
+
+def _spacing(scale: list[float], lengths: list[str]) -> tuple[float, ...] | None:
+    """Distances along the spatial axes, all in the unit of the last one; None if units are not comparable."""
+    ratios = [1.0 if unit == lengths[-1] else units.ratio(unit, lengths[-1]) for unit in lengths]
+    found = tuple(h * ratio for h, ratio in zip(scale, ratios, strict=True) if ratio is not None)
+    return found if len(found) == len(scale) else None
+
+
+def _unit(axis: Any) -> str:
+    """The unit of length, or "" if none is given."""
+    return "" if isinstance(axis, str) else str(axis.get("unit") or "")
 
 
 def _dimension_names(array: Any) -> list[str] | None:

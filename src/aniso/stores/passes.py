@@ -22,6 +22,8 @@ from aniso.stores import budget, progress
 from aniso.stores.opened import Opened, create_like
 
 Tell = Callable[[float, float], object]
+#: Indices of images along the axes that are neither of space nor of channels.
+Frames = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class Run:
 
     @cached_property
     def passes(self) -> list[exchanges.Exchange]:
-        """The cycles of each pass, with the halo they need."""
-        far = halo.reach(self.cycles[0], self.work.problem.model, self.work.problem.spacings)
-        return list(exchanges.exchanges(self.cycles, far, self.together))
+        """The cycles of each pass, with the halo they need; without cycles, one pass that copies."""
+        far = _reach(self.work, self.cycles)
+        return list(exchanges.exchanges(self.cycles, far, self.together)) or [exchanges.Exchange((), far)]
 
     def described(self) -> dict[str, Any]:
         """What must be the same for an interrupted run to go on."""
@@ -57,11 +59,15 @@ class Run:
             "engine": self.work.engine,
         }
 
-    def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[tuple[int, ...], Region]]:
-        """All blocks of all frames."""
+    def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[Frames, Region]]:
+        """All blocks of all frames; frames that share a chunk go together, since one writes over another."""
         shape = self.source.spatial_shape
         chunks = tuple(_lengths(n, size) for n, size in zip(shape, self.block, strict=True))
-        frames = itertools.product(*(range(self.source.shape[axis]) for axis in self.source.frame_axes))
+        spans = [
+            [range(start, min(start + length, n)) for start in range(0, n, length)]
+            for n, length in ((self.source.shape[k], self.source.chunks[k]) for k in self.source.frame_axes)
+        ]
+        frames = [tuple(itertools.product(*span)) for span in itertools.product(*spans)]
         return itertools.product(frames, list(halo.regions(chunks, exchange.halo)))
 
 
@@ -71,21 +77,26 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
     An interrupted run goes on with the blocks it was begun with.
     """
     folder = progress.folder_of(target)
-    cut = progress.begin(folder, job.described(), {"block": list(job.block), "together": job.together})
+    progress.check_place(target)
+    with progress.writing(folder):
+        cut = progress.begin(folder, job.described(), {"block": list(job.block), "together": job.together})
     job = replace(job, block=tuple(cut["block"]), together=cut["together"])
     total = len(job.passes) * sum(1 for _ in job.regions(job.passes[0]))
     finished = 0
     for number, exchange in enumerate(job.passes):
         complete = progress.done(folder, number)
         waiting = [
-            (frame, region) for frame, region in job.regions(exchange) if _name(frame, region) not in complete
+            (frames, region)
+            for frames, region in job.regions(exchange)
+            if _name(frames, region) not in complete
         ]
         finished += len(complete)
         tell(finished, total)
         if not waiting:
             continue  # its store may be gone, since a later one has been begun
         source = job.source.location if number == 0 else _array_in(progress.store_of(folder, number - 1), job)
-        target_array = _prepared(job, folder, number, anew=not complete)
+        with progress.writing(folder):
+            target_array = _prepared(job, folder, number, anew=not complete)
         with progress.recording(folder, number) as file:
             for name in _carried_out(client, job, exchange, waiting, source, target_array):
                 progress.record(file, name)
@@ -93,21 +104,23 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
                 tell(finished, total)
         if number > 0:
             progress.forget(folder, number - 1)
-    progress.finish(folder, progress.store_of(folder, len(job.passes) - 1), target)
+    with progress.writing(target):
+        progress.finish(folder, progress.store_of(folder, len(job.passes) - 1), target)
     return job
 
 
 def estimated(source: Opened, work: Work, cycles: Sequence[Cycle]) -> budget.Job:
     """What is known about a run before it is cut into blocks and passes."""
-    model, spacings, cycle = work.problem.model, work.problem.spacings, cycles[0]
+    model, spacings = work.problem.model, work.problem.spacings
+    cycle = cycles[0] if cycles else Cycle(0.0, ())
     itemsize = layouts.result_type(source.dtype).itemsize
     return budget.Job(
         source.spatial_shape,
         source.spatial_chunks,
         math.prod(source.shape[axis] for axis in source.frame_axes),
         source.channels * itemsize,
-        halo.reach(cycle, model, spacings),
-        len(cycles),
+        _reach(work, cycles),
+        max(len(cycles), 1),
         costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
         costs.stores_tensors(cycle, model, source.channels),
     )
@@ -116,57 +129,84 @@ def estimated(source: Opened, work: Work, cycles: Sequence[Cycle]) -> budget.Job
 def filtered_block(
     work: Work,
     cycles: Sequence[Cycle],
-    frame: tuple[int, ...],
+    frames: Frames,
     region: Region,
-    block: tuple[int, ...],
     layout: Opened,
     source: str,
     target: str,
 ) -> str:
-    """On a worker: read a block with its halo, advance it, and write it; its name."""
+    """On a worker: read a block with its halo, advance it, and write it, in one frame after another."""
     import zarr
 
     read: Any = zarr.open_array(source, mode="r")
-    pixels = channels_of(np.asarray(read[index_of(layout, frame, region.needed)]), layout)
-    blocks.checked(pixels, [part.start for part in region.needed], partial(_block_of, block))
-    result = blocks.advanced(pixels, work.of(region), cycles, region)
     write: Any = zarr.open_array(target, mode="r+")
-    values = layouts.channels_back(result, _place_of_channels(layout))
-    write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
-    return _name(frame, region)
+    for frame in frames:
+        if source == layout.location:  # what passes have written is finite
+            pixels = read_window(read, layout, frame, region.needed)
+        else:
+            pixels = channels_of(np.asarray(read[index_of(layout, frame, region.needed)]), layout)
+        result = blocks.advanced(pixels, work.of(region), cycles, region) if cycles else pixels
+        values = layouts.channels_back(result, _place_of_channels(layout))
+        with progress.writing(target):
+            write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
+    return _name(frames, region)
+
+
+def read_window(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
+    """Pixels (channels, …) of the source, if they are finite; else the chunk of the first one is named."""
+    pixels = channels_of(np.asarray(array[index_of(layout, frame, window)]), layout)
+    block_of = partial(_chunk_of, layout.spatial_chunks)
+    return blocks.checked(pixels, [part.start for part in window], block_of, frame)
 
 
 def _carried_out(
     client: Any,
     job: Run,
     exchange: exchanges.Exchange,
-    waiting: Sequence[tuple[tuple[int, ...], Region]],
+    waiting: Sequence[tuple[Frames, Region]],
     source: str,
     target: str,
 ) -> Iterator[str]:
     """Names of the blocks as they are done; only as many are under way as keep the workers busy."""
-    from dask.distributed import KilledWorker, as_completed
+    from dask.distributed import as_completed
 
-    def submitted(frame: tuple[int, ...], region: Region) -> Any:
+    def submitted(frames: Frames, region: Region) -> Any:
         return client.submit(
-            filtered_block, job.work, exchange.cycles, frame, region, job.block, job.source, source, target,
-            pure=False,
-        )  # fmt: skip
+            filtered_block, job.work, exchange.cycles, frames, region, job.source, source, target, pure=False
+        )
 
     remaining = iter(waiting)
     ahead = 3 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     under_way = as_completed(submitted(*one) for one in itertools.islice(remaining, ahead))
     for future in under_way:
-        try:
-            yield future.result()
-        except KilledWorker as error:
-            raise MemoryError(
-                f"several workers died over one block of {' × '.join(map(str, job.block))} pixels, "
-                "probably for lack of memory. Give them more, or start fewer; what is complete is kept, and "
-                "the same call goes on with it."
-            ) from error
+        yield _result(future)
         for one in itertools.islice(remaining, 1):
             under_way.add(submitted(*one))
+
+
+def _result(future: Any) -> str:
+    """What a worker returns; if there is none any more, say so."""
+    from concurrent.futures import CancelledError
+
+    from dask.distributed import KilledWorker
+
+    try:
+        name: str = future.result()
+    except KilledWorker as error:
+        raise ConnectionError(
+            "workers died several times at the same block, most likely for want of memory. Give them more, "
+            "and repeat the call to go on."
+        ) from error
+    except CancelledError as error:
+        raise ConnectionError(
+            "the Dask scheduler is gone. What is complete is kept; repeat the call to go on."
+        ) from error
+    return name
+
+
+def _reach(work: Work, cycles: Sequence[Cycle]) -> tuple[int, ...]:
+    spacings = work.problem.spacings
+    return halo.reach(cycles[0], work.problem.model, spacings) if cycles else (0,) * len(spacings)
 
 
 def _prepared(job: Run, folder: Path, number: int, anew: bool) -> str:
@@ -195,8 +235,8 @@ def _array_in(store: Path, job: Run) -> str:
     return str(store / job.source.key) if last and job.source.key else str(store)
 
 
-def _name(frame: tuple[int, ...], region: Region) -> str:
-    return ".".join(map(str, (*frame, *region.index)))
+def _name(frames: Frames, region: Region) -> str:
+    return ".".join(map(str, (*frames[0], *region.index)))
 
 
 def index_of(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
@@ -221,8 +261,8 @@ def _place_of_channels(layout: Opened) -> int | None:
     return layout.channel_axis - sum(axis < layout.channel_axis for axis in layout.frame_axes)
 
 
-def _block_of(block: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(i // n for i, n in zip(place, block, strict=True))
+def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i // n for i, n in zip(place, chunks, strict=True))
 
 
 def _lengths(length: int, size: int) -> tuple[int, ...]:

@@ -2,20 +2,23 @@
 
 A run keeps a folder beside its target, with one store per pass, of each the list of the blocks that are
 complete, and a description of the run. A list grows by a line after the block was written; a line that was
-cut off counts as missing, and its block is written again.
+cut off is missing, and its block is written again.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from aniso import io
 from aniso.stores.opened import Opened
 
 _DESCRIPTION = "run.json"
@@ -26,6 +29,37 @@ def folder_of(target: Path) -> Path:
     return target.with_name(target.name + ".unfinished")
 
 
+def check_place(target: Path) -> None:
+    """Refuse a target that cannot be written, before anything is computed."""
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} exists already. Choose another name, or delete it first.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}. Make it first.")
+    folder = folder_of(target)
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise FileExistsError(
+            f"{folder} is no folder, and what is unfinished would be kept there. Rename it, or choose "
+            "another output."
+        )
+    place = folder if folder.is_dir() else target.parent
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"{target} cannot be written: this user may not write in {place}. Choose another output."
+        )
+
+
+@contextmanager
+def writing(place: Path | str) -> Iterator[None]:
+    """If the disk refuses what is written within, say that the run can go on when it does no more."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{place} cannot be written: {io.reason(error)}. What is complete is kept; when that is "
+            "remedied, repeat the call to go on."
+        ) from error
+
+
 def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
     """Prepare the folder of a run, or find that of the same one, which was interrupted; how it is cut.
 
@@ -33,6 +67,8 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
     may be others now: a run that goes on keeps what it was begun with.
     """
     path = folder / _DESCRIPTION
+    if path.exists() and not any(folder.glob("pass-*.zarr")):
+        shutil.rmtree(folder)  # its result has taken its place, and only the rest was left
     if path.exists():
         before = json.loads(path.read_text("utf-8"))
         changed = [name for name in description if before.get(name) != description[name]]
@@ -73,20 +109,25 @@ def done(folder: Path, number: int) -> set[str]:
 
 
 @contextmanager
-def recording(folder: Path, number: int) -> Iterator[TextIO]:
-    """The list of a pass, to be written to; a line that was cut off goes, since it may name another block."""
+def recording(folder: Path, number: int) -> Iterator[FileIO]:
+    """The list of a pass, to be written to."""
     path = _list_of(folder, number)
     if path.exists():
-        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-    with path.open("a", encoding="utf-8") as file:
+        # What is left of a line that was cut off may be the name of another block.
+        before, end, _ = path.read_bytes().rpartition(b"\n")
+        os.truncate(path, len(before + end))
+    # Without a buffer, which would try to write once more when it is closed after an error.
+    with path.open("ab", buffering=0) as file:
         yield file
 
 
-def record(file: TextIO, block: str) -> None:
+def record(file: FileIO, block: str) -> None:
     """One more block is complete, and stays so if the machine stops now."""
-    file.write(block + "\n")
-    file.flush()
-    os.fsync(file.fileno())
+    line = f"{block}\n".encode()
+    with writing(str(file.name)):
+        if file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file.fileno())
 
 
 def store_of(folder: Path, number: int) -> Path:
@@ -100,7 +141,9 @@ def forget(folder: Path, number: int) -> None:
 
 
 def finish(folder: Path, result: Path, target: Path) -> None:
-    """The result takes its place, and the rest goes."""
+    """The result takes its place, and the rest goes, also what killed workers left of chunks."""
+    for remnant in result.rglob("*.partial"):
+        remnant.unlink()
     os.rename(result, target)
     shutil.rmtree(folder)
 

@@ -50,12 +50,15 @@ def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
 
 
 def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region) -> Array:
-    """The block after these cycles, from its pixels and those of its halo, (channels, …)."""
-    layout, name = layouts.layout(pixels, 0, work.engine)
-    with contextlib.closing(engines.chosen(name)(layout.start, work.problem)) as evolution:
+    """The block after these cycles, from its pixels and those of its halo, (channels, …).
+
+    These must be finite: :func:`checked` looks at them when they are read, and results are finite again.
+    """
+    layout = layouts.ArrayLayout(pixels, 0, work.engine, finite=True)
+    with contextlib.closing(engines.chosen(work.engine)(layout.start, work.problem)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
-        image: Array = layout.restored(evolution.image)
+        image: Array = layouts.checked_result(layout, evolution.image)
     return np.ascontiguousarray(image[(slice(None), *region.inner)])
 
 
@@ -67,7 +70,10 @@ def advanced_with_mask(
 
 
 def checked(
-    pixels: Array, start: Sequence[int], block_of: Callable[[tuple[int, ...]], tuple[int, ...]]
+    pixels: Array,
+    start: Sequence[int],
+    block_of: Callable[[tuple[int, ...]], tuple[int, ...]],
+    frame: tuple[int, ...] = (),
 ) -> Array:
     """Pixels (channels, …) themselves, if none is NaN or infinite; else say which block and where.
 
@@ -77,9 +83,10 @@ def checked(
         bad = ~np.isfinite(pixels)
         channel, *place = (int(i) for i in np.argwhere(bad)[0])
         where = tuple(i + first for i, first in zip(place, start, strict=True))
+        of_frame = f", frame {', '.join(map(str, frame))}" if frame else ""
         raise ValueError(
             f"block {block_of(where)} holds NaN or infinite values, the first at index {where} of the whole "
-            f"array ({pixels[(channel, *place)]}, channel {channel}): one would spread over all blocks. "
-            "Replace them first, e.g. with dask.array.nan_to_num."
+            f"array ({pixels[(channel, *place)]}, channel {channel}{of_frame}): one would spread over all "
+            "blocks. Replace them first, e.g. with dask.array.nan_to_num."
         )
     return pixels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,14 @@ def pieces(chunks: Chunks, window: Window) -> list[Piece]:
         block, there, here = zip(*parts, strict=True)
         found.append(Piece(block, there, here))
     return found
+
+
+def block_of(chunks: Chunks, place: Sequence[int]) -> tuple[int, ...]:
+    """The block in which a pixel lies."""
+    return tuple(
+        bisect.bisect_right(list(itertools.accumulate(lengths)), i)
+        for lengths, i in zip(chunks, place, strict=True)
+    )
 
 
 def _spans(lengths: Sequence[int]) -> Iterator[slice]:

@@ -63,7 +63,7 @@ def evolved(
     source: Any = layouts.channels_first(image, channel_axis)
     whole = source.rechunk({0: -1})
     dtype = layouts.result_type(image.dtype)
-    result = whole.map_blocks(_checked, dtype=whole.dtype, meta=whole._meta).astype(dtype)
+    result = finite(whole).astype(dtype)
     if cycles:
         work = Work(problem, engine or _WORKERS_ENGINE)
         far = reach(cycles[0], problem.model, problem.spacings)
@@ -78,6 +78,11 @@ def evolved(
 def channels_back(image: Any, channel_axis: int | None) -> Any:
     """The way back from `layouts.channels_first`, lazily."""
     return image[0] if channel_axis is None else np.moveaxis(image, 0, channel_axis)
+
+
+def finite(channels: Any) -> Any:
+    """The array (channels, …) itself; when computed, blocks with NaN are refused."""
+    return channels.map_blocks(_checked, dtype=channels.dtype, meta=channels._meta)
 
 
 def _checked(pixels: Any, block_info: Any = None) -> Any:
