@@ -280,7 +280,7 @@ class TestBadInput:
     def test_numbers_that_become_too_large(self):
         image = np.zeros((30, 40), np.float32)
         image[::2] = 3e38
-        options = {"spacing": 0.1}
+        options: dict[str, Any] = {"spacing": 0.1}
         with pytest.raises(ArithmeticError, match="range of float32"):
             aniso.diffuse(image, aniso.EdgeEnhancing(1e36), 0.1, **options)
         result = aniso.diffuse(da.from_array(image, chunks=10), aniso.EdgeEnhancing(1e36), 0.1, **options)
@@ -289,9 +289,13 @@ class TestBadInput:
 
     def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
         monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
-        looked = []
-        original = blocks.checked
-        monkeypatch.setattr(blocks, "checked", lambda *given: looked.append(1) or original(*given))
+        looked, original = [], blocks.checked
+
+        def counted(*given):
+            looked.append(1)
+            return original(*given)
+
+        monkeypatch.setattr(blocks, "checked", counted)
         monkeypatch.setattr(layouts, "checked_image", lambda *_: pytest.fail("a second look"))
         image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
         aniso.diffuse(image, self.model, 3.0).compute()
