@@ -260,7 +260,7 @@ class TestBadInput:
     @pytest.mark.parametrize("shape", [(30, 40), (300, 290)], ids=["in one window", "in windows"])
     def test_also_where_it_is_found_in_the_sample(self, verb, shape):
         image = np.zeros(shape, np.float32)
-        image[17:, 25:] = np.nan
+        image[20:, 30:] = np.nan
         with pytest.raises(ValueError, match=r"block \(\d+, \d+\) holds NaN") as refused:
             verb(da.from_array(image, chunks=10))
         found = re.findall(r"\((\d+), (\d+)\)", str(refused.value))
@@ -272,7 +272,7 @@ class TestBadInput:
         image = np.zeros((30, 40), np.float32)
         image[17, 25] = np.inf
         mask = np.zeros(image.shape, bool)
-        mask[3, 3] = True
+        mask[3:16, 3:20] = True
         result = aniso.inpaint(da.from_array(image, chunks=10), mask, contrast=1.0)
         with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
             result.compute()
