@@ -18,7 +18,7 @@ from tests.test_stores import ome_group
 zarr: Any = zarr_package
 
 
-def command(folder, *arguments):
+def command(folder, *arguments, **options):
     return subprocess.run(
         [sys.executable, "-m", "aniso", *arguments],
         cwd=folder,
@@ -26,7 +26,13 @@ def command(folder, *arguments):
         text=True,
         timeout=240,
         env=dict(os.environ),
+        **options,
     )
+
+
+def words_of(answer):
+    """What it says on standard error, in one line."""
+    return " ".join(answer.stderr.replace("│", " ").split())
 
 
 @pytest.fixture
@@ -73,14 +79,69 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
         (("denoise", "missing.zarr"), 1, "does not exist"),
         (("denoise", "in.zarr", "nowhere/out.zarr"), 1, "no folder"),
         (("denoise", "in.zarr", "there.zarr"), 1, "exists already"),
+        (("denoise", "in.zarr", "there.zarr/zarr.json/out.zarr"), 1, "no folder"),
+        (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is no folder"),
+        (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
+        (("denoise", "nan.zarr", "--workers", "1"), 1, "block (0, 1) holds NaN"),
+        (("upsample", "2", "in.zarr"), 2, "upsample takes no Zarr stores"),
+        (("inpaint", "in.zarr"), 2, "inpaint takes no Zarr stores"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],
 )
-def test_refusals(tmp_path, store, arguments, code, words):
+def test_refusals(tmp_path, store, image, arguments, code, words):
     (tmp_path / "there.zarr").mkdir()
+    (tmp_path / "odd.zarr.unfinished").touch()
+    broken = image.astype(np.float32)
+    broken[5, 40] = np.nan
+    ome_group(tmp_path / "nan.zarr", broken, "yx", (0.5, 1.0), chunks=(32, 32))
     answer = command(tmp_path, *arguments)
     assert answer.returncode == code, answer.stderr
-    assert words in " ".join(answer.stderr.replace("│", " ").split())
+    assert words in words_of(answer)
     assert "Traceback" not in answer.stderr
-    assert sorted(os.listdir(tmp_path)) == ["in.zarr", "there.zarr"]
+    assert sorted(os.listdir(tmp_path)) == ["in.zarr", "nan.zarr", "odd.zarr.unfinished", "there.zarr"]
+
+
+def test_nothing_to_do_is_a_copy(tmp_path):
+    image = np.full((40, 50), 70_000, np.uint32)
+    ome_group(tmp_path / "in.zarr", image, "yx", (0.5, 1.0), chunks=(32, 32))
+    answer = command(tmp_path, "denoise", "in.zarr", "out.zarr", "--workers", "1", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert any("is a copy" in note for note in json.loads(answer.stdout)["notes"])
+    np.testing.assert_array_equal(zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:], image)
+    assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
+
+
+def test_units_that_cannot_be_compared_are_named(tmp_path, image):
+    units = {"y": "micrometer", "x": "furlong"}
+    ome_group(tmp_path / "in.zarr", image, "yx", (0.5, 1.0), units=units, chunks=(32, 32))
+    answer = command(tmp_path, "diffuse", "in.zarr", "--time", "0", "--workers", "1")
+    assert answer.returncode == 0, answer.stderr
+    assert "furlong and micrometer" in words_of(answer)
+
+
+def short_files():
+    """Files of this process and of those it starts end early, as on a full disk."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+
+
+def test_a_full_disk(tmp_path):
+    pytest.importorskip("resource")  # not on Windows
+    noise = np.random.default_rng(0).normal(100, 10, (500, 520))
+    ome_group(tmp_path / "in.zarr", noise, "yx", (1.0, 1.0), chunks=(500, 520))
+    call = "diffuse", "in.zarr", "out.zarr", "--contrast", "9", "--time", "2", "--workers", "1"
+    answer = command(tmp_path, *call, preexec_fn=short_files)
+    assert answer.returncode == 1, answer.stderr
+    assert "cannot be written" in words_of(answer)
+    assert "repeat the call to go on" in words_of(answer)
+    assert "Traceback" not in answer.stderr
+    assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr.unfinished"]
+    again = command(tmp_path, *call)
+    assert again.returncode == 0, again.stderr
+    assert "goes on" in words_of(again)
+    assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
+    result = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
+    expected = aniso.diffuse(noise, aniso.EdgeEnhancing(9.0), 2.0)
+    np.testing.assert_allclose(result, expected, atol=1e-9 * np.ptp(noise))

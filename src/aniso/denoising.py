@@ -165,14 +165,9 @@ def denoise(
     if is_dask(image):
         from aniso.in_blocks import verbs
 
-        options: Any = {
-            "engine": engine,
-            "threads": threads,
-            "progress": progress,
-            "return_info": return_info,
-        }
         numbers = noise, fixed_contrast, fixed_time
-        return verbs.denoise(image, *numbers, mix, stencil, spacing, channel_axis, **options)
+        computing = engine, threads, progress, return_info
+        return verbs.denoise(image, *numbers, mix, stencil, spacing, channel_axis, *computing)
     array = checked_image(image, channel_axis)
     spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
     level = estimates.given_noise(noise, array, channel_axis)

@@ -171,14 +171,9 @@ def enhance(
     if is_dask(image):
         from aniso.in_blocks import verbs
 
-        options: Any = {
-            "engine": engine,
-            "threads": threads,
-            "progress": progress,
-            "return_info": return_info,
-        }
         numbers = noise, wavelength, contrast, time
-        return verbs.enhance(image, *numbers, plates, refine, stencil, spacing, channel_axis, **options)
+        computing = engine, threads, progress, return_info
+        return verbs.enhance(image, *numbers, plates, refine, stencil, spacing, channel_axis, *computing)
     refine = refine is not False
     array = checked_image(image, channel_axis)
     dtype = result_type(array.dtype)

@@ -49,7 +49,10 @@ def wanted(files: Sequence[str]) -> bool:
 def filter_store(work: Work, usual: str, filters: InStores | None) -> None:
     """Filter one store into another, which appears when it is complete."""
     if filters is None:
-        raise typer.BadParameter(f"{work.command} takes no Zarr stores. In Python, give it arrays.")
+        raise typer.BadParameter(
+            f"{work.command} takes no Zarr stores; denoise, enhance and diffuse do. In Python, aniso.inpaint "
+            "takes Dask arrays, e.g. of dask.array.from_zarr."
+        )
     source, target = _places(work, usual)
     with work.report.attempt(str(source)):
         _check_package()

@@ -24,7 +24,7 @@ def denoise(
     stencil: Stencil,
     spacing: Spacing | None,
     channel_axis: int | None,
-    **options: Any,
+    *computing: Any,
 ) -> Any:
     """The array after the diffusion that suits a sample of it best."""
     if mix:
@@ -35,7 +35,7 @@ def denoise(
     spacings = _spacings(image, spacing, channel_axis)
     sample = _sample(image, channel_axis)
     recipe = recipes.denoising(sample, spacings, noise, contrast, time, stencil)
-    return _followed(image, recipe, stencil, spacings, channel_axis, **options)
+    return _followed(image, recipe, stencil, spacings, channel_axis, *computing)
 
 
 def enhance(
@@ -49,7 +49,7 @@ def enhance(
     stencil: Stencil,
     spacing: Spacing | None,
     channel_axis: int | None,
-    **options: Any,
+    *computing: Any,
 ) -> Any:
     """The array after one coherence-enhancing diffusion, with parameters from a sample of it."""
     if refine:
@@ -60,7 +60,7 @@ def enhance(
     spacings = _spacings(image, spacing, channel_axis)
     sample = _sample(image, channel_axis)
     recipe = recipes.enhancing(sample, spacings, noise, wavelength, contrast, time, plates)
-    return _followed(image, recipe, stencil, spacings, channel_axis, **options)
+    return _followed(image, recipe, stencil, spacings, channel_axis, *computing)
 
 
 def _spacings(image: Any, spacing: Spacing | None, channel_axis: int | None) -> tuple[float, ...]:
@@ -87,7 +87,6 @@ def _followed(
     stencil: Stencil,
     spacings: tuple[float, ...],
     channel_axis: int | None,
-    *,
     engine: Any,
     threads: int | None,
     progress: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +22,12 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
 
     if scheduler is not None:
         try:
+            asyncio.run(asyncio.wait_for(_greeted(scheduler), _PATIENCE))
             client = Client(scheduler, timeout=_PATIENCE)
         except (OSError, ValueError, TimeoutError) as error:
             raise ConnectionError(
-                f"there is no Dask scheduler at {scheduler}: {error}. Start one with `dask scheduler`, or "
-                "leave the scheduler out to use workers on this machine."
+                f"there is no Dask scheduler at {scheduler}: {str(error) or 'nobody answers'}. Start one "
+                "with `dask scheduler`, or leave the scheduler out to use workers on this machine."
             ) from error
         with client:
             yield client
@@ -41,6 +43,13 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
         Client(cluster) as client,
     ):
         yield client
+
+
+async def _greeted(scheduler: str) -> None:
+    """Exchange the first words with a scheduler: a client would wait for them without end."""
+    from distributed.comm.core import connect
+
+    (await connect(scheduler, timeout=_PATIENCE)).abort()
 
 
 def capacity(client: Any) -> tuple[float, int]:
