@@ -59,6 +59,16 @@ def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
     assert "Traceback" not in answer.stderr
 
 
+def test_an_array_within_a_store(tmp_path, store, image):
+    """Diffusion without estimates reads no sample, and says nothing about one."""
+    options = ("--model", "edge-enhancing", "--contrast", "12", "--time", "1", "--memory", "1gb")
+    answer = command(tmp_path, "diffuse", "in.zarr/0", *options, "--workers", "1")
+    assert answer.returncode == 0, answer.stderr
+    assert "EdgeEnhancing(contrast=12" in answer.stdout
+    assert "noise" not in answer.stdout
+    assert zarr.open_array(str(tmp_path / "in_diffused.zarr"), mode="r").shape == image.shape
+
+
 def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
     for verb, name in (("denoise", "in_denoised.zarr"), ("enhance", "in_enhanced.zarr")):
         answer = command(tmp_path, verb, "in.zarr", "--workers", "1", "--memory", "1GB")
@@ -76,6 +86,7 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
         (("denoise", "in.zarr", "photo.png"), 2, "one by one"),
         (("denoise", "in.zarr", "-o", "out.png"), 2, "no Zarr store"),
         (("denoise", "in.zarr", "--memory", "much"), 2, "no size"),
+        (("denoise", "in.zarr", "--memory", "0GB"), 2, "no size"),
         (("denoise", "missing.zarr"), 1, "does not exist"),
         (("denoise", "in.zarr", "nowhere/out.zarr"), 1, "no folder"),
         (("denoise", "in.zarr", "there.zarr"), 1, "exists already"),

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import zarr as zarr_package
 from dask.distributed import Client, KilledWorker, LocalCluster
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, BytesCodec
 
 import aniso
 from aniso.engines import Problem
@@ -123,6 +123,37 @@ class TestWhatIsKept:
         assert after.metadata.dimension_names == ("y", "x")
         assert dict(after.attrs) == {"made by": "a test"}
         np.testing.assert_allclose(after[:], aniso.diffuse(image, MODEL, 2.0), atol=1e-3)
+
+    @pytest.mark.parametrize("zarr_format", [2, 3])
+    def test_odd_descriptions_are_the_same_files(self, client, tmp_path, zarr_format):
+        """Fill value, order, byte order, place of a shard's index: nothing of it is our business."""
+        image = SAMPLES["edges"]((40, 30))
+        odd: dict[str, Any] = {
+            2: {"order": "F", "filters": None, "fill_value": None, "dtype": ">f8"},
+            3: {"fill_value": np.nan, "serializer": BytesCodec(endian="big"), "dtype": "float64"},
+        }[zarr_format]
+        options = {"shape": image.shape, "chunks": (10, 8), "zarr_format": zarr_format, **odd}
+        zarr.create_array(str(tmp_path / "in.zarr"), **options)[:] = image
+        run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 16), together=2)
+        name = {2: ".zarray", 3: "zarr.json"}[zarr_format]
+        texts = [(tmp_path / store / name).read_text() for store in ("in.zarr", "out.zarr")]
+        assert texts[0] == texts[1]
+        found = zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[:]
+        np.testing.assert_allclose(found, aniso.diffuse(image, MODEL, 2.0), atol=1e-9)
+
+    def test_an_array_deep_in_a_group(self, client, tmp_path):
+        image = SAMPLES["edges"]((20, 16))
+        source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(10, 10))
+        os.makedirs(source / "levels")
+        os.rename(source / "0", source / "levels" / "0")
+        group = zarr.open_group(str(source), mode="r+")
+        group.create_group("levels")
+        ome = group.attrs["ome"]
+        ome["multiscales"][0]["datasets"][0]["path"] = "levels/0"
+        group.attrs["ome"] = ome
+        run(client, source, tmp_path / "out.zarr", block=(10, 10), together=2)
+        found = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["levels/0"][:]
+        np.testing.assert_allclose(found, aniso.diffuse(image, MODEL, 2.0), atol=1e-9)
 
     def test_time_and_channels(self, client, tmp_path):
         frames = np.stack([np.moveaxis(colours(SAMPLES[name], (20, 24)), -1, 0) for name in SAMPLES])
@@ -236,6 +267,29 @@ class TestInterruptions:
         self.half_done(client, source, tmp_path / "out.zarr")
         with pytest.raises(ValueError, match="another model"):
             run(client, source, tmp_path / "out.zarr", model=aniso.EdgeEnhancing(13.0, sigma=0.5))
+
+    def test_other_channels_do_not_go_on(self, client, tmp_path):
+        zarr.create_array(str(tmp_path / "in.zarr"), data=SAMPLES["noise"]((20, 20, 20)), chunks=(10, 10, 10))
+        options = {"block": (10, 10), "together": 1}
+        self.half_done(client, tmp_path / "in.zarr", tmp_path / "out.zarr", channel_axis=0, **options)
+        with pytest.raises(ValueError, match="another channel axis"):
+            run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", channel_axis=2, **options)
+
+    def test_two_runs_at_once(self, client, tmp_path):
+        source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
+        target = tmp_path / "out.zarr"
+        refused: list[float] = []
+
+        def tell(done, total):
+            if 0 < done < total and not refused:
+                with pytest.raises(FileExistsError, match="another run is writing"):
+                    run(client, source, target)
+                refused.append(done)
+
+        passes.run(job(source, block=(10, 10), together=1), target, client, tell)
+        assert refused
+        whole = aniso.diffuse(SAMPLES["edges"]((40, 30)), MODEL, 2.0)
+        np.testing.assert_allclose(zarr.open_group(str(target), mode="r")["0"][:], whole, atol=1e-9)
 
     def test_another_input_does_not_go_on(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
@@ -467,7 +521,26 @@ def test_threads_of_a_worker_share_its_memory():
     assert cluster.capacity(Scheduler()) == (2e9, 5)
 
 
+class TestBetweenPasses:
+    """Stores between passes: neighbours of a block read parts of it only."""
+
+    @pytest.mark.parametrize(
+        ("block", "chunk", "side"), [(128, 64, 64), (256, 16, 64), (60, 10, 60), (40, 40, 40), (96, 1, 48)]
+    )
+    def test_chunks_are_parts_of_blocks(self, block, chunk, side):
+        assert passes._part_of_block(block, chunk) == side
+        assert block % side == 0
+        assert side % chunk == 0
+
+
 class TestBadInput:
+    def test_a_damaged_chunk_is_named(self, client, tmp_path):
+        zarr.create_array(str(tmp_path / "in.zarr"), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
+        (tmp_path / "in.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
+        with pytest.raises(OSError, match=r"pixels \[\d+:\d+, 0:\d+\] of .*in\.zarr cannot be read.*damaged"):
+            run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 10), together=1)
+        assert not (tmp_path / "out.zarr").exists()
+
     def test_a_group_without_metadata(self, tmp_path):
         zarr.open_group(str(tmp_path / "in.zarr"), mode="w").create_array("raw", shape=(4, 4), dtype="u1")
         with pytest.raises(ValueError, match="raw"):

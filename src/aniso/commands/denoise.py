@@ -79,7 +79,7 @@ def command(
     used = stencil.chosen() or DeltaStencil()
 
     def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
-        return recipes.denoising(windows, spacings, noise, _number(contrast), _number(time), used)
+        return recipes.denoising(windows(), spacings, noise, _number(contrast), _number(time), used)
 
     chosen = with_verb(
         denoise,

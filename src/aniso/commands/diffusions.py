@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,14 +67,13 @@ class Diffusion:
 
     def recipe(self, time: float, windows: Any, spacings: Any) -> Any:
         """What is done to a Zarr store, whatever it holds."""
-        from aniso.in_blocks.recipes import BlockInfo, Recipe
+        from aniso.in_blocks.recipes import Recipe
 
         if self.model is None:
             raise typer.BadParameter(
                 "a constant tensor is for images in memory. Give a model for Zarr stores."
             )
-        info = BlockInfo(math.nan, self.model, time, 0)
-        return Recipe(self.model, time, self.scheme, info)
+        return Recipe(self.model, time, self.scheme, None)
 
     def options(self, page: Page) -> dict[str, Any]:
         """What `diffuse` and `scale_space` take besides image, model and time."""

@@ -94,7 +94,7 @@ def command(
 
     def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
         given = wavelength or "auto", contrast or "auto", time or "auto"
-        return recipes.enhancing(windows, spacings, noise, *given, plates)
+        return recipes.enhancing(windows(), spacings, noise, *given, plates)
 
     chosen = with_verb(
         enhance,

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import typer
 
 from aniso import layouts, stability
 from aniso.commands.bundles import Cluster
-from aniso.commands.reporting import columns, figures
+from aniso.commands.reporting import columns, figures, worded
 from aniso.commands.work import Work
 from aniso.engines import Problem
 from aniso.in_blocks.sample import windows
@@ -33,11 +34,12 @@ _SUFFIX = ".zarr"
 class InStores:
     """What a command does to a Zarr store, and who does it.
 
-    `recipe` goes from windows of the array (channels, …) and its spacing to what is done to it.
+    `recipe` goes from the spacing of an array to what is done to it; if it calls the function it is given,
+    windows (channels, …) of the array are read.
     """
 
     cluster: Cluster
-    recipe: Callable[[list[Any], tuple[float, ...]], Recipe]
+    recipe: Callable[[Callable[[], list[Any]], tuple[float, ...]], Recipe]
     stencil: Stencil
 
 
@@ -73,7 +75,7 @@ def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None
     with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
         available = capacity(client)
         report.note("dashboard", f"watch the workers at {client.dashboard_link}")
-        recipe = filters.recipe(_windows(found), spacings)
+        recipe = filters.recipe(partial(_windows, found), spacings)
         job = _job(found, recipe, filters.stencil, spacings, work, *available)
         if not job.cycles:
             report.note("copy", f"there is nothing to do, by the sample or the time: {target} is a copy")
@@ -85,7 +87,8 @@ def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None
     size = " × ".join(map(str, found.shape))
     blocks = " × ".join(map(str, job.block))
     report.say(f"{source} → {target}  ({size}, {found.dtype}, {seconds:.1f} s)")
-    rows = [*figures([recipe.info]), ("blocks", blocks), ("passes", str(len(job.passes)))]
+    chosen = figures([recipe.info]) if recipe.info else [("model", worded(recipe.model))]
+    rows = [*chosen, ("blocks", blocks), ("passes", str(len(job.passes)))]
     report.say(columns(rows))
     report.results.append(
         {
@@ -140,14 +143,17 @@ def _places(work: Work, usual: str) -> tuple[Path, Path]:
         if not _is_zarr(str(target)):
             raise typer.BadParameter(f"--output {target} is no Zarr store: its name must end with {_SUFFIX}.")
     else:
-        target = names[0].with_name(usual.format(stem=names[0].stem, suffix=_SUFFIX))
+        store = next(part for part in (names[0], *names[0].parents) if part.suffix == _SUFFIX)
+        target = store.with_name(usual.format(stem=store.stem, suffix=_SUFFIX))
     if os.path.realpath(target) == os.path.realpath(names[0]):
         raise typer.BadParameter(f"{target} is the input itself. Give another output.")
     return names[0], target
 
 
 def _is_zarr(word: str) -> bool:
-    return Path(os.path.normpath(word)).suffix == _SUFFIX
+    """Whether this is the name of a store, or of an array within one."""
+    path = Path(os.path.normpath(word))
+    return any(part.suffix == _SUFFIX for part in (path, *path.parents))
 
 
 def _check_package() -> None:

@@ -44,7 +44,7 @@ class Recipe:
     model: ImageDriven | None
     time: float
     scheme: Scheme
-    info: BlockInfo
+    info: BlockInfo | None
 
 
 def denoising(

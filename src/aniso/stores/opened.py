@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import math
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 
 from aniso.formats import units
 
+# The files that describe arrays and groups, of Zarr 3 and 2.
+_ATTRIBUTES = ".zattrs"
+_DESCRIPTIONS = ("zarr.json", ".zarray", ".zgroup", _ATTRIBUTES)
 # How axes are called that are not of space.
 _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
@@ -64,6 +68,7 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
 
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
+    path = path.absolute()  # workers may have another working directory
     try:
         node = zarr.open(str(path), mode="r")
     except Exception as error:
@@ -105,35 +110,33 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
     )
 
 
-def create_like(source: Opened, path: Path, dtype: np.dtype[Any]) -> str:
-    """An empty array with the shape, chunks, codecs and attributes of the source; its location.
+def create_like(source: Opened, path: Path) -> str:
+    """An empty array that is described by the same files as the source; its location.
 
     Of an OME-Zarr group only the full resolution is kept: the others would show the unfiltered image.
     """
-    import zarr
+    place, copy = source.path, path
+    for part in (*Path(source.key).parts, None):
+        copy.mkdir(parents=True)
+        for name in _DESCRIPTIONS:
+            if (place / name).exists():
+                shutil.copyfile(place / name, copy / name)
+        if part is not None:
+            place, copy = place / part, copy / part
+    if source.ome is not None:
+        _keep_one_level(path, source.ome)
+    return str(copy)
 
-    array: Any = zarr.open_array(source.location, mode="r")
-    options: dict[str, Any] = {
-        "shape": array.shape,
-        "chunks": array.chunks,
-        "dtype": dtype,
-        "zarr_format": array.metadata.zarr_format,
-        "attributes": dict(array.attrs),
-        "fill_value": dtype.type(0),
-    }
-    if array.metadata.zarr_format == 3:
-        options |= {"shards": array.shards, "dimension_names": array.metadata.dimension_names}
-    options |= {"chunk_key_encoding": _key_encoding(array)}
-    if dtype == array.dtype:
-        options |= {"compressors": array.compressors or None, "filters": array.filters or None}
-    if source.ome is None:
-        zarr.create_array(str(path), **options)
-        return str(path)
-    group = zarr.open_group(str(source.path), mode="r")
-    attributes = _with_one_level(dict(group.attrs), source.ome)
-    target = zarr.create_group(str(path), zarr_format=group.metadata.zarr_format, attributes=attributes)
-    target.create_array(source.key, **{name: v for name, v in options.items() if name != "zarr_format"})
-    return str(path / source.key)
+
+def _keep_one_level(path: Path, ome: dict[str, Any]) -> None:
+    """Of the levels of resolution and other images in a group, name only the one that is there."""
+    new = path / _DESCRIPTIONS[0]
+    file = new if new.exists() else path / _ATTRIBUTES
+    found = json.loads(file.read_text("utf-8"))
+    found.pop("consolidated_metadata", None)
+    attributes = found["attributes"] if file == new else found
+    attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": ome["datasets"][:1]}]
+    file.write_text(json.dumps(found, indent=2, ensure_ascii=False), "utf-8")
 
 
 def _multiscale(group: Any, path: Path) -> dict[str, Any]:
@@ -146,15 +149,6 @@ def _multiscale(group: Any, path: Path) -> dict[str, Any]:
         )
     found: dict[str, Any] = listed[0]
     return found
-
-
-def _with_one_level(attributes: dict[str, Any], ome: dict[str, Any]) -> dict[str, Any]:
-    attributes = copy.deepcopy(attributes)
-    holder = attributes.get("ome", attributes)
-    only = copy.deepcopy(ome)
-    only["datasets"] = only["datasets"][:1]
-    holder["multiscales"] = [only]
-    return attributes
 
 
 def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]:
@@ -216,10 +210,3 @@ def _axes(
             "an image has two axes besides channels and time, a volume three. Say which axis holds channels."
         )
     return channel, frames
-
-
-def _key_encoding(array: Any) -> Any:
-    if array.metadata.zarr_format == 2:
-        return {"name": "v2", "separator": array.metadata.dimension_separator}
-    encoding = array.metadata.chunk_key_encoding
-    return {"name": encoding.name, "separator": encoding.separator}

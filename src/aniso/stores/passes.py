@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 
+import aniso
 from aniso import layouts
 from aniso.engines.tiled import blocks, costs, exchanges, halo
 from aniso.engines.tiled.blocks import Work
 from aniso.engines.tiled.halo import Region
 from aniso.picture import stored
 from aniso.schemes import Cycle
-from aniso.stores import budget, progress
+from aniso.stores import budget, cluster, progress
 from aniso.stores.opened import Opened, create_like
+
+# Least side of the chunks between passes, in pixels.
+_SIDE = 48
 
 Tell = Callable[[float, float], object]
 #: Indices of images along the axes that are neither of space nor of channels.
@@ -52,11 +56,14 @@ class Run:
         """What must be the same for an interrupted run to go on."""
         return {
             "input": progress.fingerprint(self.source),
+            "channel axis": self.source.channel_axis,
+            "frame axes": list(self.source.frame_axes),
             "model": repr(self.work.problem.model),
             "stencil": repr(self.work.problem.stencil),
             "spacing": list(self.work.problem.spacings),
             "steps": [[list(step) for step in cycle.steps] for cycle in self.cycles],
             "engine": self.work.engine,
+            "version": aniso.__version__,
         }
 
     def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[Frames, Region]]:
@@ -76,8 +83,19 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
 
     An interrupted run goes on with the blocks it was begun with.
     """
+    target = target.absolute()
     folder = progress.folder_of(target)
     progress.check_place(target)
+    with progress.alone(folder):
+        job = _all_passes(job, folder, client, tell)
+        with progress.writing(target):
+            progress.finish(progress.store_of(folder, len(job.passes) - 1), target)
+    progress.clear(folder)
+    return job
+
+
+def _all_passes(job: Run, folder: Path, client: Any, tell: Tell) -> Run:
+    """Carry out what is not done yet; the run as it was cut."""
     with progress.writing(folder):
         cut = progress.begin(folder, job.described(), {"block": list(job.block), "together": job.together})
     job = replace(job, block=tuple(cut["block"]), together=cut["together"])
@@ -104,8 +122,6 @@ def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
                 tell(finished, total)
         if number > 0:
             progress.forget(folder, number - 1)
-    with progress.writing(target):
-        progress.finish(folder, progress.store_of(folder, len(job.passes) - 1), target)
     return job
 
 
@@ -140,21 +156,36 @@ def filtered_block(
 
     read: Any = zarr.open_array(source, mode="r")
     write: Any = zarr.open_array(target, mode="r+")
-    for frame in frames:
-        if source == layout.location:  # what passes have written is finite
-            pixels = read_window(read, layout, frame, region.needed)
-        else:
-            pixels = channels_of(np.asarray(read[index_of(layout, frame, region.needed)]), layout)
-        result = blocks.advanced(pixels, work.of(region), cycles, region) if cycles else pixels
-        values = layouts.channels_back(result, _place_of_channels(layout))
-        with progress.writing(target):
-            write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
+    # Chunks that are read at the same time are in memory at the same time.
+    with zarr.config.set({"async.concurrency": 2}):
+        for frame in frames:
+            pixels = _read(read, layout, frame, region.needed)
+            if source == layout.location:  # what passes have written is finite
+                pixels = _checked(pixels, layout, frame, region.needed)
+            result = blocks.advanced(pixels, work.of(region), cycles, region) if cycles else pixels
+            values = layouts.channels_back(result, _place_of_channels(layout))
+            with progress.writing(target):
+                write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
     return _name(frames, region)
 
 
 def read_window(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
     """Pixels (channels, …) of the source, if they are finite; else the chunk of the first one is named."""
-    pixels = channels_of(np.asarray(array[index_of(layout, frame, window)]), layout)
+    return _checked(_read(array, layout, frame, window), layout, frame, window)
+
+
+def _read(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
+    try:
+        return channels_of(np.asarray(array[index_of(layout, frame, window)]), layout)
+    except Exception as error:  # whatever a codec raises
+        where = ", ".join(f"{part.start}:{part.stop}" for part in window)
+        raise OSError(
+            f"pixels [{where}] of {array.store_path} cannot be read: {error}. A chunk there is damaged; "
+            "replace it, or filter the rest."
+        ) from error
+
+
+def _checked(pixels: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
     block_of = partial(_chunk_of, layout.spatial_chunks)
     return blocks.checked(pixels, [part.start for part in window], block_of, frame)
 
@@ -176,7 +207,7 @@ def _carried_out(
         )
 
     remaining = iter(waiting)
-    ahead = 3 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    ahead = 3 * cluster.capacity(client)[1]
     under_way = as_completed(submitted(*one) for one in itertools.islice(remaining, ahead))
     for future in under_way:
         yield _result(future)
@@ -218,15 +249,22 @@ def _prepared(job: Run, folder: Path, number: int, anew: bool) -> str:
     if anew:
         progress.forget(folder, number)
         if last:
-            return create_like(job.source, store, job.source.dtype)
-        sizes = dict(zip(job.source.spatial_axes, job.block, strict=True))
+            return create_like(job.source, store)
+        sizes = map(_part_of_block, job.block, job.source.spatial_chunks)
+        sides = dict(zip(job.source.spatial_axes, sizes, strict=True))
         chunks = tuple(
-            1 if axis in job.source.frame_axes else min(sizes.get(axis, n), n)
+            1 if axis in job.source.frame_axes else min(sides.get(axis, n), n)
             for axis, n in enumerate(job.source.shape)
         )
         dtype = layouts.result_type(job.source.dtype)
         zarr.create_array(str(store), shape=job.source.shape, chunks=chunks, dtype=dtype, compressors=None)
     return _array_in(store, job) if last else str(store)
+
+
+def _part_of_block(block: int, chunk: int) -> int:
+    """A side of chunks between passes: not the whole block, since neighbours read only parts of it."""
+    count = block // chunk
+    return next((n * chunk for n in range(1, count) if count % n == 0 and n * chunk >= _SIDE), block)
 
 
 def _array_in(store: Path, job: Run) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from aniso import io
 from aniso.stores.opened import Opened
 
-_DESCRIPTION = "run.json"
+_DESCRIPTION, _LOCK = "run.json", "lock"
 
 
 def folder_of(target: Path) -> Path:
@@ -60,6 +60,26 @@ def writing(place: Path | str) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No other run writes into the folder, which is made; a lock ends with the process that holds it."""
+    import locket
+
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    lock = locket.lock_file(str(folder / _LOCK), timeout=0)
+    try:
+        lock.acquire()
+    except locket.LockError as error:
+        raise FileExistsError(
+            f"another run is writing to {folder}. Wait until it ends, or choose another output."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
     """Prepare the folder of a run, or find that of the same one, which was interrupted; how it is cut.
 
@@ -68,7 +88,9 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
     """
     path = folder / _DESCRIPTION
     if path.exists() and not any(folder.glob("pass-*.zarr")):
-        shutil.rmtree(folder)  # its result has taken its place, and only the rest was left
+        # The result has taken its place, and only the rest was left.
+        for rest in (path, *folder.glob("pass-*.done")):
+            rest.unlink()
     if path.exists():
         before = json.loads(path.read_text("utf-8"))
         changed = [name for name in description if before.get(name) != description[name]]
@@ -80,7 +102,6 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
                 "or repeat the call that was interrupted to go on."
             )
         return {name: before[name] for name in cut}
-    folder.mkdir(parents=True, exist_ok=True)
     partial = folder / (_DESCRIPTION + ".partial")
     partial.write_text(json.dumps(description | cut, indent=1), "utf-8")
     partial.replace(path)
@@ -122,7 +143,7 @@ def recording(folder: Path, number: int) -> Iterator[FileIO]:
 
 
 def record(file: FileIO, block: str) -> None:
-    """One more block is complete, and stays so if the machine stops now."""
+    """One more block is complete, and stays so if the process is killed now."""
     line = f"{block}\n".encode()
     with writing(str(file.name)):
         if file.write(line) < len(line):
@@ -140,11 +161,15 @@ def forget(folder: Path, number: int) -> None:
     shutil.rmtree(store_of(folder, number), ignore_errors=True)
 
 
-def finish(folder: Path, result: Path, target: Path) -> None:
-    """The result takes its place, and the rest goes, also what killed workers left of chunks."""
+def finish(result: Path, target: Path) -> None:
+    """The result takes its place, without what killed workers left of chunks."""
     for remnant in result.rglob("*.partial"):
         remnant.unlink()
     os.rename(result, target)
+
+
+def clear(folder: Path) -> None:
+    """A finished run needs its folder no more."""
     shutil.rmtree(folder)
 
 

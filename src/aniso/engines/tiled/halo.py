@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -92,9 +93,17 @@ def _spans(lengths: Sequence[int]) -> Iterator[slice]:
     return (slice(stop - length, stop) for stop, length in zip(stops, lengths, strict=True))
 
 
-def _overlaps(lengths: Sequence[int], part: slice) -> Iterator[tuple[int, slice, slice]]:
-    for number, span in enumerate(_spans(lengths)):
-        start, stop = max(span.start, part.start), min(span.stop, part.stop)
-        if start < stop:
-            there = slice(start - span.start, stop - span.start)
-            yield number, there, slice(start - part.start, stop - part.start)
+def _overlaps(lengths: tuple[int, ...], part: slice) -> Iterator[tuple[int, slice, slice]]:
+    stops = _stops(lengths)
+    for number in range(bisect.bisect_right(stops, part.start), len(lengths)):
+        first = stops[number] - lengths[number]
+        if first >= part.stop:
+            return
+        start, stop = max(first, part.start), min(stops[number], part.stop)
+        if start < stop:  # a block may be empty
+            yield number, slice(start - first, stop - first), slice(start - part.start, stop - part.start)
+
+
+@functools.lru_cache(maxsize=16)
+def _stops(lengths: tuple[int, ...]) -> list[int]:
+    return list(itertools.accumulate(lengths))
