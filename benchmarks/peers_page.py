@@ -216,13 +216,13 @@ def _draw_speed(found: Report, axes: Any) -> None:
 
 
 def _draw_laws(found: Report, axes: Any) -> None:
-    import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
     names = list(group(found, f"law, {LAWS[0].name}"))
     for column, law in enumerate(LAWS):
         for row, entry in enumerate(group(found, f"law, {law.name}").values()):
             place = (column - 0.5, row - 0.5)
-            axes.add_patch(plt.Rectangle(place, 1, 1, facecolor=FACES[verdict(entry)], edgecolor="white"))
+            axes.add_patch(Rectangle(place, 1, 1, facecolor=FACES[verdict(entry)], edgecolor="white"))
             axes.text(column, row, _law_cell(entry).replace("✗ ", ""), ha="center", va="center", fontsize=9)
     axes.set(xlim=(-0.5, len(LAWS) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axes.set_xticks(range(len(LAWS)), [law.name for law in LAWS], rotation=35, ha="right")

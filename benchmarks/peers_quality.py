@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import aniso
 from aniso.samples import Sample
-from benchmarks import quality_denoise, quality_enhance, quality_inpaint
+from benchmarks import quality_denoise, quality_enhance, quality_inpaint, quality_volumes
 from benchmarks.other_packages import CURVATURE, DIPLIB, GMIC, GRADIENT, MEDPY, OPENCV, Package
 from benchmarks.quality_inpaint import psnr
 from benchmarks.report import Kind, Report
@@ -186,7 +186,7 @@ def _removed(sample: Sample, result: Array) -> float:
 def volumes(found: Report, size: int, levels: Iterable[float]) -> None:
     """Fibres, layers and balls under white noise; mean PSNR."""
     table = Table(found, "volumes", "dB")
-    makers = (aniso.samples.fibres, aniso.samples.layers, aniso.samples.balls)
+    makers: tuple[Callable[..., Sample], ...] = quality_volumes.MAKERS
     for make, level in itertools.product(makers, levels):
         sample = make(size, noise=level, seed=11)
         noisy, score = sample.image.astype(np.float32), partial(_psnr, sample.truth)
