@@ -134,7 +134,8 @@ def test_a_filter_of_bytes_without_spacing_is_not_asked_for_more():
 def test_no_number_breaks_a_law():
     law = next(law for law in LAWS if law.name == "transposition")
     entrant = Filter("nothing", lambda image, grey, spacing: np.full(image.shape, np.nan))
-    assert law.finding(entrant).verdict == "broken"
+    finding = law.finding(entrant)
+    assert (finding.verdict, finding.value) == ("broken", np.inf)
 
 
 def test_the_command_judges_and_writes_json_page_and_picture(tmp_path, monkeypatch):
@@ -172,7 +173,7 @@ def test_a_package_that_is_missing_is_left_out_with_a_line(monkeypatch):
         strength=1.0, steps=((2, None), (3, None)),
     )  # fmt: skip
     monkeypatch.setattr(other_packages, "PACKAGES", (absent,))
-    missing = {}
+    missing: dict[str, str] = {}
     found = peers_contestants.contestants(missing.__setitem__)
     assert "pip install absent" in missing["Absent"]
     assert {entrant.kind for entrant in found} <= {"ours", "theirs"}
