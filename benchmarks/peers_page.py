@@ -27,26 +27,26 @@ QUALITY = {
     "denoising": (
         "aniso denoise",
         "Denoising photographs",
-        "Mean PSNR in dB over five grey photographs (every second pixel of the first 512²) under white noise "
-        "of standard deviation 10, 20 and 30. `denoise` has no parameter; all others know the truth.",
+        "Mean PSNR in dB; grey photographs under white noise. `denoise` has no parameter; the others know "
+        "the truth.",
     ),
     "inpainting": (
         "aniso inpaint",
         "Inpainting",
-        "Mean PSNR in dB over five photographs of 256² in colour, of which 10 % or 20 % of the pixels are "
-        "known, or with text or scratches over them.",
+        "Mean PSNR in dB; photographs, in colour where they have any, of which some pixels are known, "
+        "or with text or scratches over them. Nothing is tuned.",
     ),
     "coherence": (
         "aniso enhance",
         "Lines with gaps",
-        "Part of the root-mean-square error that is removed from rings and fingerprints with gaps and noise "
-        "of standard deviation 20 and 80; 1 would be the truth. `enhance` has no parameter.",
+        "The part of the root-mean-square error that is removed; 1 would be the truth. `enhance` has no "
+        "parameter; the others know the truth.",
     ),
-    "volumes": (
+    "denoising volumes": (
         "aniso denoise",
         "Denoising volumes",
-        "Mean PSNR in dB over fibres, layers and balls of 64³ voxels under white noise of standard deviation "
-        "15 and 40.",
+        "Mean PSNR in dB; synthetic volumes under white noise. `denoise` has no parameter; the others know "
+        "the truth.",
     ),
 }
 
@@ -157,7 +157,12 @@ def _law_cell(entry: Measurement) -> str:
 def _quality_table(found: Report, title: str) -> str:
     _, heading, text = QUALITY[title]
     entries = sorted(group(found, title).items(), key=lambda item: -item[1].value)
-    lines = [f"### {heading}\n", text + "\n", "| method | mean | |", "|---|---|---|"]
+    lines = [
+        f"### {heading}\n",
+        f"{text} Images: {found.settings[title]}.\n",
+        "| method | mean | |",
+        "|---|---|---|",
+    ]
     lines += [f"| {_bold(name, entry)} | {entry.value:.2f} | {entry.note} |" for name, entry in entries]
     return "\n".join([*lines, ""])
 

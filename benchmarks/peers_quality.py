@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,12 +33,12 @@ VOLUME_LEVELS = (15.0, 40.0)
 
 #: Strengths to try, in noise levels where they are in grey values, and how many iterations at most.
 GRIDS: dict[Package, tuple[tuple[float, ...], int]] = {
-    MEDPY: ((0.5, 0.75, 1.0, 1.5, 2.0, 3.0), 40),
-    DIPLIB: ((0.5, 0.75, 1.0, 1.5, 2.0, 3.0), 40),
-    GRADIENT: ((0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0), 48),
-    CURVATURE: ((0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0), 64),
-    OPENCV: ((0.02, 0.05, 0.1, 0.15, 0.2, 0.3), 40),
-    GMIC: ((5.0, 10.0, 20.0, 40.0, 60.0, 90.0, 130.0), 2),
+    MEDPY: ((1.0, 1.25, 1.5, 2.0, 2.5, 3.0), 32),
+    DIPLIB: ((1.0, 1.25, 1.5, 2.0, 2.5, 3.0), 32),
+    GRADIENT: ((0.75, 1.0, 1.25, 1.5, 2.0, 3.0), 48),
+    CURVATURE: ((0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0), 48),
+    OPENCV: ((0.05, 0.1, 0.15, 0.2, 0.25, 0.3), 32),
+    GMIC: ((10.0, 20.0, 30.0, 40.0, 60.0, 90.0, 130.0), 4),
 }
 
 
@@ -46,7 +46,7 @@ def iterated(package: Package, noisy: Array, level: float) -> Iterator[Path]:
     """For each strength, the results of a package after ever more iterations."""
     strengths, most = GRIDS[package]
     unit = level if package.in_grey_values and not package.only_bytes else 1.0
-    stride = max(1, most // 16)
+    stride = max(1, most // 24)  # one or two: finer makes no visible difference
     for factor in strengths:
         run = partial(package.filtered, iterations=stride, threads=2, strength=factor * unit)
         yield _repeated(run, noisy, most // stride)
@@ -125,9 +125,12 @@ def each(results: Callable[..., Iterable[Array]], *arguments: Any) -> Callable[[
     return lambda: (iter([result]) for result in results(*arguments))
 
 
-def denoising(found: Report, images: Iterable[str], levels: Iterable[float]) -> None:
+def denoising(found: Report, images: Sequence[str], levels: Sequence[float]) -> None:
     """Photographs in grey under white noise; mean PSNR."""
     table = Table(found, "denoising", "dB")
+    found.settings["denoising"] = (
+        f"{_listed(images)}, every second pixel of the first 512²; noise {_listed(levels)}"
+    )
     for name, level in itertools.product(images, levels):
         truth = quality_denoise.photograph(name)
         noisy = quality_denoise.noisy_version(truth, level)
@@ -141,6 +144,10 @@ def denoising(found: Report, images: Iterable[str], levels: Iterable[float]) -> 
     table.close()
 
 
+def _listed(things: Sequence[object]) -> str:
+    return ", ".join(f"{thing:g}" if isinstance(thing, float) else str(thing) for thing in things)
+
+
 def _psnr(truth: Array, result: Array) -> float:
     return psnr(result, truth)
 
@@ -149,9 +156,11 @@ def _owner(rival: str) -> str:
     return f"{'OpenCV' if rival == quality_denoise.BILATERAL else 'scikit-image'} {rival}"
 
 
-def inpainting(found: Report, images: Iterable[str], damages: Iterable[float | str]) -> None:
+def inpainting(found: Report, images: Sequence[str], damages: Sequence[float | str]) -> None:
     """Photographs in colour with lost pixels; mean PSNR. The others have no parameters worth tuning."""
     table = Table(found, "inpainting", "dB")
+    kinds = [quality_inpaint.worded(kind) for kind in damages]
+    found.settings["inpainting"] = f"{_listed(images)}, 256²; {_listed(kinds)}"
     names = {"aniso": "aniso inpaint", "biharmonic": "scikit-image biharmonic"}
     for name, kind in itertools.product(images, damages):
         truth = quality_inpaint.photograph(name)
@@ -163,9 +172,12 @@ def inpainting(found: Report, images: Iterable[str], damages: Iterable[float | s
     table.close()
 
 
-def coherence(found: Report, variants: Iterable[tuple[int, float, int]], levels: Iterable[float]) -> None:
+def coherence(found: Report, variants: Sequence[tuple[int, float, int]], levels: Sequence[float]) -> None:
     """Lines with gaps and noise: the part of the input's error that is removed."""
     table = Table(found, "coherence", "of the error")
+    patterns = [f"{size}² with period {period:g}" for size, period, _ in variants]
+    samples = _listed(list(quality_enhance.SAMPLES))
+    found.settings["coherence"] = f"{samples}, {_listed(patterns)}; noise {_listed(levels)}"
     for make, (size, period, seed), level in itertools.product(
         quality_enhance.SAMPLES.values(), variants, levels
     ):
@@ -183,9 +195,10 @@ def _removed(sample: Sample, result: Array) -> float:
     return 1 - quality_enhance.error(result, sample)
 
 
-def volumes(found: Report, size: int, levels: Iterable[float]) -> None:
+def volumes(found: Report, size: int, levels: Sequence[float]) -> None:
     """Fibres, layers and balls under white noise; mean PSNR."""
-    table = Table(found, "volumes", "dB")
+    table = Table(found, "denoising volumes", "dB")
+    found.settings["denoising volumes"] = f"fibres, layers, balls, {size}³; noise {_listed(levels)}"
     makers: tuple[Callable[..., Sample], ...] = quality_volumes.MAKERS
     for make, level in itertools.product(makers, levels):
         sample = make(size, noise=level, seed=11)
