@@ -101,11 +101,18 @@ def integers(filter: Filter) -> float:
 
 
 def same_again(filter: Filter) -> float:
-    """Identical calls give identical bits; the largest difference among three."""
-    # Larger, so that several threads have something to do.
-    image = np.tile(given(filter), (8, 8) if filter.ndim == 2 else (1, 2, 2))
+    """Identical calls give identical bits, also when another image was filtered in between."""
+    image = given(filter)
+    # Small images show what is left in memory, large ones several threads that do not wait for each other.
+    tiled = np.tile(image, (8, 8) if filter.ndim == 2 else (1, 2, 2))
+    white = np.full_like(image, RANGE)
+    return max(_changed(filter, image, white), _changed(filter, image), _changed(filter, tiled))
+
+
+def _changed(filter: Filter, image: Array, other: Array | None = None) -> float:
     first = filter(image)
-    return max(largest(filter(image) - first) for _ in range(2))
+    filter(np.ascontiguousarray((image.max() - image).T) if other is None else other)
+    return largest(filter(image) - first)
 
 
 def untouched(filter: Filter) -> float:
