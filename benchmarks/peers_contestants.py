@@ -70,7 +70,7 @@ def ours() -> list[Filter]:
 
 
 def _named(name: str, ndim: int) -> str:
-    return name if ndim == 2 else f"{name}, volume"
+    return name if ndim == 2 else f"{name} 3-D"
 
 
 def of_package(package: Package, ndim: int) -> Filter:
