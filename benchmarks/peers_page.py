@@ -97,9 +97,11 @@ def _conditions(found: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
         f"{machine['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; "
-        f"{settings['threads']} threads, best of {settings['rounds']} rounds (three for other packages); "
+        f"{settings['threads']} threads, best of {settings['rounds']} rounds (at most three for other packages); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]
+    if (machine["load before"] or 0) > 1:
+        lines.append("\n**The machine was busy with other work: times and their ratios mean little.**")
     if settings["quick"]:
         lines.append("\nA short run on small images: its figures mean little.")
     if found.skipped:
@@ -228,7 +230,7 @@ def _draw_laws(found: Report, axes: Any) -> None:
         for row, entry in enumerate(group(found, f"law, {law.name}").values()):
             place = (column - 0.5, row - 0.5)
             axes.add_patch(Rectangle(place, 1, 1, facecolor=FACES[verdict(entry)], edgecolor="white"))
-            axes.text(column, row, _law_cell(entry).replace("✗ ", ""), ha="center", va="center", fontsize=9)
+            axes.text(column, row, _law_cell(entry).replace("✗ ", ""), ha="center", va="center", fontsize=8)
     axes.set(xlim=(-0.5, len(LAWS) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axes.set_xticks(range(len(LAWS)), [law.name for law in LAWS], rotation=35, ha="right")
     axes.set_yticks(range(len(names)), names)
