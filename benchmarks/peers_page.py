@@ -97,7 +97,7 @@ def _conditions(found: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
         f"{machine['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; "
-        f"{settings['threads']} threads, best of {settings['rounds']} rounds (at most three for other packages); "
+        f"{settings['threads']} threads, best of {settings['rounds']} rounds (of at most three for others); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]
     if (machine["load before"] or 0) > 1:
@@ -204,7 +204,7 @@ def _better(found: Report) -> Iterator[str]:
 
 def picture(found: Report, path: Path) -> None:
     """Speed of images, the laws, and PSNR beside aniso's."""
-    drawing, panels = report.figure_of(1, 3, (19, 8.5), width_ratios=[1, 1.7, 0.9])
+    drawing, panels = report.figure_of(1, 3, (22, 8.5), width_ratios=[1, 2.6, 0.9])
     _draw_speed(found, panels[0])
     _draw_laws(found, panels[1])
     _draw_quality(found, panels[2])
@@ -251,7 +251,7 @@ def _draw_quality(found: Report, axes: Any) -> None:
             if name != verb:
                 labels.append(name.removesuffix(", tuned"))
                 gaps.append(entry.value - entries[verb].value)
-        labels.append(f"{heading}: {verb} {entries[verb].value:.1f} dB")
+        labels.append(f"{heading}:\n{verb} {entries[verb].value:.1f} dB")
         gaps.append(0.0)
     axes.barh(
         range(len(gaps)), gaps, color=[report.COLOURS["theirs"] if gap < 0 else "#d95f02" for gap in gaps]
@@ -260,6 +260,6 @@ def _draw_quality(found: Report, axes: Any) -> None:
     for label in axes.get_yticklabels():
         label.set_fontweight("bold" if " dB" in label.get_text() else "normal")
     axes.axvline(0, color=report.COLOURS["ours"])
-    axes.set_xlabel("dB above aniso, which is not tuned")
+    axes.set_xlabel("dB above aniso")
     axes.set_title("PSNR beside aniso's", loc="left", fontweight="bold")
     report.plain(axes)
