@@ -169,8 +169,8 @@ def measure(
             figures = ", ".join(f"{method} {values[-1]:.2f}" for method, values in found.items())
             spent = f"{1e3 * seconds['aniso'][-1]:.0f} ms against {1e3 * seconds['biharmonic'][-1]:.0f} ms"
             gain = found["aniso"][-1] - found["biharmonic"][-1]
-            report.add(f"{name}, {_worded(kind)}", gain, "dB", "ours", f"{figures}; {spent}")
-            CONSOLE.print(f"{name}, {_worded(kind)}: {gain:+.2f} dB ({figures}; {spent})", highlight=False)
+            report.add(f"{name}, {worded(kind)}", gain, "dB", "ours", f"{figures}; {spent}")
+            CONSOLE.print(f"{name}, {worded(kind)}: {gain:+.2f} dB ({figures}; {spent})", highlight=False)
     for method, values in found.items():
         report.add(
             f"mean PSNR, {method}", float(np.mean(values)), "dB", "ours" if method == "aniso" else "theirs"
@@ -193,7 +193,8 @@ def measure(
     return report
 
 
-def _worded(kind: float | str) -> str:
+def worded(kind: float | str) -> str:
+    """How a kind of damage is called."""
     return kind if isinstance(kind, str) else f"{100 * kind:g} % known"
 
 
@@ -211,7 +212,7 @@ def picture(found: Report, path: Path) -> None:
         truth = photograph(name, size)
         mask = damage(kind, truth.shape[:2], seed)
         image = lossy(truth, mask)
-        shown = {"truth": truth, _worded(kind): image}
+        shown = {"truth": truth, worded(kind): image}
         shown |= {method: function(image, mask) for method, function in methods.items()}
         for panel, (title, result) in zip(row, shown.items(), strict=True):
             panel.imshow(np.clip(result[part] / 255, 0, 1), cmap="gray", vmin=0, vmax=1)

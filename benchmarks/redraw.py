@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import eed, matrix, paper, scaling
+from benchmarks import eed, matrix, paper, peers_page, scaling
 from benchmarks.quality import SECTIONS, section
 from benchmarks.report import Report
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("eed", "scaling", "matrix", "paper", *(f"quality_{name}" for name in SECTIONS))
+NAMES = ("eed", "scaling", "matrix", "paper", "peers", *(f"quality_{name}" for name in SECTIONS))
 
 
 def redraw(name: str) -> None:
@@ -27,7 +27,7 @@ def redraw(name: str) -> None:
     elif name.startswith("quality_"):
         section(name.removeprefix("quality_")).picture(found, path)
     else:
-        {"eed": eed, "scaling": scaling, "matrix": matrix}[name].picture(found, path)
+        {"eed": eed, "scaling": scaling, "matrix": matrix, "peers": peers_page}[name].picture(found, path)
 
 
 def main() -> int:

@@ -21,13 +21,14 @@ import numpy.typing as npt
 import aniso
 from benchmarks import fresh, report, timing
 from benchmarks.eed import ALPHA, CONTRAST, GAMMA, GREY_RANGE, PARAMETERS, SIGMA, evolved
+from benchmarks.other_packages import GRADIENT
 from benchmarks.report import Kind, Measurement, Report, Target
 from benchmarks.timing import CONSOLE, Contestant, Timing
 
 Volume = npt.NDArray[np.float32]
 
 PYTORCH = "PyTorch, eager"
-SIMPLEITK = "SimpleITK gradient diffusion"
+SIMPLEITK = GRADIENT.name
 #: Peak memory besides the caller's volume, by what is measured.
 MEMORY = {"explicit": "EED, explicit", "ced": "CED, explicit", "fsi": "EED, FSI cycle"}
 
@@ -61,17 +62,6 @@ def cycle(volume: Volume, inner: int, threads: int) -> None:
     # A little less than a cycle of n steps reaches, 0.9·limit·(n² + n)/3.
     reach = 0.89 * limit * (inner * inner + inner) / 3
     aniso.diffuse(volume, model, reach, stencil=stencil, scheme=aniso.FED(cycles=1), threads=threads)
-
-
-def simpleitk(volume: Volume, threads: int) -> Callable[[int], object]:
-    """Gradient diffusion, a function of the number of iterations."""
-    import SimpleITK
-
-    SimpleITK.ProcessObject.SetGlobalDefaultNumberOfThreads(threads)
-    given = SimpleITK.GetImageFromArray(volume)
-    return lambda iterations: SimpleITK.GradientAnisotropicDiffusion(
-        given, timeStep=0.0625, conductanceParameter=1.0, numberOfIterations=iterations
-    )
 
 
 def pytorch(threads: int) -> Callable[[Volume, int], Volume]:
@@ -135,10 +125,10 @@ def measure(size: int, image_size: int, steps: int, rounds: int, threads: int) -
             Contestant(PYTORCH, lambda: programs[PYTORCH](volume, few), few, rounds=2, warm_up=False)
         )
     try:
-        run = simpleitk(volume, threads)
+        run = GRADIENT.loaded(volume, threads)
         entrants.append(Contestant(SIMPLEITK, lambda: run(few), few, rounds=2, warm_up=False))
     except ImportError as error:
-        found.skip(SIMPLEITK, f"{error} (pip install SimpleITK)")
+        found.skip(SIMPLEITK, f"{error} ({GRADIENT.install})")
 
     times = timing.contest(entrants, rounds)
     inner = (times.pop(str(long)).best - times.pop(str(short)).best) / (long - short)

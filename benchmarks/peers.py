@@ -1,0 +1,91 @@
+"""aniso side by side with what people use now: speed, laws and quality.
+
+    pip install -r benchmarks/peers-requirements.txt
+    python -m benchmarks.peers --json benchmarks/results/peers.json \\
+        --picture benchmarks/results/peers.png --markdown docs/peers.md
+
+Packages that are not installed are left out, with a line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks import other_packages, peers_page, peers_quality, peers_speed, timing
+from benchmarks.peers_contestants import Filter, contestants
+from benchmarks.peers_laws import LAWS
+from benchmarks.report import Measurement, Report
+
+SECTIONS = ("speed", "laws", "quality")
+VERSIONS = ("aniso", "numpy", "numba", "scipy", "scikit-image", *other_packages.DISTRIBUTIONS)
+
+
+def judge(found: Report, filters: Iterable[Filter]) -> None:
+    """Every law for every filter."""
+    for filter in filters:
+        for law in LAWS:
+            finding = law.finding(filter)
+            note = finding.verdict + (f": {finding.note}" if finding.note else "")
+            found.measurements[f"law, {law.name}: {filter.name}"] = Measurement(
+                finding.value, "of the range", filter.kind, note
+            )
+
+
+def measure(sections: Iterable[str], quick: bool, rounds: int, threads: int) -> Report:
+    """The sections asked for, in one report."""
+    image_size, volume_sizes = (256, (32,)) if quick else (2048, (128, 256))
+    found = Report(
+        "peers",
+        {"image": image_size, "volumes": volume_sizes, "rounds": rounds, "threads": threads, "quick": quick},
+        timing.environment(VERSIONS),
+    )
+    if "speed" in sections:
+        peers_speed.measure(found, image_size, volume_sizes, rounds, threads)
+    if "laws" in sections:
+        filters = contestants(found.skip)
+        judge(found, [entrant for entrant in filters if entrant.ndim == 2 or not quick])
+    if "quality" in sections:
+        peers_quality.measure(found, quick)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument(
+        "--quick", action="store_true", help="small images and few of them; no laws of volumes"
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="rounds of the contest; the best one counts")
+    parser.add_argument("--threads", type=int, default=min(2, timing.cores()))
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--picture", type=Path, help="where to draw them")
+    parser.add_argument("--markdown", type=Path, help="where to write the page of the documentation")
+    parser.add_argument(
+        "--from", type=Path, dest="earlier", metavar="JSON", help="figures of an earlier run: measure nothing"
+    )
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.sections if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no section {unknown[0]!r}; the sections are {', '.join(SECTIONS)}")
+    if given.earlier:
+        found = Report.load(given.earlier)
+    else:
+        rounds = min(given.repeats, 2) if given.quick else given.repeats
+        found = measure(given.sections or SECTIONS, given.quick, rounds, given.threads)
+    found.show()
+    if given.json:
+        found.save(given.json)
+    if given.picture:
+        peers_page.picture(found, given.picture)
+    if given.markdown:
+        given.markdown.write_text(peers_page.page(found), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
