@@ -128,11 +128,11 @@ class TestWhatIsKept:
     def test_odd_descriptions_are_the_same_files(self, client, tmp_path, zarr_format):
         """Fill value, order, byte order, place of a shard's index: nothing of it is our business."""
         image = SAMPLES["edges"]((40, 30))
-        odd: dict[str, Any] = {
+        formats: dict[int, dict[str, Any]] = {
             2: {"order": "F", "filters": None, "fill_value": None, "dtype": ">f8"},
             3: {"fill_value": np.nan, "serializer": BytesCodec(endian="big"), "dtype": "float64"},
-        }[zarr_format]
-        options = {"shape": image.shape, "chunks": (10, 8), "zarr_format": zarr_format, **odd}
+        }
+        options = {"shape": image.shape, "chunks": (10, 8), "zarr_format": zarr_format, **formats[zarr_format]}
         zarr.create_array(str(tmp_path / "in.zarr"), **options)[:] = image
         run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 16), together=2)
         name = {2: ".zarray", 3: "zarr.json"}[zarr_format]
