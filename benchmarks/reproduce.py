@@ -1,0 +1,143 @@
+"""The paper's claims, tested one by one: writes docs/reproduction.md with figures, verdicts and pictures.
+
+    python -m benchmarks.reproduce
+
+`--quick` takes a minute, `--untimed` leaves the timings out; both write nothing unless told where. The exit
+code is 1 if a verdict is not the one that is expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import report, timing
+from benchmarks.claims.claim import Claim, Finding, Verdict
+from benchmarks.claims.page import Findings, page
+from benchmarks.claims.registry import CLAIMS
+from benchmarks.timing import CONSOLE
+
+ROOT = Path(__file__).parents[1]
+PAGE, FIGURES = ROOT / "docs" / "reproduction.md", ROOT / "benchmarks" / "results" / "reproduction.json"
+COLOURS = {
+    Verdict.HOLDS: "green",
+    Verdict.RESTRICTED: "yellow",
+    Verdict.FAILS: "red",
+    Verdict.UNTESTED: "dim",
+}
+
+
+def measured(claims: Iterable[Claim], quick: bool) -> Findings:
+    """What each claim's measurement gives, told line by line."""
+    chosen, findings = list(claims), {}
+    for number, claim in enumerate(chosen, 1):
+        place = f"{number} of {len(chosen)}"
+        start = time.perf_counter()
+        if claim.timed:  # it has a display of its own, and nothing else may run beside it
+            CONSOLE.print(f"{place}: {claim.title}", highlight=False)
+            finding = claim.measure(quick)
+        else:
+            with CONSOLE.status(f"{place}: {claim.title}"):
+                finding = claim.measure(quick)
+        findings[claim.key] = finding
+        tell(place, claim, finding, time.perf_counter() - start)
+    return findings
+
+
+def tell(place: str, claim: Claim, finding: Finding, seconds: float) -> None:
+    verdict = finding.verdict
+    surprise = f" [bold red]expected: {claim.expected}[/]" if claim.surprising(verdict) else ""
+    CONSOLE.print(
+        f"{place}: {claim.title} ({seconds:.1f} s): [{COLOURS[verdict]}]{verdict}[/]{surprise}\n"
+        f"    [dim]{finding.headline}[/]",
+        highlight=False,
+    )
+
+
+def surprises(claims: Iterable[Claim], findings: Findings) -> list[Claim]:
+    """Those whose verdict is another one than expected."""
+    return [claim for claim in claims if claim.surprising(findings[claim.key].verdict)]
+
+
+def as_data(claims: Iterable[Claim], findings: Findings) -> list[dict[str, Any]]:
+    """What goes into the JSON file. An infinite bound is none."""
+    return [
+        {
+            "key": claim.key,
+            "title": claim.title,
+            "place": claim.place,
+            "verdict": finding.verdict,
+            "expected": claim.expected,
+            "untestable": finding.untestable,
+            "figures": [
+                {
+                    name: None if value in (float("inf"), float("-inf")) else value
+                    for name, value in entry.items()
+                }
+                for entry in map(asdict, finding.figures)
+            ],
+            "tables": [asdict(table) for table in finding.tables],
+        }
+        for claim in claims
+        for finding in [findings[claim.key]]
+    ]
+
+
+def environment() -> dict[str, Any]:
+    facts = timing.environment(("aniso", "numpy", "scipy", "numba", "torch"))
+    if torch.cuda.is_available():
+        facts["device"] = torch.cuda.get_device_name()
+    return facts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.reproduce", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    parser.add_argument("--untimed", action="store_true", help="leave the timings out")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help=f"the page; pictures go to images/ beside it (default {PAGE.name} in docs)",
+    )
+    parser.add_argument(
+        "--json", type=Path, help=f"the figures (default {FIGURES.name} in benchmarks/results)"
+    )
+    given = parser.parse_args(arguments)
+    if not (given.quick or given.untimed):
+        given.output, given.json = given.output or PAGE, given.json or FIGURES
+    facts, start = environment(), time.perf_counter()
+    claims = [claim for claim in CLAIMS if not (given.untimed and claim.timed)]
+    findings = measured(claims, given.quick)
+    minutes = (time.perf_counter() - start) / 60
+    if given.output:
+        for finding in findings.values():
+            for picture in finding.pictures:
+                dpi = report.PHOTO_DPI if picture.photo else report.LINE_DPI
+                report.save_picture(picture.draw(), given.output.parent / "images" / picture.name, dpi=dpi)
+        given.output.write_text(page(findings, facts, minutes, given.quick), "utf-8")
+        CONSOLE.print(f"wrote {given.output}", highlight=False)
+    if given.json:
+        text = json.dumps(
+            {"environment": facts, "minutes": round(minutes, 1), "claims": as_data(claims, findings)},
+            indent=2,
+            ensure_ascii=False,
+        )
+        given.json.write_text(text + "\n", "utf-8")
+    unexpected = surprises(claims, findings)
+    for claim in unexpected:
+        CONSOLE.print(f"[bold red]not as expected:[/] {claim.title}", highlight=False)
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

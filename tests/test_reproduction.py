@@ -1,0 +1,167 @@
+"""The claims of the paper: cheap ones are measured, verdicts can be negative, and the page has all of them."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks import reproduce
+from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
+from benchmarks.claims.page import page, section
+from benchmarks.claims.registry import CLAIMS, GROUPS
+
+ROOT = Path(__file__).parents[1]
+UNTIMED = [claim for claim in CLAIMS if not claim.timed]
+GOOD, BAD = at_most("error", 1e-15, 1e-12), at_most("error", 1.0, 1e-12)
+
+
+@pytest.mark.parametrize("claim", UNTIMED, ids=lambda claim: claim.key)
+def test_a_quick_measurement_gives_the_expected_verdict(claim):
+    finding = claim.measure(True)
+    assert finding.verdict == claim.expected, finding.headline
+    assert all(math.isfinite(figure.value) for figure in finding.figures)
+
+
+class TestVerdicts:
+    def test_they_follow_from_the_figures(self):
+        limit = at_most("elsewhere", 1.0, 1e-12, "restricting")
+        assert Finding([GOOD]).verdict == Verdict.HOLDS
+        assert Finding([GOOD, limit]).verdict == Verdict.RESTRICTED
+        assert Finding([GOOD, limit, BAD]).verdict == Verdict.FAILS
+        assert Finding([GOOD, at_least("by the way", 1.0, 2.0, "shown")]).verdict == Verdict.HOLDS
+
+    @pytest.mark.parametrize("figure", [at_most("", math.nan, 1.0), at_least("", math.nan, 1.0)])
+    def test_what_is_not_a_number_confirms_nothing(self, figure):
+        assert Finding([figure]).verdict == Verdict.FAILS
+
+    def test_bounds_are_included(self):
+        assert Figure("", 1.0, 1.0, 1.0).within
+        assert not Figure("", math.nextafter(1.0, 2.0), 1.0, 1.0).within
+
+    def test_without_a_figure_that_could_fail_nothing_is_tested(self):
+        assert Finding([shown("time", 1.0)]).verdict == Verdict.UNTESTED
+
+    def test_what_refutes_a_claim_counts_more_than_what_is_missing(self):
+        assert Finding([GOOD], untestable="There is no such device.").verdict == Verdict.UNTESTED
+        assert Finding([BAD], untestable="There is no such device.").verdict == Verdict.FAILS
+
+    @pytest.mark.parametrize("claim", UNTIMED, ids=lambda claim: claim.key)
+    def test_each_claim_has_a_figure_that_could_refute_it(self, claim):
+        """And a claim that holds with a restriction one that restricts it."""
+        figures = claim.measure(True).figures
+        for figure in figures:
+            assert figure.role == "shown" or math.isfinite(figure.low) or math.isfinite(figure.high)
+        restricted = any(figure.role == "restricting" for figure in figures)
+        assert restricted == (claim.expected == Verdict.RESTRICTED)
+
+
+def claim_with(figure, expected=Verdict.HOLDS):
+    return Claim(
+        "key", "Title", "It says.", "Section 1", "By test.", lambda quick: Finding([figure]), expected
+    )
+
+
+class TestCommand:
+    @pytest.mark.parametrize(
+        ("figure", "expected", "code"),
+        [
+            (GOOD, Verdict.HOLDS, 0),
+            (BAD, Verdict.HOLDS, 1),
+            (BAD, Verdict.FAILS, 0),
+            (GOOD, Verdict.FAILS, 1),
+            (BAD, None, 0),
+        ],
+    )
+    def test_the_exit_code_tells_of_unexpected_verdicts(self, monkeypatch, figure, expected, code):
+        monkeypatch.setattr(reproduce, "CLAIMS", [claim_with(figure, expected)])
+        assert reproduce.main(["--quick"]) == code
+
+    def test_page_figures_and_pictures_are_written_where_told(self, monkeypatch, tmp_path):
+        chosen = [claim for claim in CLAIMS if claim.key in ("sharpness", "proof")]
+        monkeypatch.setattr(reproduce, "CLAIMS", chosen)
+        target, figures = tmp_path / "page.md", tmp_path / "page.json"
+        assert reproduce.main(["--quick", "--output", str(target), "--json", str(figures)]) == 0
+        text = target.read_text("utf-8")
+        assert "quick run" in text
+        for claim in chosen:
+            assert claim.title in text
+            for picture in claim.measure(True).pictures:
+                assert (tmp_path / "images" / picture.name).stat().st_size > 1000
+                assert f"(images/{picture.name})" in text
+        found = json.loads(figures.read_text("utf-8"))
+        assert {entry["key"]: entry["verdict"] for entry in found["claims"]} == {
+            claim.key: claim.expected for claim in chosen
+        }
+
+    def test_a_refuted_claim_says_so_in_the_page(self):
+        claim = claim_with(BAD)
+        assert "**Verdict: does not hold.**" in section(1, claim, claim.measure(True))
+        assert "| error | 1 | ≤ 1e-12 | no |" in section(1, claim, claim.measure(True))
+
+    def test_pictures_are_drawn_only_for_a_page(self, monkeypatch):
+        def never():
+            raise AssertionError("drawn")
+
+        finding = Finding([GOOD], pictures=[Picture("a.png", "A", never)])
+        claim = Claim("key", "Title", "", "", "", lambda quick: finding)
+        monkeypatch.setattr(reproduce, "CLAIMS", [claim])
+        assert reproduce.main(["--quick"]) == 0
+
+
+class TestCommittedPage:
+    text = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+    found = json.loads((ROOT / "benchmarks" / "results" / "reproduction.json").read_text("utf-8"))
+
+    def test_every_claim_is_in_it_once_and_nothing_else(self):
+        titles = [line.split(". ", 1)[1] for line in self.text.splitlines() if line.startswith("### ")]
+        assert titles == [claim.title for claim in CLAIMS]
+        assert [entry["key"] for entry in self.found["claims"]] == [claim.key for claim in CLAIMS]
+        assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
+
+    def test_texts_are_those_of_the_claims(self):
+        for claim in CLAIMS:
+            assert claim.says in self.text
+            assert claim.how in self.text
+        for group in GROUPS:
+            assert f"## {group}" in self.text
+
+    def test_verdicts_are_the_expected_ones_and_those_of_the_figures(self):
+        for claim, entry in zip(CLAIMS, self.found["claims"], strict=True):
+            assert claim.expected in (None, entry["verdict"])
+            figures = [
+                Figure(
+                    f["name"],
+                    f["value"],
+                    -math.inf if f["low"] is None else f["low"],
+                    math.inf if f["high"] is None else f["high"],
+                    f["role"],
+                )
+                for f in entry["figures"]
+            ]
+            assert Finding(figures, untestable=entry["untestable"]).verdict == entry["verdict"]
+            for figure in figures:
+                assert f"| {figure.name} | {figure.measured} |" in self.text
+
+    def test_it_is_not_of_a_quick_run(self):
+        assert "quick run" not in self.text
+
+    def test_its_pictures_are_there(self):
+        names = [part.split(")")[0] for part in self.text.split("](images/")[1:]]
+        assert len(names) >= 5
+        for name in names:
+            assert (ROOT / "docs" / "images" / name).is_file()
+
+
+def test_the_whole_page_can_be_made_of_other_findings():
+    findings = {claim.key: Finding([BAD]) for claim in CLAIMS}
+    facts = {
+        "processor": "p",
+        "cores": 1,
+        "system": "s",
+        "versions": {},
+        "load before": 0,
+        "date": "2026-01-01",
+    }
+    text = page(findings, facts, 1.0, quick=False)
+    assert text.count("**does not hold**") == len(CLAIMS)
