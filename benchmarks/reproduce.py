@@ -124,6 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
             for picture in finding.pictures:
                 dpi = report.PHOTO_DPI if picture.photo else report.LINE_DPI
                 report.save_picture(picture.draw(), given.output.parent / "images" / picture.name, dpi=dpi)
+        given.output.parent.mkdir(parents=True, exist_ok=True)
         given.output.write_text(page(findings, facts, minutes, given.quick), "utf-8")
         CONSOLE.print(f"wrote {given.output}", highlight=False)
     if given.json:

@@ -1,4 +1,4 @@
-"""The claims of the paper: cheap ones are measured, verdicts can be negative, and the page has all of them."""
+"""The claims of the paper: measured quickly, with verdicts that can be negative, and a page that has all."""
 
 import json
 import math

@@ -139,8 +139,8 @@ def rotation(quick: bool) -> Finding:
             shown("error along the axis, likewise", errors[STANDARD][0] / errors[SHARPEST][0]),
         ],
         [
-            "Along the axes the plain stencil is the exact one-dimensional scheme and better than all "
-            "others; that is what rotation invariance costs. Relative errors in the Euclidean norm:"
+            "Along the axes the plain stencil is the one-dimensional scheme, which needs no rotation "
+            "invariance. Relative errors in the Euclidean norm:"
         ],
         [Table(("stencil", *(f"{angle:g}°" for angle in angles)), rows)],
         [Picture("reproduction_gaussians.png", GAUSSIANS, lambda: draw_gaussians(size), photo=True)],

@@ -51,9 +51,9 @@ def order_of_magnitude(quick: bool) -> Finding:
     names = [name for name, values in paper.series(found, [case]) if values[0] is not None]
     rows = [(name, f"{seconds * (cost(found, name, case) or float('nan')):.3g}") for name in names]
     rows += [(name, f"{value:g}") for name, value in PAPER.items()]
-    figures: list[Figure] = []
+    figures = [shown(f"C over the library's {engine}, {case}", ratio(found, YARDSTICK, engine, case))]
     if torch.cuda.is_available():
-        figures = [
+        figures += [
             at_least(
                 f"C over {name} on the GPU, {case}", ratio(found, YARDSTICK, on_device(name), case), MAGNITUDE
             )
@@ -66,7 +66,6 @@ def order_of_magnitude(quick: bool) -> Finding:
         )
         for name in (paper.STENCIL, paper.SIX, paper.CELL)
     ]
-    figures.append(shown(f"C over the library's {engine}, {case}", ratio(found, YARDSTICK, engine, case)))
     return Finding(
         figures,
         [
