@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks import report, timing
-from benchmarks.claims.claim import Claim, Finding, Verdict
+from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Table, Verdict
 from benchmarks.claims.page import Findings, page
 from benchmarks.claims.registry import CLAIMS
 from benchmarks.timing import CONSOLE
@@ -78,17 +79,35 @@ def as_data(claims: Iterable[Claim], findings: Findings) -> list[dict[str, Any]]
             "expected": claim.expected,
             "untestable": finding.untestable,
             "figures": [
-                {
-                    name: None if value in (float("inf"), float("-inf")) else value
-                    for name, value in entry.items()
-                }
+                {name: None if value in (math.inf, -math.inf) else value for name, value in entry.items()}
                 for entry in map(asdict, finding.figures)
             ],
+            "notes": finding.notes,
             "tables": [asdict(table) for table in finding.tables],
+            "pictures": [{"name": picture.name, "caption": picture.caption} for picture in finding.pictures],
         }
         for claim in claims
         for finding in [findings[claim.key]]
     ]
+
+
+def from_data(entries: list[dict[str, Any]]) -> Findings:
+    """What `as_data` was made of; pictures have been drawn before."""
+    return {
+        entry["key"]: Finding(
+            [figure_from(figure) for figure in entry["figures"]],
+            entry["notes"],
+            [Table(tuple(table["head"]), [tuple(row) for row in table["rows"]]) for table in entry["tables"]],
+            [Picture(**picture) for picture in entry["pictures"]],
+            entry["untestable"],
+        )
+        for entry in entries
+    }
+
+
+def figure_from(data: dict[str, Any]) -> Figure:
+    bounds = {"low": -math.inf, "high": math.inf}
+    return Figure(**{name: bounds[name] if value is None else value for name, value in data.items()})
 
 
 def environment() -> dict[str, Any]:
@@ -96,6 +115,13 @@ def environment() -> dict[str, Any]:
     if torch.cuda.is_available():
         facts["device"] = torch.cuda.get_device_name()
     return facts
+
+
+def rewrite(output: Path, figures: Path) -> None:
+    """The page with the texts of today and the figures of a run."""
+    found = json.loads(figures.read_text("utf-8"))
+    text = page(from_data(found["claims"]), found["environment"], found["minutes"], found["quick"])
+    output.write_text(text, "utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -112,7 +138,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--json", type=Path, help=f"the figures (default {FIGURES.name} in benchmarks/results)"
     )
+    parser.add_argument(
+        "--rewrite", action="store_true", help="only write the page anew, from the figures of the last run"
+    )
     given = parser.parse_args(arguments)
+    if given.rewrite:
+        rewrite(given.output or PAGE, given.json or FIGURES)
+        return 0
     if not (given.quick or given.untimed):
         given.output, given.json = given.output or PAGE, given.json or FIGURES
     facts, start = environment(), time.perf_counter()
@@ -129,7 +161,12 @@ def main(arguments: list[str] | None = None) -> int:
         CONSOLE.print(f"wrote {given.output}", highlight=False)
     if given.json:
         text = json.dumps(
-            {"environment": facts, "minutes": round(minutes, 1), "claims": as_data(claims, findings)},
+            {
+                "environment": facts,
+                "minutes": minutes,
+                "quick": given.quick,
+                "claims": as_data(claims, findings),
+            },
             indent=2,
             ensure_ascii=False,
         )

@@ -92,7 +92,7 @@ class Picture:
 
     name: str
     caption: str
-    draw: Callable[[], Any]
+    draw: Callable[[], Any] = lambda: None
     photo: bool = False
 
 
