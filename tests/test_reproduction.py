@@ -2,25 +2,49 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 
+from aniso.stability import paper_bound, spectral_bound
 from benchmarks import reproduce
+from benchmarks.claims import acceleration, bound, family, networks, splitting, steps
 from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
 from benchmarks.claims.page import page, section
-from benchmarks.claims.registry import CLAIMS, GROUPS
+from benchmarks.claims.registry import CLAIMS
+from tests.oracles.quadrature import bilinear
 
-ROOT = Path(__file__).parents[1]
 UNTIMED = [claim for claim in CLAIMS if not claim.timed]
 GOOD, BAD = at_most("error", 1e-15, 1e-12), at_most("error", 1.0, 1e-12)
 
 
 @pytest.mark.parametrize("claim", UNTIMED, ids=lambda claim: claim.key)
 def test_a_quick_measurement_gives_the_expected_verdict(claim):
+    """From figures of which one could refute the claim, and one restrict it if it is restricted."""
     finding = claim.measure(True)
     assert finding.verdict == claim.expected, finding.headline
-    assert all(math.isfinite(figure.value) for figure in finding.figures)
+    for figure in finding.figures:
+        assert math.isfinite(figure.value)
+        assert figure.role == "shown" or math.isfinite(figure.low) or math.isfinite(figure.high)
+    restricting = any(figure.role == "restricting" for figure in finding.figures)
+    assert restricting == (claim.expected == Verdict.RESTRICTED)
+
+
+@pytest.mark.parametrize(
+    ("key", "module", "name", "wrong"),
+    [
+        ("splitting", splitting, "DIRECTIONS", splitting.DIRECTIONS[[0, 3, 2, 1]]),
+        ("theorem", bound, "paper_bound", lambda *given: 0.9 * paper_bound(*given)),
+        ("sharpness", bound, "spectral_bound", lambda *given: 1.1 * spectral_bound(*given)),
+        ("anisotropies", steps, "spectral_bound", lambda *given: 0.9 * spectral_bound(*given)),
+        ("members", family, "one_sided", lambda corners: bilinear(2)),
+        ("block-1d", networks, "flux", lambda derivative: derivative),
+        ("backbone", acceleration, "spectral_bound", lambda *given: 0.5 * spectral_bound(*given)),
+    ],
+)
+def test_what_is_wrong_does_not_hold(monkeypatch, key, module, name, wrong):
+    (claim,) = (claim for claim in CLAIMS if claim.key == key)
+    monkeypatch.setattr(module, name, wrong)
+    assert claim.measure(True).verdict == Verdict.FAILS
 
 
 class TestVerdicts:
@@ -45,15 +69,6 @@ class TestVerdicts:
     def test_what_refutes_a_claim_counts_more_than_what_is_missing(self):
         assert Finding([GOOD], untestable="There is no such device.").verdict == Verdict.UNTESTED
         assert Finding([BAD], untestable="There is no such device.").verdict == Verdict.FAILS
-
-    @pytest.mark.parametrize("claim", UNTIMED, ids=lambda claim: claim.key)
-    def test_each_claim_has_a_figure_that_could_refute_it(self, claim):
-        """And a claim that holds with a restriction one that restricts it."""
-        figures = claim.measure(True).figures
-        for figure in figures:
-            assert figure.role == "shown" or math.isfinite(figure.low) or math.isfinite(figure.high)
-        restricted = any(figure.role == "restricting" for figure in figures)
-        assert restricted == (claim.expected == Verdict.RESTRICTED)
 
 
 def claim_with(figure, expected=Verdict.HOLDS):
@@ -89,6 +104,9 @@ class TestCommand:
             for picture in claim.measure(True).pictures:
                 assert (tmp_path / "images" / picture.name).stat().st_size > 1000
                 assert f"(images/{picture.name})" in text
+        target.write_text("", "utf-8")
+        assert reproduce.main(["--rewrite", "--output", str(target), "--json", str(figures)]) == 0
+        assert target.read_text("utf-8") == text
         found = json.loads(figures.read_text("utf-8"))
         assert {entry["key"]: entry["verdict"] for entry in found["claims"]} == {
             claim.key: claim.expected for claim in chosen
@@ -110,47 +128,40 @@ class TestCommand:
 
 
 class TestCommittedPage:
-    text = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
-    found = json.loads((ROOT / "benchmarks" / "results" / "reproduction.json").read_text("utf-8"))
+    @pytest.fixture(scope="class")
+    def text(self):
+        return reproduce.PAGE.read_text("utf-8")
 
-    def test_every_claim_is_in_it_once_and_nothing_else(self):
-        titles = [line.split(". ", 1)[1] for line in self.text.splitlines() if line.startswith("### ")]
+    @pytest.fixture(scope="class")
+    def found(self):
+        return json.loads(reproduce.FIGURES.read_text("utf-8"))
+
+    def test_every_claim_is_in_it_once_and_nothing_else(self, text, found):
+        titles = [line.split(". ", 1)[1] for line in text.splitlines() if line.startswith("### ")]
         assert titles == [claim.title for claim in CLAIMS]
-        assert [entry["key"] for entry in self.found["claims"]] == [claim.key for claim in CLAIMS]
+        assert [entry["key"] for entry in found["claims"]] == [claim.key for claim in CLAIMS]
         assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
 
-    def test_texts_are_those_of_the_claims(self):
-        for claim in CLAIMS:
-            assert claim.says in self.text
-            assert claim.how in self.text
-        for group in GROUPS:
-            assert f"## {group}" in self.text
+    def test_it_is_what_the_figures_give(self, text, found):
+        """With the texts of the claims as they are; `python -m benchmarks.reproduce --rewrite` does that."""
+        findings = reproduce.from_data(found["claims"])
+        run = found["environment"], found["minutes"], found["quick"]
+        assert page(findings, *run) == text
 
-    def test_verdicts_are_the_expected_ones_and_those_of_the_figures(self):
-        for claim, entry in zip(CLAIMS, self.found["claims"], strict=True):
+    def test_verdicts_are_the_expected_ones(self, found):
+        findings = reproduce.from_data(found["claims"])
+        for claim, entry in zip(CLAIMS, found["claims"], strict=True):
+            assert entry["verdict"] == findings[claim.key].verdict
             assert claim.expected in (None, entry["verdict"])
-            figures = [
-                Figure(
-                    f["name"],
-                    f["value"],
-                    -math.inf if f["low"] is None else f["low"],
-                    math.inf if f["high"] is None else f["high"],
-                    f["role"],
-                )
-                for f in entry["figures"]
-            ]
-            assert Finding(figures, untestable=entry["untestable"]).verdict == entry["verdict"]
-            for figure in figures:
-                assert f"| {figure.name} | {figure.measured} |" in self.text
 
-    def test_it_is_not_of_a_quick_run(self):
-        assert "quick run" not in self.text
+    def test_it_is_not_of_a_quick_run(self, text):
+        assert "quick run" not in text
 
-    def test_its_pictures_are_there(self):
-        names = [part.split(")")[0] for part in self.text.split("](images/")[1:]]
+    def test_its_pictures_are_there(self, text):
+        names = [part.split(")")[0] for part in text.split("](images/")[1:]]
         assert len(names) >= 5
         for name in names:
-            assert (ROOT / "docs" / "images" / name).is_file()
+            assert (reproduce.PAGE.parent / "images" / name).is_file()
 
 
 def test_the_whole_page_can_be_made_of_other_findings():
