@@ -69,7 +69,7 @@ def surprises(claims: Iterable[Claim], findings: Findings) -> list[Claim]:
 
 
 def as_data(claims: Iterable[Claim], findings: Findings) -> list[dict[str, Any]]:
-    """What goes into the JSON file. An infinite bound is none."""
+    """What goes into the JSON file. An infinite bound is left out."""
     return [
         {
             "key": claim.key,
@@ -79,8 +79,8 @@ def as_data(claims: Iterable[Claim], findings: Findings) -> list[dict[str, Any]]
             "expected": claim.expected,
             "untestable": finding.untestable,
             "figures": [
-                {name: None if value in (math.inf, -math.inf) else value for name, value in entry.items()}
-                for entry in map(asdict, finding.figures)
+                {name: value for name, value in asdict(figure).items() if value not in (math.inf, -math.inf)}
+                for figure in finding.figures
             ],
             "notes": finding.notes,
             "tables": [asdict(table) for table in finding.tables],
@@ -95,7 +95,7 @@ def from_data(entries: list[dict[str, Any]]) -> Findings:
     """What `as_data` was made of; pictures have been drawn before."""
     return {
         entry["key"]: Finding(
-            [figure_from(figure) for figure in entry["figures"]],
+            [Figure(**figure) for figure in entry["figures"]],
             entry["notes"],
             [Table(tuple(table["head"]), [tuple(row) for row in table["rows"]]) for table in entry["tables"]],
             [Picture(**picture) for picture in entry["pictures"]],
@@ -103,11 +103,6 @@ def from_data(entries: list[dict[str, Any]]) -> Findings:
         )
         for entry in entries
     }
-
-
-def figure_from(data: dict[str, Any]) -> Figure:
-    bounds = {"low": -math.inf, "high": math.inf}
-    return Figure(**{name: bounds[name] if value is None else value for name, value in data.items()})
 
 
 def environment() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from aniso.stability import paper_bound, spectral_bound
 from benchmarks import reproduce
 from benchmarks.claims import acceleration, bound, family, networks, splitting, steps
 from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
-from benchmarks.claims.page import page, section
+from benchmarks.claims.page import BEYOND, page, section
 from benchmarks.claims.registry import CLAIMS
 from tests.oracles.quadrature import bilinear
 
@@ -147,6 +147,10 @@ class TestCommittedPage:
         findings = reproduce.from_data(found["claims"])
         run = found["environment"], found["minutes"], found["quick"]
         assert page(findings, *run) == text
+
+    def test_what_goes_beyond_the_paper_is_said_with_figures(self, text):
+        for _, _, sentence in BEYOND:
+            assert text.count(f"- {sentence.split('{}')[0]}") == 1
 
     def test_verdicts_are_the_expected_ones(self, found):
         findings = reproduce.from_data(found["claims"])
