@@ -108,18 +108,17 @@ def drawing(sizes: tuple[int, ...], smooth: dict[str, Errors], kinked: dict[str,
         "smooth δ, α = ⅓, γ = 0": (smooth["α = ⅓, γ = 0"], "#1f6fb4"),
         "kinked δ, α = 0, γ = 1": (kinked["α = 0, γ = 1"], "#d9661f"),
     }
-    for axes, part, title in zip(panels, ("truncation", "solution"), ("truncation", "solution"), strict=True):
+    for axes, part in zip(panels, ("truncation", "solution"), strict=True):
         for name, (found, colour) in chosen.items():
-            values = getattr(found, part)
-            axes.plot(sizes, values, "o-", color=colour, label=name, linewidth=2)
-            orders = (1, 2) if part == "truncation" else (2,)
-            for order in orders:
-                line = [0.7 * values[0] * (sizes[0] / size) ** order for size in sizes]
-                axes.plot(sizes, line, "--", color="0.6", linewidth=1)
+            axes.plot(sizes, getattr(found, part), "o-", color=colour, label=name, linewidth=2)
+        start = 0.7 * min(getattr(found, part)[0] for found, _ in chosen.values())
+        for order in (1, 2) if part == "truncation" else (2,):
+            line = [start * (sizes[0] / size) ** order for size in sizes]
+            axes.plot(sizes, line, "--", color="0.6", linewidth=1)
         axes.set(xscale="log", yscale="log", xlabel="pixels along a side")
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.set_xticks([], minor=True)
-        axes.set_title(title, loc="left", fontweight="bold")
+        axes.set_title(part, loc="left", fontweight="bold")
         axes.grid(alpha=0.25)
     panels[0].set_ylabel("largest error")
     panels[0].legend(frameon=False)
