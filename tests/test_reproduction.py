@@ -127,15 +127,17 @@ class TestCommand:
         assert reproduce.main(["--quick"]) == 0
 
 
+@pytest.fixture(scope="module")
+def text():
+    return reproduce.PAGE.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return json.loads(reproduce.FIGURES.read_text("utf-8"))
+
+
 class TestCommittedPage:
-    @pytest.fixture(scope="class")
-    def text(self):
-        return reproduce.PAGE.read_text("utf-8")
-
-    @pytest.fixture(scope="class")
-    def found(self):
-        return json.loads(reproduce.FIGURES.read_text("utf-8"))
-
     def test_every_claim_is_in_it_once_and_nothing_else(self, text, found):
         titles = [line.split(". ", 1)[1] for line in text.splitlines() if line.startswith("### ")]
         assert titles == [claim.title for claim in CLAIMS]
