@@ -57,8 +57,7 @@ def largest_norm(stencil: aniso.DeltaStencil, lambdas: tuple[float, float]) -> f
 
 
 def proof(quick: bool) -> Finding:
-    # The angles contain 45°, where m₊ is largest; b > 0 is the half that matters for M₊.
-    angle = np.linspace(0, np.pi / 2, 181 if quick else 721)
+    angle = np.linspace(0, np.pi, 181 if quick else 721)  # they contain 45°, where m₊ is largest
     ratios = []
     counts = 11 if quick else 21
     for alpha in np.linspace(0, 0.5, counts):
