@@ -24,6 +24,8 @@ STENCILS = {
     "α = 0.49, γ = 1": aniso.DeltaStencil(0.49, 1.0),
 }
 STANDARD, *_, SHARPEST = STENCILS
+#: Those in the pictures.
+SHOWN = (STANDARD, "α = 0, γ = 1", SHARPEST)
 SIZE, RING_TIME = 129, 20.0
 GAUSSIAN_TIME, LAMBDAS = 50.0, (1.0, 0.01)
 
@@ -87,7 +89,7 @@ RINGS = (
 
 def draw_rings() -> Any:
     pictures = {"pattern": aniso.samples.ring_pattern(SIZE)}
-    pictures |= {name: rings(STENCILS[name]) for name in (STANDARD, "α = 0, γ = 1", SHARPEST)}
+    pictures |= {name: rings(STENCILS[name]) for name in SHOWN}
     drawn, panels = report.figure_of(1, len(pictures), (12, 3.6))
     for axes, (name, picture) in zip(panels, pictures.items(), strict=True):
         quarter = picture[SIZE // 2 :, SIZE // 2 :]
@@ -123,9 +125,8 @@ def spread_error(stencil: aniso.DeltaStencil, degrees: float, size: int) -> floa
 def rotation(quick: bool) -> Finding:
     size = 81 if quick else 101
     angles = (0.0, 22.5, 45.0) if quick else (0.0, 7.5, 15.0, 22.5, 30.0, 37.5, 45.0)
-    errors = {
-        name: [spread_error(stencil, angle, size) for angle in angles] for name, stencil in STENCILS.items()
-    }
+    names = SHOWN if quick else tuple(STENCILS)
+    errors = {name: [spread_error(STENCILS[name], angle, size) for angle in angles] for name in names}
     spans = {name: max(values) - min(values) for name, values in errors.items()}
     rows = [(name, *(f"{value:.4f}" for value in values)) for name, values in errors.items()]
     return Finding(
@@ -154,11 +155,10 @@ GAUSSIANS = (
 
 
 def draw_gaussians(size: int) -> Any:
-    names = (STANDARD, "α = 0, γ = 1", SHARPEST)
-    drawn, panels = report.figure_of(2, 1 + len(names), (12, 6.9))
+    drawn, panels = report.figure_of(2, 1 + len(SHOWN), (12, 6.9))
     for row, degrees in zip(panels, (22.5, 45.0), strict=True):
         middle = slice(size // 2 - 30, size // 2 + 31)
-        pairs = {name: spread(STENCILS[name], degrees, size) for name in names}
+        pairs = {name: spread(STENCILS[name], degrees, size) for name in SHOWN}
         truth = pairs[STANDARD][1]
         row[0].imshow(truth[middle, middle], cmap="gray")
         row[0].set_title(f"exact, {degrees:g}°")
