@@ -132,7 +132,12 @@ class TestWhatIsKept:
             2: {"order": "F", "filters": None, "fill_value": None, "dtype": ">f8"},
             3: {"fill_value": np.nan, "serializer": BytesCodec(endian="big"), "dtype": "float64"},
         }
-        options = {"shape": image.shape, "chunks": (10, 8), "zarr_format": zarr_format, **formats[zarr_format]}
+        options = {
+            "shape": image.shape,
+            "chunks": (10, 8),
+            "zarr_format": zarr_format,
+            **formats[zarr_format],
+        }
         zarr.create_array(str(tmp_path / "in.zarr"), **options)[:] = image
         run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 16), together=2)
         name = {2: ".zarray", 3: "zarr.json"}[zarr_format]

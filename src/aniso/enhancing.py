@@ -306,7 +306,8 @@ def _refined(
     for part in _PUT_BACK:
         lost = scene.smooth(trust * (start - result), part)
         energy = scene.smooth(np.mean(lost * lost, axis=0), _LOST)
-        share = np.maximum(1 - 2 * np.median(energy) / np.maximum(energy, np.finfo(energy.dtype).tiny), 0)
+        usual = 2 * np.median(energy)
+        share = 1 - np.divide(usual, energy, out=np.ones_like(energy), where=energy > usual)
         result = result + share * lost
     return result[inner], (float(1 - trust[inner].mean()), float((share[inner] > 0.5).mean()))
 
