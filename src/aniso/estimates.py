@@ -130,8 +130,9 @@ def contrast(
     channels = _doubles(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
     level = given_noise(noise, image, channel_axis)
-    checks.within("sigma", sigma, 0, math.inf, "it is the width of a Gaussian.")
-    checks.within("rho", rho, 0, math.inf, "it is the width of a Gaussian.")
+    for name, width in (("sigma", sigma), ("rho", rho)):
+        number = checks.within(name, width, 0, math.inf, "it is the width of a Gaussian.")
+        checks.not_too_wide(name, number, channels.shape[1:], spacings)
     checks.within("quantile", quantile, 0, 1, "it is a share of the pixels.")
     tensor = structure_tensor(channels, sigma, rho, spacings)
     gap = float(np.quantile(_eigenvalue_gap(tensor), quantile))

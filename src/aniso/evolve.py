@@ -191,7 +191,7 @@ class Journey:
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
         problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads))
-        return cls(engines.chosen(name)(start, problem), scheme, limit, layout)
+        return cls(engines.chosen(name)(problem.precise(start), problem), scheme, limit, layout)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
         done = start
@@ -228,6 +228,9 @@ def _checked_problem(
     check_stencil(stencil, len(shape))
     spacings = checks.axis_spacing(spacing, len(shape))
     _check_fit(model, stencil, shape)
+    if isinstance(model, ImageDriven):
+        for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+            checks.not_too_wide(name, width, shape, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
 
 

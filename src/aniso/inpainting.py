@@ -207,7 +207,7 @@ def inpaint(
             "image is a masked array; say which pixels are unknown by mask=, e.g. "
             "inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
-    given = checked_layout(np.asarray(image), channel_axis)
+    given = checked_layout(checks.array_of("image", image), channel_axis)
     channels = channels_first(given, channel_axis)
     known = _known_pixels(channels, mask)
     spacings = checks.axis_spacing(spacing, known.ndim)

@@ -160,7 +160,7 @@ def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray
             "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
             "image.filled(0), or keep pixels by fixed=."
         )
-    array = checked_layout(np.asarray(image), channel_axis)
+    array = checked_layout(checks.array_of("image", image), channel_axis)
     if array.dtype.kind == "f":
         checks.finite("image", array, "a single one would spread over the whole image")
     return array

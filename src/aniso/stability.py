@@ -294,4 +294,5 @@ def _eigenvalues(lambda1: float, lambda2: float) -> tuple[float, float]:
             f"eigenvalues must satisfy lambda1 ≥ lambda2 ≥ 0 and be finite, got lambda1={lambda1} and "
             f"lambda2={lambda2}. Give upper bounds of the larger and of the smaller one over the image."
         )
+    checks.not_too_large("lambda1", np.array(larger))
     return larger, smaller

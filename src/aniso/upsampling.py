@@ -162,7 +162,7 @@ def upsample(
             "image is a masked array, whose mask upsampling does not know. Fill it first, e.g. with "
             "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
-    given = checked_layout(np.asarray(image), channel_axis)
+    given = checked_layout(checks.array_of("image", image), channel_axis)
     if given.dtype.kind == "f":
         checks.finite("image", given, "a single one would spread over the whole image")
     channels = channels_first(given, channel_axis)

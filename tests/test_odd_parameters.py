@@ -1,0 +1,159 @@
+"""Numbers of the wrong type or far beyond what can be computed with are refused in a sentence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aniso
+from aniso import estimates, samples, stability, stencil
+
+IMAGE = np.random.default_rng(0).normal(100, 20, (9, 10))
+HUGE = np.full((4, 5), 1e200)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "time", "message"),
+    [
+        (aniso.Explicit(), 1e9, "explicit steps"),
+        (aniso.Explicit(), 1e300, "Take FED"),
+        (aniso.FED(2), 1e20, "Take more cycles"),
+        (aniso.FSI(2), 1.7e308, "Take more cycles"),
+    ],
+)
+def test_a_time_that_would_never_end(scheme, time, message):
+    with pytest.raises(ValueError, match=message):
+        scheme.plan(time, 0.25)
+
+
+@pytest.mark.parametrize("cycles", [10**8, 10**400])
+def test_cycles_that_would_never_end(cycles):
+    with pytest.raises(ValueError, match="cycles must be at most"):
+        aniso.FED(cycles)
+
+
+@pytest.mark.parametrize("spacing", [1e-200, 1e200, (1.0, 1e-16), 5e-324])
+def test_lengths_whose_squares_are_no_numbers(spacing):
+    for call in (
+        lambda: stability.stable_step(aniso.Homogeneous(), spacing=spacing),
+        lambda: aniso.diffuse(IMAGE, aniso.Homogeneous(), 1.0, spacing=spacing),
+        lambda: estimates.wavelength(IMAGE, spacing=spacing),
+    ):
+        with pytest.raises(ValueError, match="Choose another unit of length"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: aniso.FixedTensor.from_entries(HUGE, 0 * HUGE, HUGE),
+        lambda: aniso.FixedTensor.from_matrix(1e200 * np.eye(3), (4, 4, 4)),
+        lambda: stencil.collapse_ghost_cells(HUGE, 0 * HUGE, HUGE),
+        lambda: stability.spectral_bound(aniso.DeltaStencil(), 1e300, 1.0),
+    ],
+)
+def test_tensors_whose_products_are_no_numbers(call):
+    with pytest.raises(ValueError, match="too large to compute with"):
+        call()
+
+
+@pytest.mark.parametrize("shape", ["ab", 1e160, (2.5, 3), (0, 3), (-1, 2), [[1], [2, 3]]])
+def test_a_shape_that_is_none(shape):
+    with pytest.raises(ValueError, match="shape must be"):
+        aniso.FixedTensor.from_matrix(np.eye(2), shape)
+
+
+def test_an_infinite_tensor_of_a_signal():
+    with pytest.raises(ValueError, match="holds 2 values that are NaN or infinite"):
+        aniso.FixedTensor([[[1.0, np.inf, 1.0]]])
+
+
+class TestWidths:
+    @pytest.mark.parametrize("name", ["sigma", "rho"])
+    @pytest.mark.parametrize("width", [1e3, 1e9, 1e300, 1.7e308])
+    def test_far_wider_than_the_image(self, name, width):
+        options: dict[str, Any] = {name: width}
+        with pytest.raises(ValueError, match=f"{name}=.*nothing but its mean"):
+            aniso.diffuse(IMAGE, aniso.EdgeContinuing(**options), 1.0)
+        with pytest.raises(ValueError, match=f"{name}=.*nothing but its mean"):
+            estimates.contrast(IMAGE, **options)
+
+    def test_as_wide_as_the_image_is_allowed(self):
+        for shape in ((1, 1), (1, 9), (3, 4, 5), (7,)):
+            image = np.random.default_rng(0).normal(100, 20, shape)
+            assert np.isfinite(aniso.diffuse(image, aniso.EdgeContinuing(sigma=9.0, rho=9.0), 1.0)).all()
+
+    def test_over_far_too_many_pixels_along_one_axis(self):
+        with pytest.raises(ValueError, match="along one axis"):
+            aniso.diffuse(IMAGE, aniso.EdgeEnhancing(sigma=1.0), 1e-18, spacing=(1e-9, 1.0))
+
+
+@pytest.mark.parametrize("contrast", [1e-150, 1e150])
+def test_contrasts_whose_squares_are_no_numbers(contrast):
+    with pytest.raises(ValueError, match="to compute with"):
+        aniso.EdgeEnhancing(contrast=contrast)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "torch", "reference"])
+@pytest.mark.parametrize("scale", [1e20, 1e30, 1e-20, 1e-28])
+@pytest.mark.parametrize("kind", [aniso.PeronaMalik, aniso.EdgeEnhancing, aniso.CoherenceEnhancing])
+def test_single_precision_far_from_ordinary_grey_values(kind, scale, engine):
+    """The square of such a gradient is no number in single precision; diffusion follows the scale all the same."""
+    image = np.random.default_rng(0).normal(0, 1, (12, 14))
+    ordinary = aniso.diffuse(image, kind(contrast=0.5, sigma=0.5), 1.0, engine=engine)
+    scaled = aniso.diffuse(
+        (image * scale).astype(np.float32), kind(contrast=0.5 * scale, sigma=0.5), 1.0, engine=engine
+    )
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled / scale, ordinary, rtol=0, atol=1e-5)
+
+
+def test_single_precision_far_from_ordinary_grey_values_in_blocks():
+    import dask.array
+
+    image = (np.random.default_rng(0).normal(0, 1, (12, 14)) * 1e20).astype(np.float32)
+    model = aniso.PeronaMalik(contrast=1e20)
+    lazy = aniso.diffuse(dask.array.from_array(image, chunks=5), model, 1.0)
+    np.testing.assert_allclose(lazy.compute(), aniso.diffuse(image, model, 1.0), rtol=1e-5)
+
+
+def test_rows_of_unequal_length():
+    ragged: Any = [[1.0, 2.0], [3.0]]
+    for call in (
+        lambda: aniso.denoise(ragged),
+        lambda: aniso.inpaint(ragged),
+        lambda: aniso.upsample(ragged, 2),
+        lambda: estimates.noise_level(ragged),
+        lambda: aniso.scale_space_figure(ragged, aniso.Homogeneous(), [0]),
+    ):
+        with pytest.raises(ValueError, match="image must be an array.*Give rows of equal length"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: samples.rings("3"), TypeError, "size must be a whole number"),
+        (lambda: samples.rings((1, 2)), TypeError, "size must be a whole number"),
+        (lambda: samples.lighthouse(2**31), ValueError, "at most 65536"),
+        (lambda: samples.shapes(8, noise="3"), TypeError, "noise must be a number"),
+        (lambda: samples.fingerprint(8, noise=1e308), ValueError, "noise must lie in"),
+        (lambda: samples.rings(8, period=5e-324), ValueError, "period must be positive"),
+        (lambda: samples.rings(8, seed=-1), ValueError, "seed must be at least 0"),
+        (lambda: samples.ring_pattern(8, radius={}), TypeError, "radius must be a number"),
+        (lambda: samples.ring_pattern(8, k_max=1e300), ValueError, "k_max must lie in"),
+        (lambda: samples.balls(5.0), TypeError, "shape must be a whole number"),
+        (lambda: samples.balls(5, count=0.5), TypeError, "count must be a whole number"),
+        (lambda: samples.layers(5, gaps=(1, 2)), TypeError, "gaps must be a whole number"),
+        (lambda: samples.ring_tensor([]), TypeError, "size must be a whole number"),
+    ],
+)
+def test_options_of_samples(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()
+
+
+@pytest.mark.parametrize("options", [{"channel_axis": "3"}, {"channel_axis": 1.0}, {"columns": 2.5}])
+def test_options_of_figures(options):
+    with pytest.raises(TypeError, match="must be a whole number"):
+        aniso.scale_space_figure(IMAGE, aniso.Homogeneous(), [0], **options)
