@@ -157,3 +157,48 @@ def test_options_of_samples(make, kind, message):
 def test_options_of_figures(options):
     with pytest.raises(TypeError, match="must be a whole number"):
         aniso.scale_space_figure(IMAGE, aniso.Homogeneous(), [0], **options)
+
+
+class TestModules:
+    @pytest.mark.parametrize("learn", [3, np.float32(2), int, [1], (None,), {"contrast": 1}])
+    def test_what_is_learned(self, learn):
+        with pytest.raises(TypeError, match="learn must be a sequence of names"):
+            aniso.nn.DiffusionBlock(aniso.EdgeEnhancing(), learn=learn)
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"device": "meta2"}, {"device": 1e-310}, {"dtype": "float32"}, {"dtype": "x", "device": "cpu"}],
+    )
+    @pytest.mark.parametrize("name", ["DiffusionBlock", "TensorDiffusion", "SteeredDiffusionNet"])
+    def test_devices_and_types_that_are_none(self, name, options):
+        model = (aniso.EdgeEnhancing(),) if name == "DiffusionBlock" else ()
+        with pytest.raises(ValueError, match="there can be no parameters with"):
+            getattr(aniso.nn, name)(*model, **options)
+
+    def test_whole_numbers_as_parameters(self):
+        import torch
+
+        with pytest.raises(TypeError, match="must be floating point numbers"):
+            aniso.nn.DiffusionBlock(aniso.EdgeEnhancing(), dtype=torch.int32)
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: aniso.nn.Interval("x", 0.0, 1.0), "value must be a number"),
+            (lambda: aniso.nn.Interval(0.5, {}, 1.0), "bound must be a number"),
+            (lambda: aniso.nn.Interval(0.5, 1.0, 1.0), "low must be less than high"),
+            (lambda: aniso.nn.Positive((1, 2)), "value must be a number"),
+            (lambda: aniso.nn.Positive(0.0), "value must lie in"),
+            (lambda: aniso.nn.LearnedDiffusivity(-1), "diffusivity must be one of"),
+            (
+                lambda: aniso.nn.LearnedDiffusivity(lambda r: 1 / (1 + r), 2.0),
+                "degree must be a whole number",
+            ),
+            (lambda: aniso.nn.LearnedDiffusivity(lambda r: 1 / (1 + r), 0), "degree must lie in"),
+            (lambda: aniso.nn.pretrained({}), "there is no trained net"),
+            (lambda: aniso.nn.DiffusionBlock(aniso.EdgeEnhancing(sigma=1e9)), "sigma=1e.09 is the width"),
+        ],
+    )
+    def test_parts(self, make, message):
+        with pytest.raises((TypeError, ValueError), match=message):
+            make()

@@ -133,16 +133,18 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
 
 
 def not_too_wide(name: str, width: float, shape: Sequence[int], spacings: Sequence[float]) -> None:
-    """Refuse a Gaussian that is far wider than the image: it would see nothing but the mean.
-
-    It would also need a kernel of so many pixels; along one axis too, if that is sampled far more finely.
-    """
+    """Refuse a Gaussian that is far wider than the image: it would see nothing but the mean."""
     longest = max(n * h for n, h in zip(shape, spacings, strict=True))
     if width > _WIDEST * max(longest, _WIDEST * max(spacings)):
         raise ValueError(
             f"{name}={width:g} is the width of a Gaussian, got an image of at most {longest:g} along any axis: "
             "nothing but its mean would be seen. Give a width in the units of spacing."
         )
+    not_too_many_pixels(name, width, spacings)
+
+
+def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> None:
+    """Refuse a Gaussian whose kernel would hardly fit into memory."""
     if width / min(spacings) > _MOST_PIXELS:
         raise ValueError(
             f"{name}={width:g} is the width of a Gaussian, got a spacing of {min(spacings):g} along one axis: it "

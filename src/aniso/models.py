@@ -188,7 +188,8 @@ def diffusivity_function(diffusivity: str | Callable[[Any], Any]) -> Callable[[A
     return _forms(diffusivity).diffusivity
 
 
-def _check_diffusivity(diffusivity: Any) -> None:
+def check_diffusivity(diffusivity: Any) -> None:
+    """Refuse what is neither a name nor a function g(r) that keeps diffusion stable."""
     if isinstance(diffusivity, str) and diffusivity in _DIFFUSIVITIES:
         return
     if not callable(diffusivity):
@@ -227,7 +228,7 @@ class ImageDriven:
         for parameter in fields(self):
             value, about = getattr(self, parameter.name), parameter.metadata
             if "choices" in about:
-                _check_diffusivity(value)
+                check_diffusivity(value)
                 continue
             if "switch" in about:
                 _check_switch(parameter.name, value, about["meaning"])
@@ -240,7 +241,9 @@ class ImageDriven:
                 raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
             if parameter.name == "contrast" and not 1e-140 <= number <= 1e140:
                 size, way = ("small", "up") if number < 1 else ("large", "down")
-                raise ValueError(f"contrast={value} is too {size} to compute with. Scale the image {way} first.")
+                raise ValueError(
+                    f"contrast={value} is too {size} to compute with. Scale the image {way} first."
+                )
             object.__setattr__(self, parameter.name, number)
 
     @property
@@ -540,7 +543,12 @@ class FixedTensor:
         (2, 2, 9, 9)
         """
         constant, lengths = checks.array_of("matrix", matrix), checks.array_of("shape", shape)
-        if lengths.dtype.kind not in "iu" or lengths.ndim > 1 or (lengths < 1).any() or (lengths > 2**31).any():
+        if (
+            lengths.dtype.kind not in "iu"
+            or lengths.ndim > 1
+            or (lengths < 1).any()
+            or (lengths > 2**31).any()
+        ):
             raise ValueError(
                 f"shape must be that of an image, whole numbers from 1 up, got {shape!r}. Give image.shape, without "
                 "the channels."

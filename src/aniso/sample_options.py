@@ -34,7 +34,9 @@ def count(name: str, value: Any, what: str) -> int:
     """How many there are of something."""
     number = checks.whole(name, value, f"It is the number of {what}.")
     if not 0 <= number <= _MOST:
-        raise ValueError(f"{name} must be at least 0 and at most {_MOST}, got {value}: it is the number of {what}.")
+        raise ValueError(
+            f"{name} must be at least 0 and at most {_MOST}, got {value}: it is the number of {what}."
+        )
     return number
 
 
@@ -48,5 +50,7 @@ def source(seed: Any) -> np.random.Generator:
 
 def with_noise(image: Field, noise: Any, rng: np.random.Generator) -> Field:
     """The image under Gaussian noise."""
-    level = checks.within("noise", noise, 0, _LARGEST, "it is the standard deviation of the noise in grey values.")
+    level = checks.within(
+        "noise", noise, 0, _LARGEST, "it is the standard deviation of the noise in grey values."
+    )
     return image + rng.normal(0, level, image.shape)

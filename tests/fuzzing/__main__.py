@@ -38,7 +38,10 @@ def main() -> int:
     counts["all"] = sum(counts.values(), collections.Counter())
     for name, count in counts.items():
         kinds = [count[kind] for kind in ("accepted", "refused", "failed")]
-        print(f"{name:<16}{sum(kinds):>8}" + "".join(f"{n:>{w}}" for n, w in zip(kinds, (10, 10, 8), strict=True)))
+        print(
+            f"{name:<16}{sum(kinds):>8}"
+            + "".join(f"{n:>{w}}" for n, w in zip(kinds, (10, 10, 8), strict=True))
+        )
     return int(counts["all"]["failed"] > 0)
 
 

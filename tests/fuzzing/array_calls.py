@@ -159,7 +159,11 @@ def inpaint(draw: Draw) -> Case:
         if fault := _fault(image, result, options):
             return fault
         given, result = _float_array(image), np.asarray(result)
-        if options.get("mask") is None and (mask := np.isnan(given)).any() and not options.get("channel_axis"):
+        if (
+            options.get("mask") is None
+            and (mask := np.isnan(given)).any()
+            and not options.get("channel_axis")
+        ):
             if options.get("channel_axis") == 0:
                 mask = np.broadcast_to(mask.any(axis=0), given.shape)
             if not (result[~mask] == given[~mask]).all():
@@ -186,7 +190,10 @@ def lazily(draw: Draw) -> Case:
         known |= {"stencil": STENCILS, "scheme": SCHEMES, "progress": (None, True)}
         positional = (_model(draw), draw.number(0, 0.3, 1.0, odd=0.05))
     elif verb == "inpaint":
-        known |= {"max_cycles": (1, 2), "mask": (array > array.mean() if array.dtype.kind in "iuf" else None,)}
+        known |= {
+            "max_cycles": (1, 2),
+            "mask": (array > array.mean() if array.dtype.kind in "iuf" else None,),
+        }
     else:
         known |= {"noise": (None, 1.0), "contrast": ("auto", 5.0), "time": ("auto", 0.5)}
     options = draw.options(known, odd=0.06)
@@ -196,7 +203,9 @@ def lazily(draw: Draw) -> Case:
         with dask.config.set(scheduler="synchronous"):
             return result.compute()
 
-    return _case(f"{verb} of Dask arrays", call, (array, *positional), options, lambda r: _fault(array, r, options))
+    return _case(
+        f"{verb} of Dask arrays", call, (array, *positional), options, lambda r: _fault(array, r, options)
+    )
 
 
 def _verb(draw: Draw, name: str, known: dict[str, tuple[Any, ...]]) -> Case:
@@ -227,7 +236,9 @@ def _add_mask(draw: Draw, name: str, image: Any, options: dict[str, Any]) -> Non
         return
     shape = np.shape(image) if isinstance(image, np.ndarray) else (5, 7)
     mask = draw.array_source().random(shape) < 0.5
-    options[name] = draw.number(mask, mask.tolist(), mask[..., :1], mask.astype(float), ~mask, np.ones(shape, bool))
+    options[name] = draw.number(
+        mask, mask.tolist(), mask[..., :1], mask.astype(float), ~mask, np.ones(shape, bool)
+    )
 
 
 def _float_array(image: Any) -> np.ndarray:

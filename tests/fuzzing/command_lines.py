@@ -16,7 +16,24 @@ from tests.fuzzing.file_calls import damaged, sound_files
 from tests.fuzzing.judging import Case
 from tests.fuzzing.odd_values import Draw
 
-_NUMBERS = ("1", "0.5", "3", "0", "-1", "1e-300", "1e9", "1e30", "1e300", "nan", "inf", "auto", "x", "", "1,2", "٣")
+_NUMBERS = (
+    "1",
+    "0.5",
+    "3",
+    "0",
+    "-1",
+    "1e-300",
+    "1e9",
+    "1e30",
+    "1e300",
+    "nan",
+    "inf",
+    "auto",
+    "x",
+    "",
+    "1,2",
+    "٣",
+)
 _VALUES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("--noise", "--contrast", "--sigma", "--rho", "--alpha", "--gamma", "--beta"), _NUMBERS),
     **dict.fromkeys(("--wavelength", "--min-diffusivity", "--step", "--tolerance", "--angle"), _NUMBERS),
@@ -34,14 +51,54 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "--cycles": ("1", "3", "0", "x", "99999999999999999999999"),
     "--max-cycles": ("1", "3", "0", "x"),
     "--stencil": ("standard", "nonnegativity", "x"),
-    "--output": ("out.png", "out.tif", "out.npy", "out/", "{stem}_x{suffix}", "{nothing}.png", "{stem", "/", "a\0.png"),
+    "--output": (
+        "out.png",
+        "out.tif",
+        "out.npy",
+        "out/",
+        "{stem}_x{suffix}",
+        "{nothing}.png",
+        "{stem",
+        "/",
+        "a\0.png",
+    ),
     "--mask": ("mask.png", "nothing.png", "input.png", "x"),
 }
 _SWITCHES = (
-    *("--mix", "--no-mix", "--refine", "--no-refine", "--plates", "--no-plates", "--volume", "--slices", "--force"),
-    *("--no-limit", "--quiet", "--json", "--figure", "--estimate", "--no-estimate", "--invert", "--unheard-of"),
+    *(
+        "--mix",
+        "--no-mix",
+        "--refine",
+        "--no-refine",
+        "--plates",
+        "--no-plates",
+        "--volume",
+        "--slices",
+        "--force",
+    ),
+    *(
+        "--no-limit",
+        "--quiet",
+        "--json",
+        "--figure",
+        "--estimate",
+        "--no-estimate",
+        "--invert",
+        "--unheard-of",
+    ),
 )
-_FILES = ("input.png", "colours.png", "grey.npy", "holes.npy", "volume.nii", "stack.tif", "damaged", "missing.png", ".", "*.png")
+_FILES = (
+    "input.png",
+    "colours.png",
+    "grey.npy",
+    "holes.npy",
+    "volume.nii",
+    "stack.tif",
+    "damaged",
+    "missing.png",
+    ".",
+    "*.png",
+)
 # They open pages, take seconds by design, or draw for seconds.
 _LEFT_OUT = ("explore", "bench", "demo")
 _COMMANDS = tuple(name for name in SUMMARIES if name not in _LEFT_OUT)
@@ -138,7 +195,11 @@ def stores(draw: Draw) -> Case:
         try:
             store = folder / "in.zarr"
             array = zarr.create_array(
-                store, shape=shape, chunks=tuple(max(1, n // 2) for n in shape), dtype=dtype, zarr_format=version
+                store,
+                shape=shape,
+                chunks=tuple(max(1, n // 2) for n in shape),
+                dtype=dtype,
+                zarr_format=version,
             )
             # Without noise and structure there is nothing to do, which is said before any worker starts.
             array[...] = np.random.default_rng(seed).integers(0, 2) * np.ones(shape, dtype)
@@ -146,12 +207,16 @@ def stores(draw: Draw) -> Case:
             before = contents(folder)
             with warnings.catch_warnings(record=True) as seen:
                 warnings.simplefilter("always")
-                result = called(folder, verb[0], "in.zarr", *verb[1:], *(["out.zarr"] if verb[0] != "info" else []))
+                result = called(
+                    folder, verb[0], "in.zarr", *verb[1:], *(["out.zarr"] if verb[0] != "info" else [])
+                )
             return result, seen, _left_behind(folder, before, False)
         finally:
             shutil.rmtree(folder)
 
-    return Case(call, f"aniso {' '.join(verb)} in.zarr: way {way}, {shape} of {dtype}, version {version}", _check)
+    return Case(
+        call, f"aniso {' '.join(verb)} in.zarr: way {way}, {shape} of {dtype}, version {version}", _check
+    )
 
 
 def _fill(folder: Path, broken: tuple[str, bytes]) -> None:

@@ -130,4 +130,6 @@ def picture(draw: Draw) -> Case:
 
 
 def _like(draw: Draw) -> Any:
-    return draw.choice((Picture(np.zeros((5, 7), np.uint8)), Picture(np.zeros((5, 7, 3), np.uint16), channel_axis=-1)))
+    return draw.choice(
+        (Picture(np.zeros((5, 7), np.uint8)), Picture(np.zeros((5, 7, 3), np.uint16), channel_axis=-1))
+    )

@@ -46,7 +46,9 @@ def modules(draw: Draw) -> Case:
         known = _BLOCK | _NETS
         positional.append(draw.number(1, 2, 4, odd=0.1))
     elif name == "TensorDiffusion":
-        known = {key: value for key, value in _BLOCK.items() if not key.startswith("max")} | {"scheme": _NETS["scheme"]}
+        known = {key: value for key, value in _BLOCK.items() if not key.startswith("max")} | {
+            "scheme": _NETS["scheme"]
+        }
         positional = [draw.number(1, 2, 4, odd=0.1)]
     elif name == "TensorPredictor":
         known = {"contrast": (20.0, 1e-3), "dtype": _BLOCK["dtype"], "device": _BLOCK["device"]}
@@ -70,14 +72,23 @@ def modules(draw: Draw) -> Case:
         repr(module)
         return module(*given), given[0]
 
-    return Case(call, call_text(name, positional, options) + f"({tuple(given[0].shape)}, {given[0].dtype})", _check, given)
+    return Case(
+        call,
+        call_text(name, positional, options) + f"({tuple(given[0].shape)}, {given[0].dtype})",
+        _check,
+        given,
+    )
 
 
 def _parts(draw: Draw, name: str) -> Case:
     from aniso import nn
 
     if name == "Interval":
-        positional = [draw.number(0.5, 0.0, 1.0, odd=0.3), draw.number(0.0, odd=0.2), draw.number(1.0, odd=0.2)]
+        positional = [
+            draw.number(0.5, 0.0, 1.0, odd=0.3),
+            draw.number(0.0, odd=0.2),
+            draw.number(1.0, odd=0.2),
+        ]
     elif name == "Positive":
         positional = [draw.number(1.0, 1e-3, odd=0.4)]
     elif name == "pretrained":

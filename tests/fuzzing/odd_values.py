@@ -160,5 +160,7 @@ def short(value: Any) -> str:
 
 def call_text(name: str, positional: Any, options: dict[str, Any]) -> str:
     """A call in words."""
-    inner = [short(value) for value in positional] + [f"{key}={short(value)}" for key, value in options.items()]
+    inner = [short(value) for value in positional] + [
+        f"{key}={short(value)}" for key, value in options.items()
+    ]
     return f"{name}({', '.join(inner)})"

@@ -10,7 +10,15 @@ from tests.fuzzing.array_calls import MODELS, SCHEMES, SPACINGS, STENCILS
 from tests.fuzzing.judging import Case, not_a_number, not_finite
 from tests.fuzzing.odd_values import Draw, call_text
 
-_DIFFUSIVITIES = ("weickert", "charbonnier", "perona-malik", "exponential", "other", lambda r: 1 / (1 + r), np.exp)
+_DIFFUSIVITIES = (
+    "weickert",
+    "charbonnier",
+    "perona-malik",
+    "exponential",
+    "other",
+    lambda r: 1 / (1 + r),
+    np.exp,
+)
 _LENGTHS = (0.0, 0.5, 1, 3.0)
 _CONTRASTS = (3.5, 1, 1e-3, 100.0)
 _MODELS: dict[Any, dict[str, tuple[Any, ...]]] = {
@@ -45,7 +53,9 @@ def models(draw: Draw) -> Case:
 
 def _fixed_tensor(draw: Draw) -> Case:
     if draw.chance(0.5):
-        matrix = draw.number(np.eye(2), [[1, 0.5], [0.5, 1]], draw.array(0.3, (2, 2)), np.eye(3), [[2.0]], odd=0.2)
+        matrix = draw.number(
+            np.eye(2), [[1, 0.5], [0.5, 1]], draw.array(0.3, (2, 2)), np.eye(3), [[2.0]], odd=0.2
+        )
         shape = draw.number((9, 10), (9,), (2, 3, 4), 5, (0, 3), (-1, 2), (2.5, 3), "ab", odd=0.2)
         return Case(
             lambda: aniso.FixedTensor.from_matrix(matrix, shape).tensor,
@@ -59,16 +69,18 @@ def _fixed_tensor(draw: Draw) -> Case:
             call_text("FixedTensor.from_entries", entries, {}),
             not_finite,
         )
-    tensor = draw.number(draw.array(0.3, draw.choice(((2, 2, 4, 5), (3, 3, 2, 3, 4), (1, 1, 6), (2, 2)))), odd=0.2)
-    return Case(
-        lambda: aniso.FixedTensor(tensor).tensor, call_text("FixedTensor", (tensor,), {}), not_finite
+    tensor = draw.number(
+        draw.array(0.3, draw.choice(((2, 2, 4, 5), (3, 3, 2, 3, 4), (1, 1, 6), (2, 2)))), odd=0.2
     )
+    return Case(lambda: aniso.FixedTensor(tensor).tensor, call_text("FixedTensor", (tensor,), {}), not_finite)
 
 
 def stencils(draw: Draw) -> Case:
     kind = draw.randint(0, 3)
     if kind == 0:
-        options = draw.options({"alpha": (0.0, 0.25, 0.5), "gamma": (-1.0, 0.0, 1.0), "beta": (None, 0.1)}, odd=0.4)
+        options = draw.options(
+            {"alpha": (0.0, 0.25, 0.5), "gamma": (-1.0, 0.0, 1.0), "beta": (None, 0.1)}, odd=0.4
+        )
         abc = (1.0, draw.number(0.0, 0.5, -1.0), 1.0)
         return Case(
             lambda: aniso.DeltaStencil(**options).delta(*abc),
@@ -136,7 +148,9 @@ def tensor_fields(draw: Draw) -> Case:
         entry = scale * draw.array_source().random((6, 8))
         positional = [entry + scale, 0.5 * entry, entry + scale]
     else:
-        positional = [draw.number(draw.array(0.3, draw.choice(((4, 5), (2, 2), (1, 3)))), 1.0, odd=0.1) for _ in "abc"]
+        positional = [
+            draw.number(draw.array(0.3, draw.choice(((4, 5), (2, 2), (1, 3)))), 1.0, odd=0.1) for _ in "abc"
+        ]
 
     def check(result: Any) -> str | None:
         if hasattr(result, "toarray"):
@@ -177,7 +191,9 @@ def sample(draw: Draw) -> Case:
         name = draw.number("camera", "cat", "", odd=0.5)
         return Case(lambda: samples.photograph(name), call_text(which, (name,), {}), not_finite)
     function = getattr(samples, which)
-    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    names = function.__code__.co_varnames[
+        : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+    ]
     usual: dict[str, tuple[Any, ...]] = {
         "period": (3.0, 9.0),
         "noise": (0.0, 10.0),

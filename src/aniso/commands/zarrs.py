@@ -148,13 +148,14 @@ def _windows(found: Any) -> list[Any]:
     """A sample of the first frame, (channels, …)."""
     import zarr
 
+    from aniso.stores.opened import part_of
     from aniso.stores.passes import channels_of, index_of
 
     array: Any = zarr.open_array(found.location, mode="r")
     frame = (0,) * len(found.frame_axes)
     sample = []
     for window in windows(found.spatial_shape):
-        pixels = channels_of(np.asarray(array[index_of(found, frame, window)]), found)
-        layouts.checked_image(pixels, 0)
-        sample.append(pixels.astype(layouts.result_type(found.dtype)))
+        part = channels_of(part_of(array, index_of(found, frame, window)), found)
+        layouts.checked_image(part, 0)
+        sample.append(part.astype(layouts.result_type(found.dtype)))
     return sample

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,18 +63,26 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     try:
-        node = zarr.open(str(path), mode="r")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on what is odd in the metadata and does not matter here
+            node = zarr.open(str(path), mode="r")
     except Exception as error:
         raise ValueError(f"{path} is no Zarr array or group that can be read: {error}") from error
     ome, key, scale, names = None, "", None, None
     array: Any = node
     if isinstance(node, zarr.Group):
         ome = _multiscale(node, path)
-        level = ome["datasets"][0]
-        key = level["path"]
-        array = node[key]
-        names = [_kind(axis) for axis in ome.get("axes", [])] or None
-        scale = _scale(ome, level, array.ndim)
+        try:
+            level = ome["datasets"][0]
+            key = level["path"]
+            array = node[key]
+            names = [_kind(axis) for axis in ome.get("axes", [])] or None
+            scale = _scale(ome, level, array.ndim)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: {error}). "
+                "Give the path of one of its arrays."
+            ) from error
     if names is None:
         names = _dimension_names(array)
     channel, frames = _axes(array, names, channel_axis, path)
@@ -94,6 +103,19 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         spacing,
         ome,
     )
+
+
+def part_of(array: Any, index: Any) -> np.ndarray[Any, Any]:
+    """Part of a Zarr array, if its chunks can be read."""
+    try:
+        return np.asarray(array[index])
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # codecs have many ways to say that a chunk is broken
+        raise ValueError(
+            f"a chunk of {array.store_path} cannot be read: it is damaged or cut short ({error}). Copy the store "
+            "again."
+        ) from error
 
 
 def create_like(source: Opened, path: Path, dtype: np.dtype[Any]) -> str:
@@ -129,14 +151,15 @@ def create_like(source: Opened, path: Path, dtype: np.dtype[Any]) -> str:
 
 def _multiscale(group: Any, path: Path) -> dict[str, Any]:
     attributes = dict(group.attrs)
-    listed = attributes.get("ome", attributes).get("multiscales")
-    if not listed or not listed[0].get("datasets"):
+    holder = attributes.get("ome", attributes)
+    listed = holder.get("multiscales") if isinstance(holder, dict) else None
+    first = listed[0] if listed and isinstance(listed, list) else None
+    if not isinstance(first, dict) or not first.get("datasets"):
         arrays = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
         raise ValueError(
             f"{path} is a Zarr group without OME-Zarr metadata. Give the path of one of its arrays: {arrays}."
         )
-    found: dict[str, Any] = listed[0]
-    return found
+    return first
 
 
 def _with_one_level(attributes: dict[str, Any], ome: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 
 from aniso import layouts
 from aniso.engines.tiled import blocks, exchanges, halo
@@ -18,7 +17,7 @@ from aniso.engines.tiled.halo import Region
 from aniso.picture import stored
 from aniso.schemes import Cycle
 from aniso.stores import budget, progress
-from aniso.stores.opened import Opened, create_like
+from aniso.stores.opened import Opened, create_like, part_of
 
 Tell = Callable[[float, float], object]
 
@@ -118,7 +117,7 @@ def filtered_block(
     import zarr
 
     read: Any = zarr.open_array(source, mode="r")
-    pixels = channels_of(np.asarray(read[index_of(layout, frame, region.needed)]), layout)
+    pixels = channels_of(part_of(read, index_of(layout, frame, region.needed)), layout)
     blocks.checked(pixels, [part.start for part in region.needed], partial(_block_of, block))
     result = blocks.advanced(pixels, work.of(region), cycles, region)
     write: Any = zarr.open_array(target, mode="r+")

@@ -52,7 +52,9 @@ def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
 def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region) -> Array:
     """The block after these cycles, from its pixels and those of its halo, (channels, …)."""
     layout, name = layouts.layout(pixels, 0, work.engine)
-    with contextlib.closing(engines.chosen(name)(work.problem.precise(layout.start), work.problem)) as evolution:
+    with contextlib.closing(
+        engines.chosen(name)(work.problem.precise(layout.start), work.problem)
+    ) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
         image: Array = layout.restored(evolution.image)
