@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 
-
 _SIGPIPE = 128 + 13  # as other programs end when nobody listens any more
 
 

@@ -79,8 +79,8 @@ def array_of(name: str, value: Any) -> npt.NDArray[Any]:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must be an array, got a {type(value).__name__} that cannot be made one ({error}). Give rows "
-            "of equal length."
+            f"{name} must be an array, got a {type(value).__name__} that cannot be made one ({error}). "
+            "Give rows of equal length."
         ) from error
 
 
@@ -137,8 +137,8 @@ def not_too_wide(name: str, width: float, shape: Sequence[int], spacings: Sequen
     longest = max(n * h for n, h in zip(shape, spacings, strict=True))
     if width > _WIDEST * max(longest, _WIDEST * max(spacings)):
         raise ValueError(
-            f"{name}={width:g} is the width of a Gaussian, got an image of at most {longest:g} along any axis: "
-            "nothing but its mean would be seen. Give a width in the units of spacing."
+            f"{name}={width:g} is the width of a Gaussian, got an image of at most {longest:g} along any "
+            "axis: nothing but its mean would be seen. Give a width in the units of spacing."
         )
     not_too_many_pixels(name, width, spacings)
 
@@ -147,8 +147,9 @@ def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> N
     """Refuse a Gaussian whose kernel would hardly fit into memory."""
     if width / min(spacings) > _MOST_PIXELS:
         raise ValueError(
-            f"{name}={width:g} is the width of a Gaussian, got a spacing of {min(spacings):g} along one axis: it "
-            f"would reach over {width / min(spacings):.3g} pixels. Give a width in the units of spacing."
+            f"{name}={width:g} is the width of a Gaussian, got a spacing of {min(spacings):g} along "
+            f"one axis: it would reach over {width / min(spacings):.3g} pixels. Give a width in the "
+            "units of spacing."
         )
 
 
@@ -203,8 +204,8 @@ def not_too_large(name: str, tensors: npt.NDArray[Any]) -> None:
     largest = float(np.abs(tensors).max(initial=0))
     if largest > _LARGEST_ENTRY:
         raise ValueError(
-            f"{name} holds {largest:g}, diffusivities beyond {_LARGEST_ENTRY:g} are too large to compute with. "
-            "Choose another unit of time."
+            f"{name} holds {largest:g}, diffusivities beyond {_LARGEST_ENTRY:g} are too large to compute "
+            "with. Choose another unit of time."
         )
 
 
@@ -219,6 +220,16 @@ def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
             f"({array[first]}): {why}.",
             python="Replace them first, e.g. with numpy.nan_to_num.",
             command="Fill them in first, with aniso inpaint.",
+        )
+
+
+def ordinary(name: str, values: npt.NDArray[Any] | float, low: float, high: float, precision: str) -> None:
+    """Refuse numbers whose squares, or sums, this precision could not hold; 0 is ordinary."""
+    largest = float(np.abs(np.asarray(values, np.float64)).max(initial=0))
+    if largest and not low <= largest <= high:
+        raise ValueError(
+            f"{name} reaches {largest:g}: beyond {low:g} and {high:g}, {precision} is not enough to compute "
+            "with. Scale the image to ordinary numbers, or convert it to float64."
         )
 
 

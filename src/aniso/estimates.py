@@ -18,7 +18,7 @@ from scipy import ndimage
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.layouts import channels_first, checked_image
+from aniso.layouts import channels_first, checked_image, result_type
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 
@@ -200,7 +200,16 @@ def wavelength(
 
 def _doubles(image: npt.ArrayLike, channel_axis: int | None) -> Field:
     """The checked image in double precision, channels in front, whether it has any or not."""
-    return channels_first(checked_image(image, channel_axis).astype(np.float64), channel_axis)
+    doubles = checked_image(image, channel_axis).astype(np.float64)
+    check_squares(doubles)
+    return channels_first(doubles, channel_axis)
+
+
+def check_squares(image: npt.NDArray[Any], name: str = "image") -> None:
+    """Refuse grey values whose squares leave the range of the type that is computed in."""
+    precision = result_type(image.dtype)
+    size = 140 if precision == np.float64 else 15
+    checks.ordinary(name, image, 10.0**-size, 10.0**size, precision.name)
 
 
 def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | None) -> float:
@@ -211,6 +220,7 @@ def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | N
     level = checks.within("noise", noise, 0, math.inf, why)
     if level == math.inf:
         raise ValueError(f"noise must be finite, got inf: {why}")
+    check_squares(np.array(level, result_type(np.asarray(image).dtype)), "noise")
     return level
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aniso import checks, engines
 from aniso.checks import Spacing
-from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.edge_contrast import check_sums, checked_contrast, estimated_contrast, usual_difference
 from aniso.engines.tiled.lazy import is_dask
 from aniso.estimates import pixel_size
 from aniso.evolve import (
@@ -216,6 +216,7 @@ def inpaint(
     rho = 0.8 * pixel if rho is None else rho
 
     filled = channels.astype(result_type(given.dtype))
+    check_sums(filled[:, known])
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
         usual = usual_difference(filled, spacings, known)

@@ -550,8 +550,8 @@ class FixedTensor:
             or (lengths > 2**31).any()
         ):
             raise ValueError(
-                f"shape must be that of an image, whole numbers from 1 up, got {shape!r}. Give image.shape, without "
-                "the channels."
+                f"shape must be that of an image, whole numbers from 1 up, got {shape!r}. Give image.shape, "
+                "without the channels."
             )
         shape = tuple(int(n) for n in np.atleast_1d(lengths))
         if constant.shape != (len(shape),) * 2:

@@ -237,7 +237,8 @@ def _type_of_pixels(dtype: Any) -> np.dtype[Any]:
         return np.dtype(dtype)
     except TypeError as error:
         raise FileError(
-            f"dtype must be a type of numbers, got {dtype!r}. Give e.g. numpy.uint8, or None for that of the pixels."
+            f"dtype must be a type of numbers, got {dtype!r}. Give e.g. numpy.uint8, or None for that of "
+            "the pixels."
         ) from error
 
 

@@ -53,4 +53,4 @@ def with_noise(image: Field, noise: Any, rng: np.random.Generator) -> Field:
     level = checks.within(
         "noise", noise, 0, _LARGEST, "it is the standard deviation of the noise in grey values."
     )
-    return image + rng.normal(0, level, image.shape)
+    return image + rng.normal(0, abs(level), image.shape)  # NumPy refuses a negative zero

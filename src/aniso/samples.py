@@ -484,7 +484,7 @@ def photograph(name: str) -> npt.NDArray[Any]:
     >>> aniso.samples.photograph("camera").shape
     (512, 512)
     """
-    if name not in PHOTOGRAPHS:
+    if str(name) not in PHOTOGRAPHS:
         raise ValueError(f"there is no photograph {name!r}. The names are: {', '.join(PHOTOGRAPHS)}.")
     try:
         from skimage import data

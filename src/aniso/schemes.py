@@ -91,8 +91,8 @@ class Explicit:
         longest = 0.9 * limit if self.step is None else self.step
         if time / longest > _MOST:
             raise ValueError(
-                f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: more than "
-                f"{_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a shorter time."
+                f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: "
+                f"more than {_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a shorter time."
             )
         count = max(1, math.ceil(time / longest - 1e-9))
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
@@ -175,7 +175,8 @@ def _cycle_count(cycles: int) -> int:
         raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
     if cycles > _MOST:
         raise ValueError(
-            f"cycles must be at most {_MOST:,}, got {cycles}: more would never end. A good choice is cycles=5."
+            f"cycles must be at most {_MOST:,}, got {cycles}: more would never end. A good choice is "
+            "cycles=5."
         )
     return cycles
 

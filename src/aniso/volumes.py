@@ -88,7 +88,7 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
     return assembled((*entries, *inner), coupled=stencil.coupled)
 
@@ -118,7 +118,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
     >>> aniso.volumes.cell_bound(tensor), aniso.volumes.cell_bound(tensor, aniso.DeltaStencil(0.0, 0.0))
     (4.0, 8.0)
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
     gradient, hourglass = [entry.copy() for entry in entries], [weight.copy() for weight in inner]
     # In a cell on the boundary all modes that vary along the normal vanish.

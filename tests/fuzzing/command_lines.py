@@ -159,7 +159,7 @@ def stores(draw: Draw) -> Case:
     way = draw.randint(0, 6)
     shape = draw.choice(((12, 11), (4, 9, 8), (7,), (0, 4), (2, 3, 4, 5)))
     dtype = draw.choice(("float32", "uint8", "float64", "complex64", "bool", "int16"))
-    version = draw.choice((2, 3))
+    version: Any = draw.choice((2, 3))
     seed = draw.getrandbits(32)
 
     def spoil(store: Path) -> None:

@@ -18,7 +18,7 @@ import aniso
 
 OWN = str(Path(aniso.__file__).parent)
 # What is promised to those who catch errors; and kinds of these that only a calculation gone wrong raises.
-_PROMISED = (ValueError, TypeError, ImportError, OSError, ArithmeticError)
+_PROMISED = (ValueError, TypeError, ImportError, OSError, ArithmeticError, NotImplementedError)
 _SLIPPED = (
     OverflowError,
     ZeroDivisionError,
@@ -28,7 +28,7 @@ _SLIPPED = (
 )
 _SENTENCE = re.compile(r"\S.{14,}[.)…'\"]$", re.DOTALL)
 _RAISE = dis.opmap["RAISE_VARARGS"]
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds, enough to compile, too
 
 
 @dataclass
@@ -130,5 +130,5 @@ def _bytes(array: Any) -> Any:
         return array.shape, array.strides, np.ma.getdata(array).tobytes()
     if type(array).__module__.startswith("torch"):
         array = array.detach()
-        return tuple(array.shape), str(array.dtype), array.double().numpy().tobytes()
+        return tuple(array.shape), str(array.dtype), str(array.tolist())
     return repr(array)

@@ -22,7 +22,7 @@ _SHAPES = (
     *((1,), (2,), (7,), (33,), (1, 1), (1, 9), (9, 1), (2, 2), (3, 3), (5, 7), (12, 11), (24, 17), (16, 16)),
     *((1, 1, 1), (3, 4, 5), (6, 7, 3), (2, 1, 9), (4, 9, 8), (1, 5, 5)),
 )
-_ODD_SHAPES = ((), (0,), (0, 5), (4, 0), (3, 0, 2), (2, 3, 4, 5), (3, 4, 5, 3), (1,) * 5, (2,) * 6, (1,) * 40)
+_ODD_SHAPES = ((), (0,), (0, 5), (4, 0), (3, 0, 2), (2, 3, 4, 5), (3, 4, 5, 3), (1,) * 5, (2,) * 6, (1,) * 20)
 _TYPES = ("float32", "float64", "float32", "float64", "uint8", "int16", "uint16", "int32", "float16")
 _ODD_TYPES = (
     *("int8", "int64", "uint64", "longdouble", ">f4", ">f8", ">u2", "bool", "complex64", "object", "U4"),
@@ -104,7 +104,7 @@ def _disguised_as_tensor(array: np.ndarray) -> Any:
     import torch
 
     try:
-        return torch.from_numpy(np.ascontiguousarray(array))
+        return torch.from_numpy(np.array(array, order="C"))
     except (TypeError, ValueError):
         return torch.zeros(array.shape)
 

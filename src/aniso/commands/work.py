@@ -124,8 +124,8 @@ class Work:
             if picture.details.get("image_stack") and self.reading.volume is None:
                 self.report.note(
                     "volume",
-                    f"{source} says that it is a stack of {picture.shape[0]} images, as many programs say of volumes, "
-                    "and is taken for a volume. Add --slices if it is none.",
+                    f"{source} says that it is a stack of {picture.shape[0]} images, as many programs say of "
+                    "volumes, and is taken for a volume. Add --slices if it is none.",
                 )
             return
         if len(picture.shape) == 3:

@@ -48,7 +48,7 @@ def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None
 
 
 def _without_unit(page: Any, depth: float, unit: str) -> tuple[float, float, float]:
-    """The shape of voxels whose depth ImageJ tells, but no unit: distances in pixels, unless tags tell others.
+    """The shape of voxels whose depth ImageJ tells, but no unit: in pixels, unless tags tell other distances.
 
     Resolutions per inch or centimetre are those of a print, and no distances in the unit of the depth.
     """

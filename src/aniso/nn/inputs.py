@@ -51,11 +51,11 @@ def checked_factory(device: Any, dtype: Any) -> dict[str, Any]:
     """Device and type of parameters, as PyTorch takes them, if there can be such parameters."""
     try:
         example = torch.empty(0, device=device, dtype=dtype)
-    except (RuntimeError, TypeError, AssertionError) as error:
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         first = str(error).splitlines()[0]
         raise ValueError(
-            f"there can be no parameters with device={device!r} and dtype={dtype!r} ({first}). Leave them out, or "
-            'give e.g. device="cpu" and dtype=torch.float32.'
+            f"there can be no parameters with device={device!r} and dtype={dtype!r} ({first}). Leave them "
+            'out, or give e.g. device="cpu" and dtype=torch.float32.'
         ) from error
     if not example.is_floating_point():
         raise TypeError(f"parameters must be floating point numbers, got dtype={dtype}: gradients need them.")

@@ -145,8 +145,8 @@ class LearnedDiffusivity(nn.Module):
         degree = checks.whole("degree", degree, "A good choice is degree=8.")
         if not 1 <= degree <= _HIGHEST_DEGREE:
             raise ValueError(
-                f"degree must lie in [1, {_HIGHEST_DEGREE}], got {degree}: it is that of a polynomial. A good choice "
-                "is degree=8."
+                f"degree must lie in [1, {_HIGHEST_DEGREE}], got {degree}: it is that of a polynomial. A "
+                "good choice is degree=8."
             )
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)

@@ -46,7 +46,7 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     names = sorted(
         entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")
     )
-    if not isinstance(name, str) or name not in names:
+    if str(name) not in names:
         raise ValueError(f"there is no trained net {name!r}. The names are: {', '.join(names)}.")
     factory = checked_factory(device, dtype)
     return from_text((folder / f"{name}.json").read_text("utf-8")).to(**factory)

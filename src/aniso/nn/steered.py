@@ -199,11 +199,16 @@ def bounded(free: Tensor) -> Tensor:
     return _LARGEST * (free / _LARGEST).tanh()
 
 
+_MOST = 10_000
+
+
 def at_least_one(name: str, value: int) -> int:
     """A whole number from 1 on."""
     number = checks.whole(name, value, f"Give how many, e.g. {name}=2.")
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: there would be nothing to learn.")
+    if number > _MOST:
+        raise ValueError(f"{name} must be at most {_MOST}, got {number}: memory has an end. Try {name}=2.")
     return number
 
 

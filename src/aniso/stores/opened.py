@@ -80,8 +80,8 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
             scale = _scale(ome, level, array.ndim)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: {error}). "
-                "Give the path of one of its arrays."
+                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: "
+                f"{error}). Give the path of one of its arrays."
             ) from error
     if names is None:
         names = _dimension_names(array)
@@ -113,8 +113,8 @@ def part_of(array: Any, index: Any) -> np.ndarray[Any, Any]:
         raise
     except Exception as error:  # codecs have many ways to say that a chunk is broken
         raise ValueError(
-            f"a chunk of {array.store_path} cannot be read: it is damaged or cut short ({error}). Copy the store "
-            "again."
+            f"a chunk of {array.store_path} cannot be read: it is damaged or cut short ({error}). Copy the "
+            "store again."
         ) from error
 
 

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-
 from aniso import layouts
 from aniso.engines.tiled import blocks, exchanges, halo
 from aniso.engines.tiled.blocks import Work
