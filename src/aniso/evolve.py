@@ -51,7 +51,7 @@ def diffuse(
         `channel_axis`. Never modified. An image with colours is not a volume: say `channel_axis`. A PyTorch
         tensor may also be a batch (N, C, H, W) or (N, C, D, H, W); gradients flow through.
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
-        What steers the diffusion.
+        What steers the diffusion. Its scales must not be more than four times as wide as the image.
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian
         of variance 2t. It is reached exactly.
@@ -60,7 +60,7 @@ def diffuse(
     scheme : Explicit, FED or FSI
         How the time is cut into steps.
     spacing : float or one float per axis, optional
-        Distance of the pixels, axis 0 first, without the channels.
+        Distance of the pixels, axis 0 first, without the channels; from 1e-15 to 1e15.
     channel_axis : int, optional
         The axis of the channels. All channels diffuse with one tensor, which their mean structure decides.
     fixed : array of bool, optional

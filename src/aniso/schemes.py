@@ -54,7 +54,7 @@ class Explicit:
     ----------
     step : float, optional
         The longest step τ to take; the time is cut into equal steps of at most this length. By default 0.9
-        of the largest stable step.
+        of the largest stable step. More than 10 million steps are refused.
 
     Examples
     --------
@@ -92,7 +92,8 @@ class Explicit:
         if time / longest > _MOST:
             raise ValueError(
                 f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: "
-                f"more than {_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a shorter time."
+                f"more than {_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a "
+                "shorter time."
             )
         count = max(1, math.ceil(time / longest - 1e-9))
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
