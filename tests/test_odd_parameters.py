@@ -210,9 +210,9 @@ class TestModules:
 
 @pytest.mark.parametrize("ndim", ["2", 2.0, [2], np.array([2, 3]), 4])
 def test_dimensions_that_are_none(ndim):
-    with pytest.raises(ValueError, match="ndim must be"):
+    with pytest.raises((TypeError, ValueError), match="ndim must be"):
         stability.stable_step(aniso.Homogeneous(), ndim=ndim)
-    with pytest.raises(ValueError, match="ndim must be"):
+    with pytest.raises((TypeError, ValueError), match="ndim must be"):
         stability.spectral_bound(aniso.DeltaStencil(), 1.0, 1.0, ndim=ndim)
 
 

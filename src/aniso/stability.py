@@ -63,7 +63,7 @@ def spectral_bound(
     >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
     6.0
     """
-    if not isinstance(ndim, int | np.integer) or ndim not in (2, 3):
+    if checks.whole("ndim", ndim, "Give 2 for an image.") not in (2, 3):
         raise ValueError(f"ndim must be 2 (an image) or 3 (a volume), got {ndim!r}.")
     check_stencil(stencil, ndim)
     lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
@@ -267,7 +267,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     >>> aniso.stability.stable_step(aniso.Homogeneous(), aniso.DeltaStencil.named("standard"))
     0.25
     """
-    if not isinstance(ndim, int | np.integer) or ndim not in (1, 2, 3):
+    if checks.whole("ndim", ndim, "Give 2 for an image.") not in (1, 2, 3):
         raise ValueError(f"ndim must be 1 (a signal), 2 (an image) or 3 (a volume), got {ndim!r}.")
     if isinstance(model, type) or not hasattr(model, "spectral_bound"):
         raise TypeError(

