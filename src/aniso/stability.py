@@ -8,7 +8,7 @@ spacing: this bound is sharp. The theory page of the documentation has the proof
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ def spectral_bound(
     >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
     6.0
     """
-    if checks.whole("ndim", ndim, "Give 2 for an image.") not in (2, 3):
+    if not _is_one_of(ndim, (2, 3)):
         raise ValueError(f"ndim must be 2 (an image) or 3 (a volume), got {ndim!r}.")
     check_stencil(stencil, ndim)
     lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
@@ -267,7 +267,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     >>> aniso.stability.stable_step(aniso.Homogeneous(), aniso.DeltaStencil.named("standard"))
     0.25
     """
-    if checks.whole("ndim", ndim, "Give 2 for an image.") not in (1, 2, 3):
+    if not _is_one_of(ndim, (1, 2, 3)):
         raise ValueError(f"ndim must be 1 (a signal), 2 (an image) or 3 (a volume), got {ndim!r}.")
     if isinstance(model, type) or not hasattr(model, "spectral_bound"):
         raise TypeError(
@@ -281,6 +281,10 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
         spacings = (math.inf, *spacings)
     bound = model.spectral_bound(DeltaStencil() if stencil is None else stencil, spacings)
     return 2 / bound if bound > 0 else math.inf
+
+
+def _is_one_of(ndim: Any, known: tuple[int, ...]) -> bool:
+    return isinstance(ndim, int | np.integer) and ndim in known
 
 
 def _over_pixels(norms: Field) -> Field:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_WRONG = (
+_WRONG: tuple[Any, ...] = (
     *(None, "3", "", b"x", 1j, [], [1.0], (1, 2), {}, {"a": 1}, object(), int, len, True),
     *(np.array([1.0, 2.0]), np.array(2.0), np.array(None), np.datetime64("2020-01-01"), decimal.Decimal(2)),
 )
@@ -123,7 +123,7 @@ _DISGUISES = (
     lambda array: tuple(array.tolist()) if array.ndim else (),
     lambda array: np.ma.masked_array(array, mask=np.zeros(array.shape, bool)),
     lambda array: array.view(Grown),
-    lambda array: np.ascontiguousarray(array).data if array.dtype.kind in "iuf" else array,
+    lambda array: array.astype(np.float32).data if array.dtype.kind in "iu" else array,
     lambda array: None,
     lambda array: "image.png",
     lambda array: {"image": 1},
