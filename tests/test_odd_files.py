@@ -8,7 +8,7 @@ import tifffile
 
 from aniso import io
 from aniso.picture import FileError, Picture
-from tests.command_calls import PROGRAM, WIDE, called, noisy
+from tests.command_calls import PROGRAM, WIDE, aniso_command, called, noisy
 
 mrcfile = pytest.importorskip("mrcfile")
 
@@ -110,6 +110,14 @@ def test_a_zero_byte_in_a_name():
 def test_odd_pictures(options, message):
     with pytest.raises((FileError, TypeError, ValueError), match=message):
         Picture(**{"pixels": np.zeros((3, 3)), **options})
+
+
+def test_nothing_but_our_own_sentence_on_a_damaged_nifti_file(tmp_path):
+    content = bytearray(io.write(tmp_path / "volume.nii", noisy((3, 5, 6), "float32")).read_bytes())
+    content[0] ^= 1
+    (tmp_path / "volume.nii").write_bytes(content)
+    result = aniso_command(tmp_path, "info", "volume.nii", "--no-estimate")
+    assert "sizeof_hdr" not in result.stderr
 
 
 class TestZarrStores:

@@ -251,3 +251,15 @@ def test_noise_whose_square_is_no_number():
 def test_grey_values_whose_sums_are_no_numbers(verb, dtype, scale):
     with pytest.raises(ValueError, match=f"{dtype} is not enough"):
         verb((IMAGE * scale).astype(dtype))
+
+
+def test_numbers_beyond_double_precision():
+    huge = np.full((4, 5), np.longdouble("1e4000"))
+    for call in (
+        lambda: aniso.diffuse(huge, aniso.Homogeneous(), 1.0),
+        lambda: aniso.upsample(huge, 2),
+        lambda: aniso.FreeStencil(huge),
+        lambda: aniso.FixedTensor.from_entries(huge, 0 * huge, huge),
+    ):
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            call()

@@ -193,7 +193,7 @@ def _entry(name: str, entry: Any) -> Field:
             f"{name} must hold real numbers, got dtype {array.dtype}: it is an entry of a diffusion "
             "tensor. Convert it with numpy.asarray(..., dtype=float)."
         )
-    array = array.astype(np.float64)
+    array = doubles_at_most(array).astype(np.float64)
     finite(f"{name}", array, "tensors must be known in every cell")
     not_too_large(name, array)
     return array
@@ -221,6 +221,14 @@ def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
             python="Replace them first, e.g. with numpy.nan_to_num.",
             command="Fill them in first, with aniso inpaint.",
         )
+
+
+def doubles_at_most(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array in double precision if it has more, where larger numbers become infinite."""
+    if array.dtype.itemsize <= 8:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
 
 
 def ordinary(name: str, values: npt.NDArray[Any] | float, low: float, high: float, precision: str) -> None:

@@ -170,7 +170,7 @@ def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDA
     """The array, if it has the type and the axes of an image; its values may be anything."""
     check_type(array.dtype)
     check_axes(array.shape, channel_axis)
-    return array
+    return checks.doubles_at_most(array)
 
 
 def check_type(dtype: np.dtype[Any]) -> None:

@@ -245,11 +245,10 @@ class FreeStencil:
     values: Field
 
     def __init__(self, delta: npt.ArrayLike) -> None:
-        if np.asarray(delta).dtype.kind not in "iuf":
-            raise TypeError(
-                f"delta must hold real numbers, got dtype {np.asarray(delta).dtype}. Give one per cell."
-            )
-        values = np.array(delta, dtype=np.float64)
+        given = checks.array_of("delta", delta)
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"delta must hold real numbers, got dtype {given.dtype}. Give one per cell.")
+        values = np.array(checks.doubles_at_most(given), dtype=np.float64)
         if values.ndim != 2 or min(values.shape) < 2:
             raise ValueError(
                 f"delta must be given over the cells of an image, shape (H+1, W+1) with at least 2 × 2 "

@@ -60,7 +60,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
         "{nothing}.png",
         "{stem",
         "/",
-        "a\0.png",
+        "ä é.png",
     ),
     "--mask": ("mask.png", "nothing.png", "input.png", "x"),
 }

@@ -69,7 +69,7 @@ class TensorPredictor(nn.Module):
         count = at_least_one("kernels", kernels)
         # Orientations between 0 and 45°, which the symmetries of the grid spread over the circle.
         angles = torch.arange(1, 2 * count, 2) * (math.pi / (8 * count))
-        factory = checked_factory(device, dtype or torch.get_default_dtype())
+        factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
         self.kernels = nn.Parameter(_derivatives(angles).to(**factory))
         self.weights = nn.Parameter(_across(angles).to(**factory))
         self.flat_ground = nn.Parameter(torch.tensor(_FLAT_GROUND, **factory))
