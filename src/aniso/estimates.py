@@ -205,11 +205,14 @@ def _doubles(image: npt.ArrayLike, channel_axis: int | None) -> Field:
     return channels_first(doubles, channel_axis)
 
 
-def check_squares(image: npt.NDArray[Any], name: str = "image") -> None:
+def check_squares(image: npt.NDArray[Any]) -> None:
     """Refuse grey values whose squares leave the range of the type that is computed in."""
-    precision = result_type(image.dtype)
+    _check_squares_of("image", image, result_type(image.dtype))
+
+
+def _check_squares_of(name: str, values: npt.NDArray[Any] | float, precision: np.dtype[Any]) -> None:
     size = 140 if precision == np.float64 else 15
-    checks.ordinary(name, image, 10.0**-size, 10.0**size, precision.name)
+    checks.ordinary(name, values, 10.0**-size, 10.0**size, precision.name)
 
 
 def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | None) -> float:
@@ -220,7 +223,7 @@ def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | N
     level = checks.within("noise", noise, 0, math.inf, why)
     if level == math.inf:
         raise ValueError(f"noise must be finite, got inf: {why}")
-    check_squares(np.array(level, result_type(np.asarray(image).dtype)), "noise")
+    _check_squares_of("noise", level, result_type(np.asarray(image).dtype))
     return level
 
 

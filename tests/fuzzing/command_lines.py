@@ -148,7 +148,7 @@ def commands(draw: Draw) -> Case:
         finally:
             shutil.rmtree(folder)
 
-    return Case(call, "aniso " + " ".join(map(repr, words)), _check)
+    return Case(call, "aniso " + " ".join(map(repr, words)), _check, refused=_refused)
 
 
 def stores(draw: Draw) -> Case:
@@ -215,7 +215,10 @@ def stores(draw: Draw) -> Case:
             shutil.rmtree(folder)
 
     return Case(
-        call, f"aniso {' '.join(verb)} in.zarr: way {way}, {shape} of {dtype}, version {version}", _check
+        call,
+        f"aniso {' '.join(verb)} in.zarr: way {way}, {shape} of {dtype}, version {version}",
+        _check,
+        refused=_refused,
     )
 
 
@@ -264,3 +267,7 @@ def _check(outcome: Any) -> str | None:
     if seen:
         return f"a warning: {seen[0].message}"
     return left or None
+
+
+def _refused(outcome: Any) -> bool:
+    return outcome[0].exit_code != 0

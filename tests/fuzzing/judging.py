@@ -39,6 +39,7 @@ class Case:
     text: str
     check: Callable[[Any], str | None] = lambda result: None
     inputs: Sequence[Any] = field(default_factory=tuple)
+    refused: Callable[[Any], bool] = lambda result: False  # of what answers in another way than by an error
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def judged(case: Case) -> Verdict:
         fault = refusal_fault(error)
         verdict = Verdict("failed", fault) if fault else Verdict("refused")
     else:
-        verdict = Verdict("failed", fault) if fault else Verdict("accepted")
+        kind = "refused" if case.refused(result) else "accepted"
+        verdict = Verdict("failed", fault) if fault else Verdict(kind)
     if verdict.kind != "failed" and before != [_bytes(array) for array in case.inputs]:
         return Verdict("failed", "an input was modified")
     return verdict

@@ -146,12 +146,10 @@ def _spacings(own: tuple[float, ...], given: Any) -> tuple[float, ...]:
 
 def _windows(found: Any) -> list[Any]:
     """A sample of the first frame, (channels, …)."""
-    import zarr
-
-    from aniso.stores.opened import part_of
+    from aniso.stores.opened import array_at, part_of
     from aniso.stores.passes import channels_of, index_of
 
-    array: Any = zarr.open_array(found.location, mode="r")
+    array = array_at(found.location)
     frame = (0,) * len(found.frame_axes)
     sample = []
     for window in windows(found.spatial_shape):

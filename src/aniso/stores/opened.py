@@ -105,6 +105,15 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
     )
 
 
+def array_at(location: str) -> Any:
+    """A Zarr array to read from; what is odd in its metadata was looked at before."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(location, mode="r")
+
+
 def part_of(array: Any, index: Any) -> np.ndarray[Any, Any]:
     """Part of a Zarr array, if its chunks can be read."""
     try:
@@ -125,7 +134,7 @@ def create_like(source: Opened, path: Path, dtype: np.dtype[Any]) -> str:
     """
     import zarr
 
-    array: Any = zarr.open_array(source.location, mode="r")
+    array: Any = array_at(source.location)
     options: dict[str, Any] = {
         "shape": array.shape,
         "chunks": array.chunks,

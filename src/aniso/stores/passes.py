@@ -16,7 +16,7 @@ from aniso.engines.tiled.halo import Region
 from aniso.picture import stored
 from aniso.schemes import Cycle
 from aniso.stores import budget, progress
-from aniso.stores.opened import Opened, create_like, part_of
+from aniso.stores.opened import Opened, array_at, create_like, part_of
 
 Tell = Callable[[float, float], object]
 
@@ -115,7 +115,7 @@ def filtered_block(
     """On a worker: read a block with its halo, advance it, and write it; its name."""
     import zarr
 
-    read: Any = zarr.open_array(source, mode="r")
+    read = array_at(source)
     pixels = channels_of(part_of(read, index_of(layout, frame, region.needed)), layout)
     blocks.checked(pixels, [part.start for part in region.needed], partial(_block_of, block))
     result = blocks.advanced(pixels, work.of(region), cycles, region)
