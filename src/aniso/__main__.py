@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 
+_SIGPIPE = 128 + 13  # as other programs end when nobody listens any more
+
 
 class _Interrupted(SystemExit):
     """The end by a signal: everything is tidied up on the way, and the exit code says which signal."""
@@ -49,13 +51,18 @@ def _run() -> None:
 
     try:
         app(prog_name="aniso")
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        _silence()
+        sys.exit(_SIGPIPE)  # help, which typer writes, ends with 1 then
     except (Unheard, OSError) as error:
         cause = error.__cause__ if isinstance(error, Unheard) else error
         _silence()
         if isinstance(
             cause, BrokenPipeError
         ):  # whoever listened has heard enough, as in: aniso info … | head
-            sys.exit(128 + 13)  # as other programs end then, by SIGPIPE
+            sys.exit(_SIGPIPE)
         if isinstance(cause, FileNotFoundError):  # no stream says that
             sys.exit("aniso: the working folder is not there any more. Change to another one.")
         reason = getattr(cause, "strerror", None) or str(cause)

@@ -14,6 +14,12 @@ import numpy.typing as npt
 Spacing = float | Sequence[float]
 Field = npt.NDArray[np.float64]
 _Error = TypeVar("_Error", bound=Exception)
+# Lengths whose squares single precision can hold, with room for what they are multiplied by.
+_SHORTEST, _LONGEST = 1e-15, 1e15
+# How many times wider than the image a Gaussian may be, and over how many pixels along an axis.
+_WIDEST, _MOST_PIXELS = 4.0, 1e5
+# Entries of tensors whose products double precision can hold.
+_LARGEST_ENTRY = 1e100
 
 
 def refusal(kind: type[_Error], fault: str, *, python: str, command: str) -> _Error:
@@ -55,11 +61,27 @@ def real(name: str, value: Any, remedy: str) -> float:
     """The value as a float, if it is a real number and not NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
+    if isinstance(value, int | np.integer) and abs(int(value)) > sys.float_info.max:
         raise ValueError(f"{name} must be a number that fits double precision, got {value!r}. {remedy}")
     if math.isnan(value):
         raise ValueError(f"{name} must be a number, got nan. {remedy}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a fraction of large numbers
+        raise ValueError(
+            f"{name} must be a number that fits double precision, got {value!r}. {remedy}"
+        ) from None
+
+
+def array_of(name: str, value: Any) -> npt.NDArray[Any]:
+    """The value as an array, if its rows are equally long."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be an array, got a {type(value).__name__} that cannot be made one ({error}). "
+            "Give rows of equal length."
+        ) from error
 
 
 def within(name: str, value: Any, low: float, high: float, why: str, *, open_low: bool = False) -> float:
@@ -86,7 +108,8 @@ def positive_or_auto(name: str, value: Any, meaning: str) -> float | None:
 def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
     """One positive spacing per axis, axis 0 first; a number serves all axes, None is 1."""
     given = 1.0 if spacing is None else spacing
-    values = [given] * ndim if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    several = isinstance(given, list | tuple) or np.ndim(given) > 0
+    values = list(given) if several else [given] * ndim  # type: ignore[arg-type]
     if len(values) != ndim:
         raise refusal(
             ValueError,
@@ -101,7 +124,33 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
                 f"spacing must be positive and finite, got {spacing}: it is the distance between "
                 "neighbouring pixels. Use spacing=1.0 if it is not known."
             )
+        if not _SHORTEST <= number <= _LONGEST:
+            raise ValueError(
+                f"spacing must lie in [{_SHORTEST:g}, {_LONGEST:g}], got {spacing}: squares of such lengths "
+                "are too large or too small to compute with. Choose another unit of length."
+            )
     return tuple(float(value) for value in values)  # type: ignore[arg-type]
+
+
+def not_too_wide(name: str, width: float, shape: Sequence[int], spacings: Sequence[float]) -> None:
+    """Refuse a Gaussian that is far wider than the image: it would see nothing but the mean."""
+    longest = max(n * h for n, h in zip(shape, spacings, strict=True))
+    if width > _WIDEST * max(longest, _WIDEST * max(spacings)):
+        raise ValueError(
+            f"{name}={width:g} is the width of a Gaussian, got an image of at most {longest:g} along any "
+            "axis: nothing but its mean would be seen. Give a width in the units of spacing."
+        )
+    not_too_many_pixels(name, width, spacings)
+
+
+def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> None:
+    """Refuse a Gaussian whose kernel would hardly fit into memory."""
+    if width / min(spacings) > _MOST_PIXELS:
+        raise ValueError(
+            f"{name}={width:g} is the width of a Gaussian, got a spacing of {min(spacings):g} along "
+            f"one axis: it would reach over {width / min(spacings):.3g} pixels. Give a width in the "
+            "units of spacing."
+        )
 
 
 def tensor_field(a: Any, b: Any, c: Any) -> tuple[Field, Field, Field]:
@@ -133,20 +182,31 @@ def tensor_field(a: Any, b: Any, c: Any) -> tuple[Field, Field, Field]:
 
 
 def _precision(entry: Any) -> float:
-    dtype = np.asarray(entry).dtype
+    dtype = array_of("a tensor's entry", entry).dtype
     return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
 def _entry(name: str, entry: Any) -> Field:
-    array = np.asarray(entry)
+    array = array_of(name, entry)
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"{name} must hold real numbers, got dtype {array.dtype}: it is an entry of a diffusion "
             "tensor. Convert it with numpy.asarray(..., dtype=float)."
         )
-    array = array.astype(np.float64)
+    array = doubles_at_most(array).astype(np.float64)
     finite(f"{name}", array, "tensors must be known in every cell")
+    not_too_large(name, array)
     return array
+
+
+def not_too_large(name: str, tensors: npt.NDArray[Any]) -> None:
+    """Refuse entries of tensors whose products would leave the range of numbers."""
+    largest = float(np.abs(tensors).max(initial=0))
+    if largest > _LARGEST_ENTRY:
+        raise ValueError(
+            f"{name} holds {largest:g}, diffusivities beyond {_LARGEST_ENTRY:g} are too large to compute "
+            "with. Choose another unit of time."
+        )
 
 
 def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
@@ -160,6 +220,24 @@ def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
             f"({array[first]}): {why}.",
             python="Replace them first, e.g. with numpy.nan_to_num.",
             command="Fill them in first, with aniso inpaint.",
+        )
+
+
+def doubles_at_most(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array in double precision if it has more, where larger numbers become infinite."""
+    if array.dtype.itemsize <= 8:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def ordinary(name: str, values: npt.NDArray[Any] | float, low: float, high: float, precision: str) -> None:
+    """Refuse numbers whose squares, or sums, this precision could not hold; 0 is ordinary."""
+    largest = float(np.abs(np.asarray(values, np.float64)).max(initial=0))
+    if largest and not low <= largest <= high:
+        raise ValueError(
+            f"{name} reaches {largest:g}: beyond {low:g} and {high:g}, {precision} is not enough to compute "
+            "with. Scale the image to ordinary numbers, or convert it to float64."
         )
 
 

@@ -170,6 +170,7 @@ def denoise(
         return verbs.denoise(image, *numbers, mix, stencil, spacing, channel_axis, *computing)
     array = checked_image(image, channel_axis)
     spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
+    estimates.check_squares(array)
     level = estimates.given_noise(noise, array, channel_axis)
     channels = channels_first(array, channel_axis)
     channels = channels.astype(result_type(array.dtype))

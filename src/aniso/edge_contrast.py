@@ -14,6 +14,13 @@ from aniso import checks
 _ENOUGH, _LOOK_AT = 200, 2**14
 
 
+def check_sums(values: npt.NDArray[Any]) -> None:
+    """Refuse known grey values that are no numbers, or too large to be added up (doubles: squared)."""
+    checks.finite("image", values, "known pixels would spread them into unknown ones")
+    high = 1e140 if values.dtype == np.float64 else 1e35
+    checks.ordinary("image", values, 0.0, high, values.dtype.name)
+
+
 def checked_contrast(contrast: float | str) -> float | None:
     """The number given, or None for "auto"."""
     if isinstance(contrast, str) and contrast == "auto":

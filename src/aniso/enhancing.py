@@ -253,6 +253,7 @@ class Scene:
         ndim = array.ndim - (channel_axis is not None)
         rule = _IMAGES if ndim == 2 else _PLATES if plates else _LINES
         spacings = checks.axis_spacing(spacing, ndim)
+        estimates.check_squares(array)
         level = estimates.given_noise(noise, array, channel_axis)
         where: dict[str, Any] = {"noise": level, "spacing": spacings, "channel_axis": channel_axis}
         period = checks.positive_or_auto("wavelength", wavelength, "the distance of lines")

@@ -18,7 +18,7 @@ from scipy import ndimage
 
 from aniso import checks
 from aniso.checks import Field, Spacing
-from aniso.layouts import channels_first, checked_image
+from aniso.layouts import channels_first, checked_image, result_type
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 
@@ -130,8 +130,9 @@ def contrast(
     channels = _doubles(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
     level = given_noise(noise, image, channel_axis)
-    checks.within("sigma", sigma, 0, math.inf, "it is the width of a Gaussian.")
-    checks.within("rho", rho, 0, math.inf, "it is the width of a Gaussian.")
+    for name, width in (("sigma", sigma), ("rho", rho)):
+        number = checks.within(name, width, 0, math.inf, "it is the width of a Gaussian.")
+        checks.not_too_wide(name, number, channels.shape[1:], spacings)
     checks.within("quantile", quantile, 0, 1, "it is a share of the pixels.")
     tensor = structure_tensor(channels, sigma, rho, spacings)
     gap = float(np.quantile(_eigenvalue_gap(tensor), quantile))
@@ -199,7 +200,19 @@ def wavelength(
 
 def _doubles(image: npt.ArrayLike, channel_axis: int | None) -> Field:
     """The checked image in double precision, channels in front, whether it has any or not."""
-    return channels_first(checked_image(image, channel_axis).astype(np.float64), channel_axis)
+    doubles = checked_image(image, channel_axis).astype(np.float64)
+    check_squares(doubles)
+    return channels_first(doubles, channel_axis)
+
+
+def check_squares(image: npt.NDArray[Any]) -> None:
+    """Refuse grey values whose squares leave the range of the type that is computed in."""
+    _check_squares_of("image", image, result_type(image.dtype))
+
+
+def _check_squares_of(name: str, values: npt.NDArray[Any] | float, precision: np.dtype[Any]) -> None:
+    size = 140 if precision == np.float64 else 15
+    checks.ordinary(name, values, 10.0**-size, 10.0**size, precision.name)
 
 
 def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | None) -> float:
@@ -210,6 +223,7 @@ def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | N
     level = checks.within("noise", noise, 0, math.inf, why)
     if level == math.inf:
         raise ValueError(f"noise must be finite, got inf: {why}")
+    _check_squares_of("noise", level, result_type(np.asarray(image).dtype))
     return level
 
 

@@ -51,7 +51,7 @@ def diffuse(
         `channel_axis`. Never modified. An image with colours is not a volume: say `channel_axis`. A PyTorch
         tensor may also be a batch (N, C, H, W) or (N, C, D, H, W); gradients flow through.
     model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
-        What steers the diffusion.
+        What steers the diffusion. Its scales must not be more than four times as wide as the image.
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian
         of variance 2t. It is reached exactly.
@@ -60,7 +60,7 @@ def diffuse(
     scheme : Explicit, FED or FSI
         How the time is cut into steps.
     spacing : float or one float per axis, optional
-        Distance of the pixels, axis 0 first, without the channels.
+        Distance of the pixels, axis 0 first, without the channels; from 1e-15 to 1e15.
     channel_axis : int, optional
         The axis of the channels. All channels diffuse with one tensor, which their mean structure decides.
     fixed : array of bool, optional
@@ -191,7 +191,7 @@ class Journey:
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
         problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads))
-        return cls(engines.chosen(name)(start, problem), scheme, limit, layout)
+        return cls(engines.chosen(name)(problem.precise(start), problem), scheme, limit, layout)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
         done = start
@@ -222,6 +222,9 @@ def _checked_problem(
     check_stencil(stencil, len(shape))
     spacings = checks.axis_spacing(spacing, len(shape))
     _check_fit(model, stencil, shape)
+    if isinstance(model, ImageDriven):
+        for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+            checks.not_too_wide(name, width, shape, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
 
 

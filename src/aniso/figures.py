@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
+from aniso import checks, layouts
 from aniso.evolve import scale_space
 from aniso.models import FixedTensor, ImageDriven
 
@@ -62,7 +62,9 @@ def scale_space_figure(
         raise ImportError(
             'figures are drawn with matplotlib, which is not installed: pip install "aniso[plot]".'
         ) from error
-    array = np.asarray(image)
+    array = layouts.checked_image(image, channel_axis)
+    if columns is not None:
+        columns = checks.whole("columns", columns, "", "a whole number or None")
     channels = 1 if channel_axis is None else array.shape[channel_axis]
     if array.ndim - (channel_axis is not None) not in (2, 3) or channels not in (1, 3, 4):
         raise checks.refusal(

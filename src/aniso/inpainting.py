@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aniso import checks, engines
 from aniso.checks import Spacing
-from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.edge_contrast import check_sums, checked_contrast, estimated_contrast, usual_difference
 from aniso.engines.tiled.lazy import is_dask
 from aniso.estimates import pixel_size
 from aniso.evolve import (
@@ -207,7 +207,7 @@ def inpaint(
             "image is a masked array; say which pixels are unknown by mask=, e.g. "
             "inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
-    given = checked_layout(np.asarray(image), channel_axis)
+    given = checked_layout(checks.array_of("image", image), channel_axis)
     channels = channels_first(given, channel_axis)
     known = _known_pixels(channels, mask)
     spacings = checks.axis_spacing(spacing, known.ndim)
@@ -216,6 +216,7 @@ def inpaint(
     rho = 0.8 * pixel if rho is None else rho
 
     filled = channels.astype(result_type(given.dtype))
+    check_sums(filled[:, known])
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
         usual = usual_difference(filled, spacings, known)

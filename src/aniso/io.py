@@ -63,8 +63,10 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     ...     aniso.io.read(path)
     <Picture: 3 × 4 pixels, uint16 PNG>
     """
-    path = Path(path)
+    path = _path(path)
     check_input(path)
+    if limit is not None:
+        limit = checks.whole("limit", limit, "It is a number of bytes.", "a whole number or None")
     format = format_of(path)
     try:
         with path.open("rb") as file:
@@ -105,7 +107,7 @@ def check_input(path: str | os.PathLike[str]) -> None:
     ...
     aniso.picture.FileError: . is a folder, not a file. Name a file in it.
     """
-    path = Path(path)
+    path = _path(path)
     if os.path.isdir(path):
         raise checks.refusal(
             FileError,
@@ -173,7 +175,7 @@ def write(
     ...     print(aniso.io.read(path).pixels)
     [[  0 130 255]]
     """
-    path = Path(path)
+    path = _path(path)
     if not 1 <= checks.whole("quality", quality, "A good one is 95.") <= 100:
         raise FileError(f"quality must be a whole number from 1 to 100, got {quality!r}. A good one is 95.")
     format = format_of(path)
@@ -229,7 +231,7 @@ def check_output(
     ...
     aniso.picture.FileError: result.gif has no suffix that stands for an image file: ...
     """
-    path = Path(path)
+    path = _path(path)
     format = format_of(path)
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
@@ -255,6 +257,14 @@ def check_output(
         raise _exists(path)
     if picture is not None:
         format.load().check(picture)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a file is named by a text or a path, got {path!r}. Give e.g. 'image.png'.")
+    if "\0" in os.fspath(path):
+        raise FileError(f"{os.fspath(path)!r} names no file: there is a zero byte in it. Give another name.")
+    return Path(path)
 
 
 def _check_length(path: Path) -> None:
@@ -286,7 +296,7 @@ def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
     elif like is not None:
         full = like.with_pixels(picture)
     else:
-        array = np.asarray(picture)
+        array = checks.array_of("picture", picture)
         full = Picture(array)
         if format in ("PNG", "JPEG", "TIFF") and array.ndim >= 3 and array.shape[-1] in (3, 4):
             colours, alpha = array[..., :3], (array[..., 3] if array.shape[-1] == 4 else None)

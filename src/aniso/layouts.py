@@ -176,7 +176,7 @@ def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray
             "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
             "image.filled(0), or keep pixels by fixed=."
         )
-    array = checked_layout(np.asarray(image), channel_axis)
+    array = checked_layout(checks.array_of("image", image), channel_axis)
     if array.dtype.kind == "f":
         checks.finite("image", array, "a single one would spread over the whole image")
     return array
@@ -186,7 +186,7 @@ def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDA
     """The array, if it has the type and the axes of an image; its values may be anything."""
     check_type(array.dtype)
     check_axes(array.shape, channel_axis)
-    return array
+    return checks.doubles_at_most(array)
 
 
 def check_type(dtype: np.dtype[Any]) -> None:

@@ -188,7 +188,8 @@ def diffusivity_function(diffusivity: str | Callable[[Any], Any]) -> Callable[[A
     return _forms(diffusivity).diffusivity
 
 
-def _check_diffusivity(diffusivity: Any) -> None:
+def check_diffusivity(diffusivity: Any) -> None:
+    """Refuse what is neither a name nor a function g(r) that keeps diffusion stable."""
     if isinstance(diffusivity, str) and diffusivity in _DIFFUSIVITIES:
         return
     if not callable(diffusivity):
@@ -227,7 +228,7 @@ class ImageDriven:
         for parameter in fields(self):
             value, about = getattr(self, parameter.name), parameter.metadata
             if "choices" in about:
-                _check_diffusivity(value)
+                check_diffusivity(value)
                 continue
             if "switch" in about:
                 _check_switch(parameter.name, value, about["meaning"])
@@ -238,8 +239,11 @@ class ImageDriven:
             )
             if number == np.inf:
                 raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
-            if parameter.name == "contrast" and number < 1e-150:
-                raise ValueError(f"contrast={value} is too small to compute with. Scale the image up first.")
+            if parameter.name == "contrast" and not 1e-140 <= number <= 1e140:
+                size, way = ("small", "up") if number < 1 else ("large", "down")
+                raise ValueError(
+                    f"contrast={value} is too {size} to compute with. Scale the image {way} first."
+                )
             object.__setattr__(self, parameter.name, number)
 
     @property
@@ -251,6 +255,11 @@ class ImageDriven:
     def integration(self) -> float:
         """Width of the Gaussian that averages the structure."""
         return float(getattr(self, "rho", 0.0))
+
+    @property
+    def needs_doubles(self) -> bool:
+        """Whether squared gradients are beyond single precision where they matter: near λ²."""
+        return not 1e-12 <= getattr(self, "contrast", 1.0) <= 1e12
 
     def eigenvalue_bounds(self, ndim: int = 2) -> tuple[float, float]:
         """λ1 ≥ λ2, which the largest and all further eigenvalues of this model's tensors do not exceed."""
@@ -484,7 +493,7 @@ class FixedTensor:
     tensor: Field
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.tensor)
+        given = checks.array_of("tensor", self.tensor)
         ndim = given.shape[0] if given.ndim else 0
         if ndim not in (1, 2, 3) or given.shape[:2] != (ndim, ndim) or given.ndim != ndim + 2:
             raise ValueError(
@@ -497,12 +506,14 @@ class FixedTensor:
         elif ndim == 2:
             if given.dtype.kind == "f":
                 checks.finite("tensor", given, "tensors must be known in every cell")
+                checks.not_too_large("tensor", given)
             symmetric = checks.symmetric(given) if given.dtype.kind in "iuf" else given
             a, b, c = checks.tensor_field(symmetric[1, 1], symmetric[0, 1], symmetric[0, 0])
             tensor = np.array([[c, b], [b, a]])
         else:
             along = np.broadcast_to(given[0, 0], (2, given.shape[-1]))
-            a, _, _ = checks.tensor_field(along, 0 * along, 0 * along)
+            nothing = np.zeros(along.shape)
+            a, _, _ = checks.tensor_field(along, nothing, nothing)
             tensor = a[np.newaxis, :1]
         tensor.flags.writeable = False
         object.__setattr__(self, "tensor", tensor)
@@ -531,7 +542,18 @@ class FixedTensor:
         >>> aniso.FixedTensor.from_matrix([[1.0, 0.0], [0.0, 0.1]], (8, 8)).tensor.shape
         (2, 2, 9, 9)
         """
-        constant, shape = np.asarray(matrix), tuple(int(n) for n in np.atleast_1d(shape))
+        constant, lengths = checks.array_of("matrix", matrix), checks.array_of("shape", shape)
+        if (
+            lengths.dtype.kind not in "iu"
+            or lengths.ndim > 1
+            or (lengths < 1).any()
+            or (lengths > 2**31).any()
+        ):
+            raise ValueError(
+                f"shape must be that of an image, whole numbers from 1 up, got {shape!r}. Give image.shape, "
+                "without the channels."
+            )
+        shape = tuple(int(n) for n in np.atleast_1d(lengths))
         if constant.shape != (len(shape),) * 2:
             raise ValueError(
                 f"a constant tensor for an image of shape {shape} must be a {len(shape)} × {len(shape)} "

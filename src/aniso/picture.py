@@ -81,13 +81,15 @@ class Picture:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        pixels = np.asarray(self.pixels)
+        pixels = checks.array_of("pixels", self.pixels)
         if pixels.dtype.kind not in "biuf":
             raise FileError(
                 f"pixels must be real numbers, got dtype {pixels.dtype}: files hold grey values and colours. "
                 "Give e.g. pixels.real."
             )
         axis = self.channel_axis
+        if axis is not None:
+            checks.whole("channel_axis", axis, "", "a whole number or None")
         if axis is not None and not -pixels.ndim <= axis < pixels.ndim:
             raise checks.refusal(
                 FileError,
@@ -96,7 +98,9 @@ class Picture:
                 command="Give --channel-axis, e.g. -1, or none.",
             )
         object.__setattr__(self, "pixels", pixels)
-        object.__setattr__(self, "dtype", np.dtype(pixels.dtype if self.dtype is None else self.dtype))
+        object.__setattr__(self, "dtype", _type_of_pixels(pixels.dtype if self.dtype is None else self.dtype))
+        if self.alpha is not None:
+            object.__setattr__(self, "alpha", checks.array_of("alpha", self.alpha))
         if self.alpha is not None and self.alpha.shape != self.shape:
             raise FileError(
                 f"alpha has shape {self.alpha.shape}, the pixels without channels {self.shape}: each pixel "
@@ -226,6 +230,16 @@ class Picture:
 
 
 WITHOUT_ALPHA = "leave it out with dataclasses.replace(picture, alpha=None)"
+
+
+def _type_of_pixels(dtype: Any) -> np.dtype[Any]:
+    try:
+        return np.dtype(dtype)
+    except TypeError as error:
+        raise FileError(
+            f"dtype must be a type of numbers, got {dtype!r}. Give e.g. numpy.uint8, or None for that of "
+            "the pixels."
+        ) from error
 
 
 def _full(dtype: np.dtype[Any]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import volume_samples
+from aniso import checks, sample_options, volume_samples
 from aniso.checks import Field
 from aniso.volume_samples import Shape
 
@@ -78,7 +78,7 @@ def rings(size: int = 256, *, period: float = 12.0, noise: float = 40.0, seed: i
     >>> sample.image.shape, bool(sample.gaps.any())
     ((64, 64), True)
     """
-    x, y = _centred(size)
+    x, y = _centred(_checked(size))
     return _interrupted_lines(np.hypot(x, y), period, noise, seed)
 
 
@@ -108,7 +108,7 @@ def fingerprint(size: int = 256, *, period: float = 9.0, noise: float = 40.0, se
     >>> float(aniso.samples.fingerprint(size=64, noise=0.0).truth.max()) <= 255
     True
     """
-    x, y = _centred(size)
+    x, y = _centred(_checked(size))
     x, y = x / size, y / size + 0.12
     swirl = 0.11 * np.sin(5.1 * y + 1.3) + 0.05 * np.cos(7.3 * x - 2.1 * y)
     distance = np.sqrt((1.25 * (x + swirl)) ** 2 + (0.85 * y) ** 2 + 1e-3) + 0.12 * y
@@ -138,7 +138,7 @@ def shapes(size: int = 256, *, noise: float = 30.0, seed: int = 0) -> Sample:
     >>> aniso.samples.shapes(size=64).truth.shape
     (64, 64)
     """
-    x, y = _centred(size)
+    x, y = _centred(_checked(size))
     x, y = x / size, y / size
     pixel = 1 / size
 
@@ -156,7 +156,7 @@ def shapes(size: int = 256, *, noise: float = 30.0, seed: int = 0) -> Sample:
     truth = 95.0 + 40.0 * (x + 0.5)
     for cover, grey in covers:
         truth = truth + cover * (grey - truth)
-    image = truth + np.random.default_rng(seed).normal(0, noise, truth.shape)
+    image = sample_options.with_noise(truth, noise, sample_options.source(seed))
     return Sample(image, truth, np.zeros(truth.shape, bool))
 
 
@@ -187,9 +187,9 @@ def lighthouse(size: int = 256, *, noise: float = 25.0, seed: int = 0) -> Sample
     >>> sample.image.shape, bool(0 <= sample.truth.min() and sample.truth.max() <= 255)
     ((64, 64, 3), True)
     """
-    x, y = _centred(size)
+    x, y = _centred(_checked(size))
     truth = _lighthouse(x / size, y / size, 1 / size)
-    image = truth + np.random.default_rng(seed).normal(0, noise, truth.shape)
+    image = sample_options.with_noise(truth, noise, sample_options.source(seed))
     return Sample(image, truth, np.zeros(truth.shape[:2], bool))
 
 
@@ -383,7 +383,7 @@ def ring_pattern(
     >>> aniso.samples.ring_pattern().shape
     (129, 129)
     """
-    x, y = _centred(size)
+    x, y = _centred(_checked(size))
     r = np.hypot(x, y)
     return _fading_wave(r, k_max, radius, width)
 
@@ -408,7 +408,7 @@ def ring_tensor(size: int = 129) -> tuple[Field, Field, Field]:
     >>> [entry.shape for entry in aniso.samples.ring_tensor(129)]
     [(130, 130), (130, 130), (130, 130)]
     """
-    x, y = _centred(size + 1)
+    x, y = _centred(_checked(size) + 1)
     r2 = np.maximum(x**2 + y**2, 1e-12)
     return y**2 / r2, -x * y / r2, x**2 / r2
 
@@ -437,7 +437,7 @@ def shell_pattern(
     >>> aniso.samples.shell_pattern().shape
     (49, 49, 49)
     """
-    r = np.sqrt((_centred_volume(size) ** 2).sum(axis=0))
+    r = np.sqrt((_centred_volume(_checked(size)) ** 2).sum(axis=0))
     return _fading_wave(r, k_max, radius, width)
 
 
@@ -460,7 +460,7 @@ def shell_tensor(size: int = 49) -> Field:
     >>> aniso.samples.shell_tensor(9).shape
     (3, 3, 10, 10, 10)
     """
-    position = _centred_volume(size + 1)
+    position = _centred_volume(_checked(size) + 1)
     r2 = np.maximum((position**2).sum(axis=0), 1e-12)
     return np.eye(3)[..., None, None, None] - position[:, None] * position[None] / r2
 
@@ -484,7 +484,7 @@ def photograph(name: str) -> npt.NDArray[Any]:
     >>> aniso.samples.photograph("camera").shape
     (512, 512)
     """
-    if name not in PHOTOGRAPHS:
+    if str(name) not in PHOTOGRAPHS:
         raise ValueError(f"there is no photograph {name!r}. The names are: {', '.join(PHOTOGRAPHS)}.")
     try:
         from skimage import data
@@ -497,7 +497,14 @@ def photograph(name: str) -> npt.NDArray[Any]:
 
 def _fading_wave(r: Field, k_max: float, radius: float, width: float) -> Field:
     """A wave whose frequency grows with r, up to `k_max` at this radius, where it fades out."""
+    k_max = checks.within("k_max", k_max, 0, 1e3, "it is a frequency in radians per pixel.")
+    radius = sample_options.positive("radius", radius, "where the wave fades out")
+    width = sample_options.positive("width", width, "the distance over which the wave fades out")
     return np.sin(k_max * r**2 / (2 * radius)) * (0.5 * np.tanh((radius - r) / width) + 0.5)
+
+
+def _checked(size: int) -> int:
+    return sample_options.side("size", size, "the number of pixels along each side")
 
 
 def _centred(size: int) -> tuple[Field, Field]:
@@ -511,17 +518,14 @@ def _centred_volume(size: int) -> Field:
 
 
 def _centred_axis(size: int) -> Field:
-    if size < 1:
-        raise ValueError(f"size must be at least 1, got {size}: it is the number of pixels along each side.")
     return np.arange(size, dtype=np.float64) - 0.5 * (size - 1)
 
 
 def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) -> Sample:
     """Dark lines at odd multiples of half a period, cut by small discs of mid-grey."""
-    if not period > 0:
-        raise ValueError(f"period must be positive, got {period}: it is the distance between lines.")
+    period = sample_options.positive("period", period, "the distance between lines")
     phase = 2 * np.pi * distance / period
-    rng = np.random.default_rng(seed)
+    rng = sample_options.source(seed)
     truth = 127.5 + 127.5 * np.cos(phase)
     on_line = truth < 127.5
     rows, columns = np.nonzero(np.cos(phase) < -0.9)
@@ -532,5 +536,4 @@ def _interrupted_lines(distance: Field, period: float, noise: float, seed: int) 
     for row, column in zip(rows[chosen], columns[chosen], strict=True):
         cut |= np.hypot(y - row, x - column) < 0.4 * period
     gaps = cut & on_line
-    image = np.where(gaps, 127.5, truth) + rng.normal(0, noise, truth.shape)
-    return Sample(image, truth, gaps)
+    return Sample(sample_options.with_noise(np.where(gaps, 127.5, truth), noise, rng), truth, gaps)

@@ -22,7 +22,8 @@ from aniso import checks
 
 __all__ = ["FED", "FSI", "Cycle", "Explicit", "Scheme"]
 
-_LONGEST = 100_000  # steps of a cycle
+_LONGEST = 10_000  # steps of a cycle
+_MOST = 10_000_000  # steps or cycles in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Explicit:
     ----------
     step : float, optional
         The longest step τ to take; the time is cut into equal steps of at most this length. By default 0.9
-        of the largest stable step.
+        of the largest stable step. More than 10 million steps are refused.
 
     Examples
     --------
@@ -88,6 +89,12 @@ class Explicit:
         if time == 0:
             return iter(())
         longest = 0.9 * limit if self.step is None else self.step
+        if time / longest > _MOST:
+            raise ValueError(
+                f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: "
+                f"more than {_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a "
+                "shorter time."
+            )
         count = max(1, math.ceil(time / longest - 1e-9))
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
 
@@ -167,6 +174,11 @@ def _cycle_count(cycles: int) -> int:
     cycles = checks.whole("cycles", cycles, "A good choice is cycles=5.")
     if cycles < 1:
         raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
+    if cycles > _MOST:
+        raise ValueError(
+            f"cycles must be at most {_MOST:,}, got {cycles}: more would never end. A good choice is "
+            "cycles=5."
+        )
     return cycles
 
 
@@ -180,13 +192,14 @@ def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:
     """Steps per cycle, and the step at the limit shortened so that the cycles end exactly in time."""
     if math.isinf(limit) or time == 0:
         return 1, 1.5 * time / cycles
-    ratio = 3 * time / (cycles * limit)
-    length = max(1, math.ceil(math.sqrt(ratio + 0.25) - 0.5 - 1e-8))
-    if length > _LONGEST:
+    ratio = 3 * time / cycles / limit
+    needed = math.sqrt(ratio + 0.25) - 0.5 - 1e-8
+    if needed > _LONGEST:
         raise ValueError(
-            f"a time of {time:g} needs cycles of {length:.3g} steps, got {cycles} of them: rounding errors "
-            f"and memory allow {_LONGEST}. Take more cycles, or a shorter time."
+            f"a time of {time:g} needs cycles of {needed:.3g} steps, got {cycles} of them: rounding errors "
+            f"allow {_LONGEST}. Take more cycles, or a shorter time."
         )
+    length = max(1, math.ceil(needed))
     return length, limit * ratio / (length * (length + 1))
 
 

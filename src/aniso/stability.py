@@ -8,7 +8,7 @@ spacing: this bound is sharp. The theory page of the documentation has the proof
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,8 @@ def spectral_bound(
     >>> aniso.stability.paper_bound(aniso.DeltaStencil(alpha=0.25), 1.0, 1.0)
     6.0
     """
+    if not _is_one_of(ndim, (2, 3)):
+        raise ValueError(f"ndim must be 2 (an image) or 3 (a volume), got {ndim!r}.")
     check_stencil(stencil, ndim)
     lambda1, lambda2 = _eigenvalues(lambda1, lambda2)
     spacings = checks.axis_spacing(spacing, ndim)
@@ -185,7 +187,7 @@ def cell_bound(
     >>> aniso.stability.cell_bound(one, zero, one, aniso.DeltaStencil.named("standard"))
     8.0
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     check_stencil(stencil)
     h_y, h_x = checks.axis_spacing(spacing, 2)
     a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), 1 / h_x, 1 / h_y)
@@ -265,7 +267,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     >>> aniso.stability.stable_step(aniso.Homogeneous(), aniso.DeltaStencil.named("standard"))
     0.25
     """
-    if ndim not in (1, 2, 3):
+    if not _is_one_of(ndim, (1, 2, 3)):
         raise ValueError(f"ndim must be 1 (a signal), 2 (an image) or 3 (a volume), got {ndim!r}.")
     if isinstance(model, type) or not hasattr(model, "spectral_bound"):
         raise TypeError(
@@ -277,8 +279,12 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     if ndim == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.
         spacings = (math.inf, *spacings)
-    bound = model.spectral_bound(stencil or DeltaStencil(), spacings)
+    bound = model.spectral_bound(DeltaStencil() if stencil is None else stencil, spacings)
     return 2 / bound if bound > 0 else math.inf
+
+
+def _is_one_of(ndim: Any, known: tuple[int, ...]) -> bool:
+    return isinstance(ndim, int | np.integer) and ndim in known
 
 
 def _over_pixels(norms: Field) -> Field:
@@ -294,4 +300,5 @@ def _eigenvalues(lambda1: float, lambda2: float) -> tuple[float, float]:
             f"eigenvalues must satisfy lambda1 ≥ lambda2 ≥ 0 and be finite, got lambda1={lambda1} and "
             f"lambda2={lambda2}. Give upper bounds of the larger and of the smaller one over the image."
         )
+    checks.not_too_large("lambda1", np.array(larger))
     return larger, smaller

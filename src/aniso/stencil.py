@@ -153,7 +153,7 @@ class DeltaStencil:
         >>> aniso.DeltaStencil.named("cell-centred")
         DeltaStencil(alpha=0.5, gamma=0.0, beta=None)
         """
-        if name not in cls.names():
+        if str(name) not in cls.names():
             raise ValueError(f"there is no stencil named {name!r}. The names are: {', '.join(cls._named)}.")
         return cls(**cls._named[name])
 
@@ -245,11 +245,10 @@ class FreeStencil:
     values: Field
 
     def __init__(self, delta: npt.ArrayLike) -> None:
-        if np.asarray(delta).dtype.kind not in "iuf":
-            raise TypeError(
-                f"delta must hold real numbers, got dtype {np.asarray(delta).dtype}. Give one per cell."
-            )
-        values = np.array(delta, dtype=np.float64)
+        given = checks.array_of("delta", delta)
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"delta must hold real numbers, got dtype {given.dtype}. Give one per cell.")
+        values = np.array(checks.doubles_at_most(given), dtype=np.float64)
         if values.ndim != 2 or min(values.shape) < 2:
             raise ValueError(
                 f"delta must be given over the cells of an image, shape (H+1, W+1) with at least 2 × 2 "
@@ -420,7 +419,7 @@ def entries(
            [ 1., -4.,  1.],
            [ 0.,  1.,  0.]])
     """
-    a, b, c, delta = _scaled_tensor(a, b, c, stencil or DeltaStencil(), spacing)
+    a, b, c, delta = _scaled_tensor(a, b, c, DeltaStencil() if stencil is None else stencil, spacing)
     directions = directional_weights(a, b, c, delta)
     per_cell = zip(*(views.pixel_cells(w) for w in directions), strict=True)
     return np.array(weights.stencil_entries(*per_cell))
@@ -464,7 +463,7 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     if boundary not in ("mirror", "natural"):
         raise ValueError(f'boundary must be "mirror" or "natural", got {boundary!r}.')
     a, b, c, _ = _scaled_tensor(a, b, c, stencil, spacing)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.checks import Spacing
-from aniso.edge_contrast import checked_contrast, estimated_contrast, usual_difference
+from aniso.edge_contrast import check_sums, checked_contrast, estimated_contrast, usual_difference
 from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
@@ -162,11 +162,12 @@ def upsample(
             "image is a masked array, whose mask upsampling does not know. Fill it first, e.g. with "
             "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
-    given = checked_layout(np.asarray(image), channel_axis)
+    given = checked_layout(checks.array_of("image", image), channel_axis)
     if given.dtype.kind == "f":
         checks.finite("image", given, "a single one would spread over the whole image")
     channels = channels_first(given, channel_axis)
     coarse = channels.astype(result_type(given.dtype))
+    check_sums(coarse)
     spacings = checks.axis_spacing(spacing, coarse.ndim - 1)
     pixel = pixel_size(spacings)
     scale = 0.45 * pixel / math.sqrt(factor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from aniso import sample_options
 from aniso.checks import Field
 
 Shape = int | tuple[int, int, int]
@@ -18,10 +19,9 @@ def fibres(
 ) -> tuple[Field, Field, Cut]:
     """Noisy volume, truth and gaps of bright curved tubes."""
     sides = _sides(shape)
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}: it is that of a fibre, in voxels.")
-    rng = np.random.default_rng(seed)
-    axes = [_axis_of_fibre(sides, rng) for _ in range(_number("count", count, "fibres"))]
+    radius = sample_options.positive("radius", radius, "that of a fibre, in voxels")
+    rng = sample_options.source(seed)
+    axes = [_axis_of_fibre(sides, rng) for _ in range(sample_options.count("count", count, "fibres"))]
     truth = np.full(sides, BACKGROUND)
     on_axis = np.zeros((0, 3))
     if axes:
@@ -35,15 +35,14 @@ def fibres(
         inside = (points > radius).all(axis=1) & (points < np.array(sides) - 1 - radius).all(axis=1)
         on_axis = points[inside]
     cut = _balls_at(on_axis, gaps, 1.25 * radius, sides, rng) & (truth > 0.5 * (BACKGROUND + FOREGROUND))
-    return _with_noise(np.where(cut, BACKGROUND, truth), noise, rng), truth, cut
+    return sample_options.with_noise(np.where(cut, BACKGROUND, truth), noise, rng), truth, cut
 
 
 def layers(shape: Shape, period: float, gaps: int, noise: float, seed: int) -> tuple[Field, Field, Cut]:
     """Noisy volume, truth and gaps of folded layers with a fault."""
     sides = _sides(shape)
-    if not period > 0:
-        raise ValueError(f"period must be positive, got {period}: it is the distance of the layers.")
-    rng = np.random.default_rng(seed)
+    period = sample_options.positive("period", period, "the distance of the layers")
+    rng = sample_options.source(seed)
     z, y, x = np.indices(sides, np.float64, sparse=True)
     v, u = y / max(sides[1], sides[2]), x / max(sides[1], sides[2])
     depth = z + period * (0.9 * np.sin(4.1 * u + 1.9 * v + 0.4) + 0.5 * np.cos(6.3 * v - 2.2 * u))
@@ -55,23 +54,23 @@ def layers(shape: Shape, period: float, gaps: int, noise: float, seed: int) -> t
     truth = 127.5 + 100.0 * wave
     crests = np.argwhere(abs(wave) > 0.95).astype(np.float64)
     cut = _balls_at(crests, gaps, 0.4 * period, sides, rng)
-    return _with_noise(np.where(cut, 127.5, truth), noise, rng), truth, cut
+    return sample_options.with_noise(np.where(cut, 127.5, truth), noise, rng), truth, cut
 
 
 def balls(shape: Shape, count: int, noise: float, seed: int) -> tuple[Field, Field, Cut]:
     """Noisy volume and truth of balls of several sizes and grey values; no gaps."""
     sides = _sides(shape)
-    rng = np.random.default_rng(seed)
+    rng = sample_options.source(seed)
     z, y, x = np.indices(sides, np.float64, sparse=True)
     truth = np.full(sides, BACKGROUND) + 40.0 * x / sides[2]
-    for _ in range(_number("count", count, "balls")):
+    for _ in range(sample_options.count("count", count, "balls")):
         centre = rng.uniform(0, sides)
         radius = rng.uniform(0.05, 0.18) * min(sides)
         grey = rng.uniform(100.0, 230.0)
         distance = np.sqrt((z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (x - centre[2]) ** 2)
         cover = np.clip(0.5 + radius - distance, 0, 1)
         truth += cover * (grey - truth)
-    return _with_noise(truth, noise, rng), truth, np.zeros(sides, bool)
+    return sample_options.with_noise(truth, noise, rng), truth, np.zeros(sides, bool)
 
 
 def _axis_of_fibre(sides: tuple[int, int, int], rng: np.random.Generator) -> Field:
@@ -96,27 +95,19 @@ def _balls_at(
 ) -> Cut:
     """True in balls around some of these places, chosen at random."""
     cut = np.zeros(sides, bool)
-    wanted = min(_number("gaps", count, "gaps"), len(places))
+    wanted = min(sample_options.count("gaps", count, "gaps"), len(places))
     z, y, x = np.indices(sides, np.float64, sparse=True)
     for centre in places[rng.choice(len(places), size=wanted, replace=False)] if wanted else ():
         cut |= (z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (x - centre[2]) ** 2 < radius**2
     return cut
 
 
-def _with_noise(volume: Field, noise: float, rng: np.random.Generator) -> Field:
-    return volume + rng.normal(0, noise, volume.shape)
-
-
 def _sides(shape: Shape) -> tuple[int, int, int]:
-    sides = (shape,) * 3 if isinstance(shape, int | np.integer) else tuple(shape)
-    if len(sides) != 3 or min(sides) < 1:
+    what = "a number of voxels along a side"
+    sides = shape if isinstance(shape, tuple | list) else (shape,) * 3
+    if len(sides) != 3:
         raise ValueError(
             f"shape must be a number of voxels, or three for (D, H, W), each at least 1, got {shape}."
         )
-    return sides[0], sides[1], sides[2]
-
-
-def _number(name: str, value: int, what: str) -> int:
-    if value < 0:
-        raise ValueError(f"{name} must be at least 0, got {value}: it is the number of {what}.")
-    return value
+    depth, height, width = (sample_options.side("shape", length, what) for length in sides)
+    return depth, height, width

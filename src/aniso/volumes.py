@@ -88,7 +88,7 @@ def matrix(
            [ 1., -2.,  1.],
            [ 0.,  1., -1.]])
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
     return assembled((*entries, *inner), coupled=stencil.coupled)
 
@@ -118,7 +118,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
     >>> aniso.volumes.cell_bound(tensor), aniso.volumes.cell_bound(tensor, aniso.DeltaStencil(0.0, 0.0))
     (4.0, 8.0)
     """
-    stencil = stencil or DeltaStencil()
+    stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
     gradient, hourglass = [entry.copy() for entry in entries], [weight.copy() for weight in inner]
     # In a cell on the boundary all modes that vary along the normal vanish.
@@ -142,7 +142,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
 
 def checked_tensor(tensor: npt.ArrayLike) -> Field:
     """Tensors over the cells of a volume as float64, if they are symmetric and positive semidefinite."""
-    given = np.asarray(tensor)
+    given = checks.array_of("tensor", tensor)
     if given.ndim != 5 or given.shape[:2] != (3, 3) or min(given.shape[2:]) < 2:
         raise ValueError(
             f"tensor must have shape (3, 3, D+1, H+1, W+1), one 3 × 3 tensor per cell of a volume, got "
@@ -154,6 +154,7 @@ def checked_tensor(tensor: npt.ArrayLike) -> Field:
             "numpy.asarray(..., dtype=float)."
         )
     checks.finite("tensor", given, "tensors must be known in every cell")
+    checks.not_too_large("tensor", given)
     precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
     field = checks.symmetric(given).astype(np.float64)
     stacked = np.moveaxis(field, (0, 1), (-2, -1))

@@ -121,6 +121,12 @@ class Work:
                     f"{source} has {picture.shape[0]} pages, which are taken for the slices of a volume. Add "
                     "--slices if they are not.",
                 )
+            if picture.details.get("image_stack") and self.reading.volume is None:
+                self.report.note(
+                    "volume",
+                    f"{source} says that it is a stack of {picture.shape[0]} images, as many programs say of "
+                    "volumes, and is taken for a volume. Add --slices if it is none.",
+                )
             return
         if len(picture.shape) == 3:
             self.report.note(

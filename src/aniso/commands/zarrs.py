@@ -185,11 +185,10 @@ def _spacings(found: Opened, work: Work) -> tuple[float, ...]:
 
 def _windows(found: Opened) -> list[Any]:
     """A sample of the first frame, (channels, …)."""
-    import zarr
-
+    from aniso.stores.opened import array_at
     from aniso.stores.passes import read_window
 
-    array: Any = zarr.open_array(found.location, mode="r")
+    array = array_at(found.location)
     frame, dtype = (0,) * len(found.frame_axes), layouts.result_type(found.dtype)
     chosen = windows(found.spatial_shape)
     return [read_window(array, found, frame, window).astype(dtype) for window in chosen]

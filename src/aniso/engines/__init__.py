@@ -32,6 +32,12 @@ class Problem:
     fixed: npt.NDArray[np.bool_] | None = None
     threads: int | None = None
 
+    def precise(self, start: Any) -> Any:
+        """The image, array or tensor, in the precision that the model needs."""
+        if not isinstance(self.model, ImageDriven) or not self.model.needs_doubles:
+            return start
+        return start.astype(np.float64) if isinstance(start, np.ndarray) else start.double()
+
 
 class Evolution(Protocol):
     """An image on its way: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W).

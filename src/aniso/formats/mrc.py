@@ -54,7 +54,13 @@ def read(path: Path, limit: int | None) -> Picture:
         spacing=spacing if measured else None,
         unit="Å" if measured else None,
         description="\n".join(filter(None, labels)) or None,
-        details={"header": header, "extended": extended, "shape": values.shape},
+        details={
+            "header": header,
+            "extended": extended,
+            "shape": values.shape,
+            # By the standard a stack of images; but many programs write volumes so, too.
+            "image_stack": values.ndim == 3 and int(header.ispg) == 0,
+        },
     )
 
 

@@ -7,6 +7,7 @@ stored integers, pixels are the scaled values, and they are written with the sam
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ _TYPES = (
     *("float32", "float64"),
 )
 _BLOCK = 1 << 20
+
+# Without its own handlers nibabel's records would reach the terminal by the one of last resort.
+logging.getLogger("nibabel").addHandler(logging.NullHandler())
 
 
 def read(path: Path, limit: int | None) -> Picture:

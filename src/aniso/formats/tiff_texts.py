@@ -17,6 +17,7 @@ _OME_TYPES = {"float32": "float", "float64": "double"} | {
 }
 # ImageJ takes distances without a unit for pixels.
 _NO_UNIT = "unit"
+_PIXEL_UNITS = ("", "pixel", "pixels")
 # Tags may have the name of a namespace before them.
 _PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*>")
 _TIFF_DATA = re.compile(r"<((?:\w+:)?)TiffData\b[^>]*?(?:/>|>.*?</\1TiffData\s*>)", re.DOTALL)
@@ -30,11 +31,13 @@ def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None
     else:
         notes = file.imagej_metadata or {}
         unit = units.written_out(str(notes.get("unit") or ""))
+        if unit in _PIXEL_UNITS and order.startswith("Z") and _length(notes.get("spacing")) is not None:
+            return _without_unit(file.pages[0], float(notes["spacing"]), unit), None
         if 282 not in file.pages[0].tags:
             return None, None
         across, down = file.pages[0].resolution
         found = {"Z": notes.get("spacing"), "Y": down and 1 / down, "X": across and 1 / across}
-    if unit in ("", "pixel", "pixels"):
+    if unit in _PIXEL_UNITS:
         return None, None
     numbers = tuple(map(_length, (found.get(axis) for axis in order)))
     if len(order) == 3 and numbers[0] is None:
@@ -42,6 +45,18 @@ def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None
     if any(number is None for number in numbers):
         return None, None
     return numbers, None if unit == _NO_UNIT else unit  # type: ignore[return-value]
+
+
+def _without_unit(page: Any, depth: float, unit: str) -> tuple[float, float, float]:
+    """The shape of voxels whose depth ImageJ tells, but no unit: in pixels, unless tags tell other distances.
+
+    Resolutions per inch or centimetre are those of a print, and no distances in the unit of the depth.
+    """
+    sizes = [1.0, 1.0]
+    if not unit and 282 in page.tags and int(page.resolutionunit) == 1:
+        told = [_length(dots and 1 / dots) for dots in page.resolution[::-1]]
+        sizes = [size or 1.0 for size in told]
+    return depth, sizes[0], sizes[1]
 
 
 def _ome_sizes(text: str) -> tuple[dict[str, float | None], str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from aniso import checks, engines, layouts
 from aniso.checks import Spacing
-from aniso.edge_contrast import estimated_contrast, usual_difference
+from aniso.edge_contrast import check_sums, estimated_contrast, usual_difference
 from aniso.engines.tiled import lazy
 from aniso.estimates import pixel_size
 from aniso.in_blocks.grids import on_finer_grid, sums_over_pairs
@@ -136,6 +136,7 @@ def _sampled_contrast(values: Any, known: Any, spacings: tuple[float, ...]) -> f
     found = []
     for image, inside in compute(*chosen):
         if inside.any():
+            check_sums(image[:, inside])
             usual = usual_difference(image, spacings, inside)
             found.append(max(SHARE * usual, LEAST * spread_of(image, inside) / pixel_size(spacings)))
     return estimated_contrast(float(np.median(found)) if found else 0.0, 0.0)

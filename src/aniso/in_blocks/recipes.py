@@ -102,6 +102,8 @@ def enhancing(
 
 def _noise(windows: Sequence[Window], noise: float | None) -> float:
     """The level that was given, or the median of those of the windows, which strong texture does not move."""
+    for window in windows:
+        estimates.check_squares(window)
     if noise is not None:
         return estimates.given_noise(noise, windows[0], 0)
     return float(np.median([estimates.noise_level(window, channel_axis=0) for window in windows]))

@@ -17,8 +17,14 @@ from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, volume_weights, weights
 from aniso.models import ImageDriven, diffusivity_function
-from aniso.nn.inputs import check_dimension, check_image, full_precision, working_precision
-from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive
+from aniso.nn.inputs import (
+    check_dimension,
+    check_image,
+    checked_factory,
+    full_precision,
+    working_precision,
+)
+from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive, names_of
 from aniso.stencil import DeltaStencil
 
 Values = dict[str, Any]
@@ -92,10 +98,12 @@ class DiffusionBlock(Learning):
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
         check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
-        factory = {"device": device, "dtype": dtype}
+        factory = checked_factory(device, dtype)
+        for name in ("sigma", "rho"):
+            checks.not_too_many_pixels(name, getattr(model, name, 0.0), spacings)
         lambda1, lambda2 = model.eigenvalue_bounds(ndim)
         # A learned ε may become 1.
-        eigenvalues = (lambda1, lambda1 if "min_diffusivity" in (learn or ()) else lambda2)
+        eigenvalues = (lambda1, lambda1 if "min_diffusivity" in names_of(learn) else lambda2)
         start = {"alpha": stencil.alpha, "gamma": stencil.gamma}
         share = share_of_limit(step, largest_step(*eigenvalues, spacings, start, stencil.beta))
         constants = {about.name: getattr(model, about.name) for about in fields(model)}

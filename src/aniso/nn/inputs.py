@@ -47,6 +47,21 @@ def check_image(image: object, ndim: int, module: nn.Module) -> None:
             )
 
 
+def checked_factory(device: Any, dtype: Any) -> dict[str, Any]:
+    """Device and type of parameters, as PyTorch takes them, if there can be such parameters."""
+    try:
+        example = torch.empty(0, device=device, dtype=dtype)
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(
+            f"there can be no parameters with device={device!r} and dtype={dtype!r} ({first}). Leave them "
+            'out, or give e.g. device="cpu" and dtype=torch.float32.'
+        ) from error
+    if not example.is_floating_point():
+        raise TypeError(f"parameters must be floating point numbers, got dtype={dtype}: gradients need them.")
+    return {"device": device, "dtype": dtype}
+
+
 def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> None:
     """Refuse predicted numbers that do not fit the image."""
     images, _, *pixels = image.shape

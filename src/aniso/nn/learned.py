@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from aniso import checks
 from aniso.formulas.diffusivities import gated_decline, gated_diffusivity
+from aniso.models import check_diffusivity
 from aniso.nn.inputs import working_precision
 
 #: A value at the end of its range starts this share of the range inside it, where a gradient can move it.
 _MARGIN = 0.01
+_HIGHEST_DEGREE = 100
 
 
 class Interval(nn.Module):
@@ -46,7 +49,14 @@ class Interval(nn.Module):
 
     def __init__(self, value: float, low: float, high: float, **factory: Any) -> None:
         super().__init__()
-        share = (value - low) / (high - low)
+        low, high = (
+            checks.within("bound", bound, -1e30, 1e30, "it bounds a number.") for bound in (low, high)
+        )
+        if not low < high:
+            raise ValueError(
+                f"low must be less than high, got {low} and {high}: between them a number is learned."
+            )
+        share = (checks.within("value", value, -1e30, 1e30, "there it starts.") - low) / (high - low)
         if not 0 < share < 1:
             share = _MARGIN if share <= 0 else 1 - _MARGIN
         self.register_buffer("bounds", torch.tensor((low, high), **factory))
@@ -87,7 +97,8 @@ class Positive(nn.Module):
 
     def __init__(self, value: float, **factory: Any) -> None:
         super().__init__()
-        self.register_buffer("start", torch.tensor(value, **factory))
+        number = checks.within("value", value, 1e-30, 1e30, "it starts there and stays positive.")
+        self.register_buffer("start", torch.tensor(number, **factory))
         self.raw = nn.Parameter(torch.tensor(0.0, **factory))
 
     def forward(self) -> Tensor:
@@ -130,6 +141,13 @@ class LearnedDiffusivity(nn.Module):
         super().__init__()
         z = np.linspace(0.01, 0.98, 200)
         r = z / (1 - z)
+        check_diffusivity(start)
+        degree = checks.whole("degree", degree, "A good choice is degree=8.")
+        if not 1 <= degree <= _HIGHEST_DEGREE:
+            raise ValueError(
+                f"degree must lie in [1, {_HIGHEST_DEGREE}], got {degree}: it is that of a polynomial. A "
+                "good choice is degree=8."
+            )
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
         free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)
@@ -182,7 +200,7 @@ class Learning(nn.Module):
         learn: Sequence[str],
     ) -> None:
         super().__init__()
-        names = (learn,) if isinstance(learn, str) else tuple(learn or ())
+        names = names_of(learn)
         for name in names:
             if name not in learnable:
                 raise ValueError(
@@ -206,6 +224,16 @@ class Learning(nn.Module):
         if "step" in constant:
             worded.append(f"step={_short(self.constants['step'])} of the largest stable one")
         return ", ".join(worded)
+
+
+def names_of(learn: Any) -> tuple[str, ...]:
+    """What is to be learned, as a tuple of names."""
+    names = (learn,) if isinstance(learn, str) else learn or ()
+    if not isinstance(names, tuple | list | set | frozenset) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise TypeError(f'learn must be a sequence of names, got {learn!r}. Try learn=["contrast"].')
+    return tuple(names)
 
 
 def _short(value: Any) -> str:

@@ -15,6 +15,8 @@ from aniso.nn.inputs import check_image, full_precision, working_precision
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stencil import DeltaStencil
 
+_MOST_STEPS = 10**6
+
 
 class DiffusionNet(nn.Module):
     """Several steps of diffusion, (N, C, H, W) → same, or (N, C, D, H, W) → same.
@@ -108,8 +110,8 @@ def one_step(of_scheme: float | None, given: float | None) -> float | None:
 def cycles_of(scheme: Explicit | FED | FSI | None, steps: int) -> tuple[int, Pattern, float | None]:
     """Number of cycles, the steps of one, and the step if the scheme gives one."""
     steps = checks.whole("steps", steps, "Give the number of steps, e.g. steps=10.")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}.")
+    if not 1 <= steps <= _MOST_STEPS:
+        raise ValueError(f"steps must be at least 1 and at most {_MOST_STEPS}, got {steps}. Try steps=10.")
     scheme = Explicit() if scheme is None else scheme
     checks.instance("scheme", scheme, (Explicit, FED, FSI), "Explicit, FED or FSI", "aniso.FSI(cycles=2)")
     if isinstance(scheme, Explicit):

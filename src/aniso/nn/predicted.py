@@ -23,7 +23,14 @@ from aniso.nn.block import (
     share_of_limit,
     stencil_and_step,
 )
-from aniso.nn.inputs import check_dimension, check_image, check_prediction, full_precision, working_precision
+from aniso.nn.inputs import (
+    check_dimension,
+    check_image,
+    check_prediction,
+    checked_factory,
+    full_precision,
+    working_precision,
+)
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
@@ -101,7 +108,7 @@ class TensorDiffusion(Learning):
         limit = stable_step(Homogeneous(), stencil, spacings, ndim)
         share = share_of_limit(one_step(scheme_step, step), limit)
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
-        factory = {"device": device, "dtype": dtype}
+        factory = checked_factory(device, dtype)
         super().__init__(constants, stencil_and_step(stencil, share, factory), learn)
         self.cycles, self.pattern, self.stencil = cycles, pattern, stencil
         self.ndim, self.spacings = ndim, spacings

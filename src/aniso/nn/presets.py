@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from aniso.nn.inputs import checked_factory
 from aniso.nn.steered import SteeredDiffusionNet
 
 _NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (SteeredDiffusionNet,)}
@@ -45,9 +46,10 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     names = sorted(
         entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")
     )
-    if name not in names:
+    if str(name) not in names:
         raise ValueError(f"there is no trained net {name!r}. The names are: {', '.join(names)}.")
-    return from_text((folder / f"{name}.json").read_text("utf-8")).to(device=device, dtype=dtype)
+    factory = checked_factory(device, dtype)
+    return from_text((folder / f"{name}.json").read_text("utf-8")).to(**factory)
 
 
 def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:

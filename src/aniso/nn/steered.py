@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from aniso import checks
 from aniso.engines.torch.operator import finite_gradient
 from aniso.engines.torch.smoothing import edge_extended
-from aniso.nn.inputs import check_image, full_precision, working_precision
+from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
 from aniso.nn.predicted import TensorDiffusion
 
 #: Sides of the kernels that look at pixels (even, so that they are centred on cells) and at cells (odd).
@@ -69,7 +69,7 @@ class TensorPredictor(nn.Module):
         count = at_least_one("kernels", kernels)
         # Orientations between 0 and 45°, which the symmetries of the grid spread over the circle.
         angles = torch.arange(1, 2 * count, 2) * (math.pi / (8 * count))
-        factory = {"device": device, "dtype": dtype or torch.get_default_dtype()}
+        factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
         self.kernels = nn.Parameter(_derivatives(angles).to(**factory))
         self.weights = nn.Parameter(_across(angles).to(**factory))
         self.flat_ground = nn.Parameter(torch.tensor(_FLAT_GROUND, **factory))
@@ -199,11 +199,16 @@ def bounded(free: Tensor) -> Tensor:
     return _LARGEST * (free / _LARGEST).tanh()
 
 
+_MOST = 10_000
+
+
 def at_least_one(name: str, value: int) -> int:
     """A whole number from 1 on."""
     number = checks.whole(name, value, f"Give how many, e.g. {name}=2.")
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: there would be nothing to learn.")
+    if number > _MOST:
+        raise ValueError(f"{name} must be at most {_MOST}, got {number}: memory has an end. Try {name}=2.")
     return number
 
 

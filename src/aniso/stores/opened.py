@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,25 +71,37 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         raise FileNotFoundError(f"{path} does not exist.")
     path = path.absolute()  # workers may have another working directory
     try:
-        node = zarr.open(str(path), mode="r")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on what is odd in the metadata and does not matter here
+            node = zarr.open(str(path), mode="r")
     except Exception as error:
         raise ValueError(f"{path} is no Zarr array or group that can be read: {error}") from error
     array: Any = node
-    ome, level, key = None, {}, ""
+    ome, key = None, ""
+    names: list[str] = []
+    lengths: list[str] = []
+    scale: list[float] = []
     if isinstance(node, zarr.Group):
         ome = _multiscale(node, path)
-        level = ome["datasets"][0]
-        key = level["path"]
-        array = node[key]
-    axes = (ome or {}).get("axes", [])
-    scale = _scale(ome or {}, level, array.ndim)
-    if axes and len(axes) != array.ndim:
+        try:
+            level = ome["datasets"][0]
+            key = level["path"]
+            array = node[key]
+            axes = ome.get("axes", [])
+            scale = _scale(ome, level, array.ndim)
+            names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: "
+                f"{error}). Give the path of one of its arrays."
+            ) from error
+    if names and len(names) != array.ndim:
         raise ValueError(
-            f"{path} has metadata for {len(axes)} axes, and its array has shape {array.shape}: which is "
+            f"{path} has metadata for {len(names)} axes, and its array has shape {array.shape}: which is "
             "which is not known. Give the path of the array itself."
         )
-    names = [_kind(axis) for axis in axes] or _dimension_names(array)
-    lengths = [_unit(axis) for axis in axes] or [""] * array.ndim
+    names, lengths = names or _dimension_names(array), lengths or [""] * array.ndim
+    scale = scale or [1.0] * array.ndim
     channel, frames = _axes(array, names, channel_axis, path)
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
     spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
@@ -108,6 +121,15 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         None if spacing else " and ".join(sorted({lengths[axis] or "none" for axis in spatial})),
         ome,
     )
+
+
+def array_at(location: str) -> Any:
+    """A Zarr array to read from; what is odd in its metadata was looked at before."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(location, mode="r")
 
 
 def create_like(source: Opened, path: Path) -> str:
@@ -141,14 +163,15 @@ def _keep_one_level(path: Path, ome: dict[str, Any]) -> None:
 
 def _multiscale(group: Any, path: Path) -> dict[str, Any]:
     attributes = dict(group.attrs)
-    listed = attributes.get("ome", attributes).get("multiscales")
-    if not listed or not listed[0].get("datasets"):
+    holder = attributes.get("ome", attributes)
+    listed = holder.get("multiscales") if isinstance(holder, dict) else None
+    first = listed[0] if listed and isinstance(listed, list) else None
+    if not isinstance(first, dict) or not first.get("datasets"):
         arrays = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
         raise ValueError(
             f"{path} is a Zarr group without OME-Zarr metadata. Give the path of one of its arrays: {arrays}."
         )
-    found: dict[str, Any] = listed[0]
-    return found
+    return first
 
 
 def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]:
@@ -185,13 +208,13 @@ def _unit(axis: Any) -> str:
     return "" if isinstance(axis, str) else str(axis.get("unit") or "")
 
 
-def _dimension_names(array: Any) -> list[str] | None:
+def _dimension_names(array: Any) -> list[str]:
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    return None if names is None else [str(name).lower() for name in names]
+    return [] if names is None else [str(name).lower() for name in names]
 
 
 def _axes(
-    array: Any, names: list[str] | None, channel_axis: int | None, path: Path
+    array: Any, names: list[str], channel_axis: int | None, path: Path
 ) -> tuple[int | None, list[int]]:
     """The axis of the channels, and those along which images follow one another."""
     names = names or [""] * array.ndim

@@ -20,7 +20,7 @@ from aniso.engines.tiled.halo import Region
 from aniso.picture import stored
 from aniso.schemes import Cycle
 from aniso.stores import budget, cluster, progress
-from aniso.stores.opened import Opened, create_like
+from aniso.stores.opened import Opened, array_at, create_like
 
 # Least side of the chunks between passes, in pixels.
 _SIDE = 48
@@ -154,7 +154,7 @@ def filtered_block(
     """On a worker: read a block with its halo, advance it, and write it, in one frame after another."""
     import zarr
 
-    read: Any = zarr.open_array(source, mode="r")
+    read = array_at(source)
     write: Any = zarr.open_array(target, mode="r+")
     # Chunks that are read at the same time are in memory at the same time.
     with zarr.config.set({"async.concurrency": 2}):

@@ -55,7 +55,8 @@ def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region)
     These must be finite: :func:`checked` looks at them when they are read, and results are finite again.
     """
     layout = layouts.ArrayLayout(pixels, 0, work.engine, finite=True)
-    with contextlib.closing(engines.chosen(work.engine)(layout.start, work.problem)) as evolution:
+    start = work.problem.precise(layout.start)
+    with contextlib.closing(engines.chosen(work.engine)(start, work.problem)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
         image: Array = layouts.checked_result(layout, evolution.image)
