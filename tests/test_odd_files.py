@@ -135,7 +135,7 @@ class TestZarrStores:
                 path.write_bytes(b"nothing")
         result = called(store.parent, "denoise", "in.zarr", "out.zarr")
         assert result.exit_code == 1
-        assert "it is damaged or cut short" in result.output
+        assert "damaged or cut short" in " ".join(result.output.split())
         assert not (store.parent / "out.zarr").exists()
 
     @pytest.mark.parametrize(

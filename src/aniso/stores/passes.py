@@ -180,8 +180,8 @@ def _read(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Windo
     except Exception as error:  # whatever a codec raises
         where = ", ".join(f"{part.start}:{part.stop}" for part in window)
         raise OSError(
-            f"pixels [{where}] of {array.store_path} cannot be read: {error}. A chunk there is damaged; "
-            "replace it, or filter the rest."
+            f"pixels [{where}] of {array.store_path} cannot be read: {error}. A chunk there is damaged or "
+            "cut short; copy the store again."
         ) from error
 
 
