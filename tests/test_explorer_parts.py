@@ -14,6 +14,7 @@ from PIL import Image
 import aniso
 from aniso.commands.model_options import kinds
 from aniso.explorer import masks, overlays, parameters, pictures, previews, scrubbing, stencils
+from aniso.explorer.album import Album
 from aniso.explorer.choices import AUTO, Choices, suggested_contrast
 from aniso.explorer.controls import LOG, controls
 from aniso.explorer.previews import Pace, Part, View
@@ -310,6 +311,21 @@ class TestPictures:
         brighter, full = pictures.difference(image, image + 0.25, (0.0, 1.0))
         assert (brighter == 255).all()
         assert full == pytest.approx(0.25, rel=1e-3)
+
+
+class TestAlbum:
+    def test_the_last_few_of_each_slot_are_kept(self):
+        album = Album()
+        numbers = [album.add("after", pictures.Encoded(bytes([k]), "image/png", 1, 1)) for k in range(5)]
+        other = album.add("before", pictures.Encoded(b"", "image/png", 1, 1))
+        kept = [album.get("after", number) for number in numbers]
+        assert [picture and picture.content for picture in kept] == [None, None, b"\x02", b"\x03", b"\x04"]
+        assert album.get("before", numbers[-1]) is None  # a number stands for one picture
+        album.clear(but=["before"])
+        assert album.get("after", numbers[-1]) is None
+        assert album.drop("before")
+        assert album.get("before", other) is None
+        assert not album.drop("before")
 
 
 class TestOverlays:

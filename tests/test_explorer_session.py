@@ -33,7 +33,7 @@ class Notes:
     def __init__(self):
         self.shown, self.told = [], []
 
-    def show(self, slot, rectangle, facts):
+    def show(self, slot, number, rectangle, facts):
         self.shown.append((slot, rectangle, facts))
 
     def drop(self, *slots):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,6 @@ class Page:
     def __init__(self, pace: Pace, limit: int) -> None:
         self.session = Session(self, pace)
         self._limit = limit
-        self._numbers = itertools.count()
         self._has_film, self._busy = False, False
         self._build()
 
@@ -164,14 +162,13 @@ class Page:
 
     # -- the stage ------------------------------------------------------------------------------------
 
-    def show(self, slot: str, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
-        """A new picture can be fetched."""
-        url = f"{self.url(slot)}?{next(self._numbers)}"
-        self._viewer.run_method("show", slot, url, list(rectangle), facts)
+    def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
+        """A new picture can be fetched, under this number."""
+        self._viewer.run_method("show", slot, self.url(f"{slot}/{number}"), list(rectangle), facts)
 
     def drop(self, *slots: str) -> None:
         """Pictures that no longer hold."""
-        known = [slot for slot in slots if self.session.pictures.pop(slot, None) is not None]
+        known = [slot for slot in slots if self.session.pictures.drop(slot)]
         if known:
             self._viewer.run_method("drop", known)
 

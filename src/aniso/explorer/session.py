@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import io
-from aniso.explorer import overlays, pictures, previews, recipes, rendering, scrubbing
+from aniso.explorer import overlays, pictures, previews, recipes, rendering, scrubbing, stencils
+from aniso.explorer.album import Album
 from aniso.explorer.choices import Call, Choices
 from aniso.explorer.masks import RandomPixels, painted
 from aniso.explorer.previews import Pace, View
@@ -35,8 +36,8 @@ _PAUSE = 0.1
 class Stage(Protocol):
     """What the page does with news of its session; always called in the event loop."""
 
-    def show(self, slot: str, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
-        """A new picture can be fetched."""
+    def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
+        """A new picture can be fetched, under this number."""
 
     def drop(self, *slots: str) -> None:
         """Pictures that no longer hold."""
@@ -67,7 +68,7 @@ class Session:
         self.view: View | None = None
         self.shows_difference = False
         self.shown_overlays: set[str] = set()
-        self.pictures: dict[str, pictures.Encoded] = {}
+        self.pictures = Album()
         self._pace = pace
         self._gradients: overlays.Gradients | None = None
         self._opened = 0
@@ -123,7 +124,7 @@ class Session:
         self.choices = replace(self.choices, drawn=drawn)
         if not keep_view:
             self.view = None
-        self.pictures.clear()
+        self.pictures.clear(but=stencils.RINGS)
         self.stage.tell(error=None, scene=scene, keep_view=keep_view)
         self._beside.submit(lambda ticket: self._publish(rendering.before(scene), scene), "before")
         self.changed()
@@ -312,10 +313,10 @@ class Session:
         if version != self._version or self.scene is None:
             return
         slot = f"frame{frame.number}"
-        self.pictures[slot] = frame.picture
+        number = self.pictures.add(slot, frame.picture)
         height, width = self.scene.shape
         facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES}
-        self.stage.show(slot, (0, 0, width, height), facts)
+        self.stage.show(slot, number, (0, 0, width, height), facts)
 
     def _request_unknown(self) -> None:
         """A veil over the pixels to be filled in."""
@@ -431,8 +432,8 @@ class Session:
 
         def publish() -> None:
             if self.scene is scene:
-                self.pictures[shot.slot] = shot.picture
-                self.stage.show(shot.slot, shot.rectangle, {**shot.facts, **facts})
+                number = self.pictures.add(shot.slot, shot.picture)
+                self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
 
         self.post(publish)
 

@@ -101,9 +101,9 @@ export default {
       this.waiting += 1;
       try {
         const answer = await fetch(url);
-        if (!answer.ok) return;
+        if (answer.status !== 200) return; // newer pictures have taken its place
         bitmap = await createImageBitmap(await answer.blob());
-      } catch { return; } // the tab is being closed, or a newer picture is on its way
+      } catch { return; } // the tab is being closed
       finally { this.waiting -= 1; }
       const layer = { bitmap, rectangle, number };
       if (slot.startsWith("frame")) { this.addFrame(layer, facts); return; }
