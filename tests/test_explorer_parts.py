@@ -15,10 +15,13 @@ import aniso
 from aniso.commands.model_options import kinds
 from aniso.explorer import masks, overlays, parameters, pictures, previews, scrubbing, stencils
 from aniso.explorer.album import Album
+from aniso.explorer.blocks import block_means
 from aniso.explorer.choices import AUTO, Choices, suggested_contrast
 from aniso.explorer.controls import LOG, controls
-from aniso.explorer.previews import Pace, Part, View
-from aniso.explorer.scene import Scene, Source, block_means, sample_names
+from aniso.explorer.pace import Pace
+from aniso.explorer.parts import Part, View
+from aniso.explorer.scene import Scene
+from aniso.explorer.source import Source, sample_names
 from aniso.explorer.workers import Stale, Ticket, Worker
 from aniso.picture import FileError, Picture
 
@@ -36,9 +39,9 @@ class TestScenes:
     @pytest.mark.parametrize("name", sample_names())
     def test_every_sample_opens(self, name):
         scene = Scene(Source.of_sample(name))
-        assert min(scene.shape) > 100
+        assert min(scene.shape) > 60
         assert scene.channel_axis in (None, -1)
-        assert np.array_equal(eval(scene.source.line, {"aniso": aniso}), scene.image)
+        assert np.array_equal(eval(scene.source.line, {"aniso": aniso}), scene.source.pixels)
 
     def test_slices_of_a_volume(self, tmp_path):
         volume = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
@@ -96,9 +99,20 @@ class TestControls:
     def test_every_field_of_a_model_is_a_control(self, shapes, name):
         shown = {control.name: control for control in controls(Choices("diffuse", name), shapes, {})}
         for field in dataclasses.fields(kinds()[name]):
-            if field.name != "plates":  # for volumes
+            if field.name != "plates":
                 assert shown[field.name].symbol == field.metadata["symbol"]
                 assert shown[field.name].meaning == field.metadata["meaning"]
+
+    @pytest.mark.parametrize(("method", "model"), [("diffuse", "coherence-enhancing"), ("enhance", "")])
+    def test_plates_are_for_volumes(self, method, model):
+        source, choices = Source.of_sample("layers"), Choices(method, model)
+        slice_by_itself, volume = Scene(source, 0, 9), Scene(source, 0, 9, whole=True)
+        assert "plates" not in {control.name for control in controls(choices, slice_by_itself, {})}
+        assert "plates" in {control.name for control in controls(choices, volume, {})}
+        lines = choices.with_value("plates", False)
+        assert "plates=False" not in repr(lines.call(slice_by_itself))
+        given = lines.call(volume)
+        assert given.options.get("plates") is False or given.arguments[0].plates is False
 
     def test_ranges_follow_the_grey_scale_of_the_image(self, shapes):
         dim = scene_of(shapes.image / 1000)
@@ -179,37 +193,43 @@ class TestMasks:
         assert masks.known_means(image, np.ones((2, 4), bool), 2)[1].all()
 
 
+def afford(pixels):
+    return lambda call, factor: pixels
+
+
 class TestPreviews:
     def test_a_small_image_is_computed_as_it_is(self, shapes):
         call = Choices("diffuse").call(shapes)
-        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 1e6)
-        quick, image = previews.coarse(call, shapes, part)
+        quick = previews.rehearsed(call, shapes)
+        part = previews.part(shapes, View.of_all(shapes.shape), quick, afford(1e6))
+        trial = previews.coarse(quick, shapes, part)
         assert part == Part(0, 256, 0, 256, 1)
-        assert previews.is_exact(call, quick, part, shapes)
-        assert image is shapes.image or np.array_equal(image, shapes.image)
+        assert previews.is_exact(call, part, shapes)
+        assert np.array_equal(trial.image, shapes.image)
 
     def test_less_time_makes_it_coarser(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((512, 512)))
+        call = Choices("diffuse").call(scene)
         view = View.of_all((512, 512))
-        assert [previews.part((512, 512), view, call, n).factor for n in (3e5, 7e4, 2e4)] == [1, 2, 4]
+        assert [previews.part(scene, view, call, afford(n)).factor for n in (3e5, 7e4, 2e4)] == [1, 2, 4]
 
     def test_large_images_preview_what_is_visible(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((4000, 6000), np.uint8))
         view = View(left=2000, top=1000, right=2400, bottom=1300, scale=2.0)
-        part = previews.part((4000, 6000), view, call, 1e6)
+        part = previews.part(scene, view, Choices("diffuse").call(scene), afford(1e6))
         left, top, right, bottom = part.rectangle
         assert part.factor == 1
         assert 1900 < left <= 2000 < 2400 <= right < 2500
         assert 900 < top <= 1000 < 1300 <= bottom < 1400
 
     def test_no_finer_than_the_screen(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((4000, 6000), np.uint8))
         view = View(left=0, top=0, right=6000, bottom=4000, scale=0.2)
-        assert previews.part((4000, 6000), view, call, 1e9).factor == 5
+        assert previews.part(scene, view, Choices("diffuse").call(scene), afford(1e9)).factor == 5
 
     def test_upsampling_gets_a_smaller_part(self, shapes):
         call = Choices("upsample").call(shapes)
-        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 64 * 64)
+        part = previews.part(shapes, View.of_all(shapes.shape), call, afford(64 * 64))
         assert part.factor == 1
         assert part.pixels == pytest.approx(64 * 64, rel=0.05)
 
@@ -219,8 +239,8 @@ class TestPreviews:
         call = Choices(method, model="edge-enhancing", random_pixels=masks.RandomPixels(0.5)).call(scene)
         factor = 1 if method == "upsample" else 2
         part = Part(0, 256 // factor, 0, 256 // factor, factor)
-        quick, image = previews.coarse(call, scene, part)
-        result, _ = quick(image, lambda done, total: None)
+        trial = previews.coarse(previews.rehearsed(call, scene), scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
         full, _ = call(scene.image, lambda done, total: None)
         expected = block_means(full, full.shape[0] // result.shape[0])
         assert np.abs(result - expected).mean() < 0.35 * np.abs(expected - expected.mean()).mean()

@@ -8,11 +8,14 @@ from typing import Any
 from nicegui import ui
 
 from aniso.explorer import widgets
+from aniso.explorer.pace import Pace
 from aniso.explorer.panel import Panel
-from aniso.explorer.previews import Pace, View
-from aniso.explorer.scene import Scene, Source, sample_names
-from aniso.explorer.session import Result, Session
+from aniso.explorer.parts import View
+from aniso.explorer.scene import Scene
+from aniso.explorer.session import Session
+from aniso.explorer.source import Source, sample_names
 from aniso.explorer.stencil_tab import StencilTab
+from aniso.explorer.tab import Result
 from aniso.explorer.widgets import (
     Files,
     Viewer,
@@ -28,6 +31,7 @@ from aniso.explorer.widgets import (
 from aniso.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
+_FILTERED = {"slice": "This slice", "volume": "Whole volume"}
 _AXES = {"0": "first axis (z)", "1": "second axis (y)", "2": "third axis (x)"}
 
 
@@ -37,7 +41,7 @@ class Page:
     def __init__(self, pace: Pace, limit: int) -> None:
         self.session = Session(self, pace)
         self._limit = limit
-        self._has_film, self._busy = False, False
+        self._has_film, self._busy, self._whole = False, False, False
         self._build()
 
     def url(self, slot: str) -> str:
@@ -73,6 +77,9 @@ class Page:
             names = {"": "choose…", **{name: name.replace("_", " ") for name in sample_names()}}
             self._samples = select("Sample", names, "", self._open_sample)
             with html("span", "slices") as self._slices:
+                self._press_whole = segments(
+                    "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+                )
                 self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
                 self._index_label = text("slice")
                 self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
@@ -127,6 +134,9 @@ class Page:
             await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
         elif index is not None and index != scene.index:
             await self.session.slice(scene.axis, index)
+
+    async def _filter(self, whole: bool) -> None:
+        await self.session.filter_whole(whole)
 
     def _stroke(self, event: Any) -> None:
         self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
@@ -206,8 +216,9 @@ class Page:
             self._viewer.run_method("dropFilm")
 
     def _tell_result(self, result: Result) -> None:
-        height, width = result.image.shape[:2]
-        self._say(aboutResult=f"{width} × {height} in {_duration(result.seconds)}, full resolution")
+        axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
+        shape = " × ".join(map(str, result.image.shape[:axes]))
+        self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
         self._panel.show_info(result.info)
 
     def _tell_found(self, found: dict[str, float]) -> None:
@@ -226,11 +237,13 @@ class Page:
         self._slices.set_visibility(source.is_volume)
         if source.is_volume:
             count = source.picture.shape[scene.axis]
+            self._press_whole("volume" if scene.whole else "slice")
             show_value(self._axis, str(scene.axis))
             show_value(self._index, scene.index, max=count - 1)
             self._index_label.set_text(f"slice {scene.index} of {count}")
         show_value(self._samples, "" if source.is_file else source.stem)
-        if not keep_view:
+        if not keep_view or scene.whole != self._whole:
+            self._whole = scene.whole
             self._panel.build()
 
 

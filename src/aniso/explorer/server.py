@@ -19,9 +19,9 @@ from nicegui import app, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from aniso.explorer.pace import Pace
 from aniso.explorer.page import Page
-from aniso.explorer.previews import Pace
-from aniso.explorer.scene import Source
+from aniso.explorer.source import Source
 from aniso.picture import FileError
 
 #: Bytes of a file that may be uploaded.

@@ -95,7 +95,7 @@ export default {
       // Now, not when the picture has arrived: by then there may be other news.
       if (facts.preview) {
         const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
-        this.aboutResult = `preview in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
+        this.aboutResult = `preview${facts.words} in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
       }
       let bitmap;
       this.waiting += 1;
