@@ -276,6 +276,37 @@ def test_a_volume_is_dropped_and_sliced(page, files):
     )
     expect(page.locator(".slices")).to_contain_text("slice 7 of 40")
     settled(page)
+    expect(page.locator(".status")).to_contain_text("9 × 30 × 40 in")
+
+
+def test_a_volume_as_one_or_slice_by_slice(page, files, tmp_path, monkeypatch):
+    page.set_input_files("#open-file", files / "volume.npy")
+    expect(page.locator(".status")).to_contain_text("volume.npy: 9 × 30 × 40, float32")
+    choose_method(page, "Diffuse")
+    page.get_by_label("Model").select_option("coherence-enhancing")
+    expect(control(page, "plates")).to_be_visible()
+    page.evaluate("drawn.length = 0")
+    for k in range(6):
+        slide(page, "Time slider", 0.3 + 0.03 * k)
+    page.wait_for_function("drawn.some((each) => each.preview && each.words.includes('slices'))")
+    settled(page)
+    expect(page.locator(".status")).to_contain_text("9 × 30 × 40 in")
+    page.get_by_role("button", name="Copy as Python").click()
+    program = page.get_by_role("textbox", name="The same result as Python").input_value()
+    page.get_by_role("button", name="Close", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "volume_diffused.npy"
+    download.value.save_as(tmp_path / "downloaded.npy")
+    monkeypatch.chdir(tmp_path)
+    aniso.io.write("volume.npy", aniso.io.read(files / "volume.npy"))
+    exec(program, {})
+    assert np.array_equal(np.load("downloaded.npy"), np.load("volume_diffused.npy"))
+    page.get_by_role("button", name="This slice").click()
+    expect(page.locator(".status")).to_contain_text("30 × 40 in")
+    expect(page.locator(".status")).not_to_contain_text("9 × 30 × 40 in")
+    expect(control(page, "plates")).to_have_count(0)
+    settled(page)
 
 
 def test_a_file_can_be_dropped(page, files):

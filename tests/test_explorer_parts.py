@@ -13,7 +13,7 @@ from PIL import Image
 
 import aniso
 from aniso.commands.model_options import kinds
-from aniso.explorer import masks, overlays, parameters, pictures, previews, scrubbing, stencils
+from aniso.explorer import masks, memory, overlays, parameters, pictures, previews, scrubbing, stencils
 from aniso.explorer.album import Album
 from aniso.explorer.blocks import block_means
 from aniso.explorer.choices import AUTO, Choices, suggested_contrast
@@ -21,6 +21,7 @@ from aniso.explorer.controls import LOG, controls
 from aniso.explorer.pace import Pace
 from aniso.explorer.parts import Part, View
 from aniso.explorer.scene import Scene
+from aniso.explorer.slabs import Slab
 from aniso.explorer.source import Source, sample_names
 from aniso.explorer.workers import Stale, Ticket, Worker
 from aniso.picture import FileError, Picture
@@ -255,6 +256,79 @@ class TestPreviews:
         assert fast > 1.5 * pace.affordable(call)
 
 
+def layers(axis, index=20, shape=(36, 40, 44), **options):
+    """A scene of folded layers, filtered as a volume."""
+    volume = aniso.samples.layers(shape, noise=20.0).image.astype(np.float32)
+    return Scene(Source(Picture(volume, **options), "layers.npy", "", True), axis, index, whole=True)
+
+
+class TestSlabs:
+    @pytest.mark.parametrize("axis", [0, 1, 2])
+    def test_with_its_halo_it_gives_the_slice_of_the_result(self, axis):
+        scene = layers(axis, spacing=(1.5, 1.0, 1.25))
+        call = Choices("diffuse").with_value("time", 0.8).with_value("cycles", 1).call(scene)
+        quick = previews.rehearsed(call, scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
+        assert part.factor == 1
+        assert 2 * part.depth + 1 < scene.extent[axis]
+        trial = previews.coarse(quick, scene, part)
+        assert np.array_equal(trial.shown(trial.image), scene.image)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        full, _ = call(scene.filtered, lambda done, total: None)
+        assert np.allclose(trial.shown(result), scene.shown(full), atol=1e-3)
+        assert not np.allclose(trial.shown(result), scene.image, atol=1)
+
+    def test_a_coarse_one_resembles_the_slice_of_the_result(self):
+        scene = layers(1)
+        call = Choices("diffuse").call(scene)
+        quick = previews.rehearsed(call, scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(8000))
+        assert part.factor > 1
+        assert part.pixels < 10_000
+        trial = previews.coarse(quick, scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        expected = block_means(scene.shown(call(scene.filtered, lambda done, total: None)[0]), part.factor)
+        assert np.corrcoef(trial.shown(result).ravel(), expected.ravel())[0, 1] > 0.9
+
+    @pytest.mark.parametrize("method", ["denoise", "enhance", "inpaint", "upsample"])
+    def test_verbs_preview_the_slice_by_itself(self, method):
+        scene = layers(0, spacing=(3.0, 1.0, 1.0))
+        choices = Choices(method, random_pixels=masks.RandomPixels(0.5)).with_value("contrast", 4.0)
+        quick = previews.rehearsed(choices.call(scene), scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
+        trial = previews.coarse(quick, scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        assert result.ndim == 2
+        assert "by itself" in trial.words
+        assert not previews.is_exact(choices.call(scene), part, scene)
+
+    def test_no_more_slices_than_there_are(self):
+        scene = layers(0, index=1)
+        slab = Slab.of(scene, Part(0, 14, 0, 15, factor=3, depth=50), None)
+        assert slab.volume.shape == (12, 14, 15)
+        assert slab.middle == 0
+        assert slab.spacing == (3.0, 3.0, 3.0)
+
+
+class TestMemory:
+    def test_what_volumes_take(self):
+        scene, voxels = layers(0), 36 * 40 * 44
+        assert memory.needed(Choices("denoise").call(scene), scene) == 60 * 4 * voxels
+        one = Choices("denoise").with_value("mix", False).call(scene)
+        assert memory.needed(one, scene) == 32 * 4 * voxels
+        finer = Choices("upsample").with_value("factor", 3).call(scene)
+        assert memory.needed(finer, scene) == 12 * 27 * 4 * voxels
+
+    def test_too_much_is_refused(self, monkeypatch):
+        scene = layers(0)
+        call = Choices("enhance").call(scene)
+        assert memory.available() > 1e7
+        memory.check(call, scene)
+        monkeypatch.setattr(memory, "available", lambda: 1e7)
+        with pytest.raises(MemoryError, match=r"takes about 0\.015 GB of memory, and 0\.010 GB are free"):
+            memory.check(call, scene)
+
+
 class TestWorkers:
     def test_stale_requests_are_dropped_and_never_queued(self):
         worker, begun, go_on, done = (
@@ -362,6 +436,22 @@ class TestOverlays:
         assert veil[32, 32] > 180
         assert veil[32, 5] == 0
 
+    @pytest.mark.parametrize("axis", [0, 1, 2])
+    def test_in_volumes_the_plane_of_the_slice_is_shown(self, axis):
+        volume = np.zeros((24, 28, 32), np.float32)
+        volume[:, 14:] = 255.0  # an edge across y
+        scene = Scene(Source(Picture(volume), "edge.npy", "", True), axis, 13, whole=True)
+        field = overlays.Field.of(scene, aniso.EdgeEnhancing(contrast=2.0), None)
+        rows, columns = scene.shape
+        larger, smaller = field.eigenvalues
+        assert larger.shape == (rows, columns)
+        assert larger[rows // 2, columns // 2] == pytest.approx(1.0, abs=0.01)
+        # Seen along y, the edge lies in the plane, and the flow in it is free.
+        assert (smaller[rows // 2, columns // 2] > 0.9) == (axis == 1)
+        gradients = overlays.Gradients.of(scene, 1.0, None)
+        assert gradients.values[-1] > 50
+        assert len(gradients.values) == (rows + 1) * (columns + 1)
+
     def test_the_histogram_counts_and_marks(self, shapes):
         gradients = overlays.Gradients.of(shapes, 1.0, None)
         assert gradients.are_of(shapes, 1.0, None)
@@ -387,6 +477,13 @@ class TestScrubbing:
         film = list(scrubbing.frames(shapes, call, model, end, ticket, count=5))
         assert [frame.time for frame in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
         assert ticket.share == 1
+
+    def test_a_film_of_a_volume_shows_its_slice(self):
+        scene = layers(2)
+        call = Choices("diffuse").with_value("time", 2.0).call(scene)
+        model, end = call.arguments
+        film = list(scrubbing.frames(scene, call, model, end, Ticket(), count=4))
+        assert [(frame.picture.height, frame.picture.width) for frame in film] == [scene.shape] * 4
 
     def test_it_stops_when_nobody_looks(self, shapes):
         call, ticket = Choices("diffuse").call(shapes), Ticket()

@@ -350,7 +350,7 @@ export default {
     addFrame(layer, facts) {
       this.frames[facts.number] = { ...layer, time: facts.time };
       this.frameCount = facts.count;
-      if (this.frames.length === facts.count) this.filmEnd = facts.time;
+      this.filmEnd = this.frames[facts.count - 1]?.time ?? this.filmEnd; // frames may arrive in another order
       if (this.filmTime !== null) this.scrubTo(this.filmPlace);
     },
     requestFilm() { if (!this.filmRequested) { this.filmRequested = true; this.$emit("film"); } },
