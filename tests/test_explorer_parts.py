@@ -208,6 +208,16 @@ class TestPreviews:
         assert previews.is_exact(call, part, shapes)
         assert np.array_equal(trial.image, shapes.image)
 
+    def test_a_preview_that_takes_a_shortcut_is_not_the_result(self, shapes):
+        everything = Part(0, 256, 0, 256, 1)
+        for method, exact in {"denoise": True, "enhance": False, "inpaint": False, "upsample": True}.items():
+            assert previews.is_exact(Choices(method).call(shapes), everything, shapes) == exact
+        one = Choices("enhance").with_value("refine", False).call(shapes)
+        assert previews.is_exact(one, everything, shapes)
+        long = Choices("diffuse").with_value("scheme", "explicit").with_value("time", 50.0).call(shapes)
+        assert not previews.is_exact(long, everything, shapes)
+        assert not previews.is_exact(one, Part(0, 128, 0, 128, 2), shapes)
+
     def test_less_time_makes_it_coarser(self):
         scene = scene_of(np.zeros((512, 512)))
         call = Choices("diffuse").call(scene)

@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 AUTO = "auto"
 # Structures are to be enhanced well below the strength that they typically have.
 _COHERENCE_SHARE = 0.4
+# In volumes half as much, as for enhance: there is more to average over.
+_VOLUME_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,7 @@ class Choices:
 def suggested_contrast(scene: Scene, model: str) -> float:
     """A contrast for a model, from the typical gradient of the image, in three digits."""
     share = _COHERENCE_SHARE if issubclass(kinds()[model], CoherenceEnhancing) else 1.0
+    share *= _VOLUME_SHARE if scene.whole else 1.0
     return float(f"{share * scene.measures.typical:.3g}")
 
 

@@ -134,12 +134,13 @@ class Histogram:
 
     def svg(self) -> str:
         """A drawing of 300 × 72 units, coloured by the page's style."""
-        width, height = 300.0, 56.0
+        width, height, top = 300.0, 56.0, 13.0  # the words stand above the bars
         step = width / len(self.counts)
         edge = self.place(self.contrast) * width if self.contrast is not None else width
         bars = "".join(
             f'<rect class="{"kept" if (k + 0.5) * step > edge else "smoothed"}" x="{k * step:.2f}" '
-            f'y="{height * (1 - count):.2f}" width="{step - 0.6:.2f}" height="{height * count:.2f}"/>'
+            f'y="{height - (height - top) * count:.2f}" width="{step - 0.6:.2f}" '
+            f'height="{(height - top) * count:.2f}"/>'
             for k, count in enumerate(self.counts)
         )
         words = f"{self.low:.2g} to {self.high:.2g}"

@@ -12,7 +12,7 @@ from aniso.stencil import DeltaStencil
 BUDGET = 0.07
 # Seconds per pixel at first; then they are measured. Steps of diffusions are counted.
 _PACE = {"denoise": 8e-6, "enhance": 1e-5, "inpaint": 3e-6, "upsample": 4e-6, "diffuse": 8e-9}
-_LEAST_PIXELS = 128**2
+_LEAST_PIXELS = 96**2
 # Explicit steps up to which a preview takes them; beyond, cycles get there sooner.
 _EXPLICIT_STEPS = 12
 

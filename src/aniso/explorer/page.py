@@ -32,7 +32,7 @@ from aniso.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
 _FILTERED = {"slice": "This slice", "volume": "Whole volume"}
-_AXES = {"0": "first axis (z)", "1": "second axis (y)", "2": "third axis (x)"}
+_AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
 
 
 class Page:
@@ -76,18 +76,6 @@ class Page:
             )
             names = {"": "choose…", **{name: name.replace("_", " ") for name in sample_names()}}
             self._samples = select("Sample", names, "", self._open_sample)
-            with html("span", "slices") as self._slices:
-                self._press_whole = segments(
-                    "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
-                )
-                self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
-                self._index_label = text("slice")
-                self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
-                self._index.on(
-                    "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
-                    js_handler="(e) => emit(e.target.value)",
-                )  # fmt: skip
-            self._slices.set_visibility(False)
             html("span", "grow")
             segments("View", {"image": "Image", "stencil": "Stencil"}, "image", self._show_tab)
             self._theme = button("Theme: auto", self._next_theme, title="Light, dark, or as the system says")
@@ -108,6 +96,7 @@ class Page:
             html("span", "grow")
             text("Hold F to flicker, D for the difference", classes="summary hint")
             button("Fit", lambda: self._viewer.run_method("fit"), title="Show the whole image (0)")
+        self._build_slices()
         with html("div", "error hidden", role="alert") as self._error:
             self._error_text = text("", classes="grow")
             with html("button", type="button", aria_label="Close the message") as close:
@@ -119,6 +108,20 @@ class Page:
         self._viewer.on("film", lambda: self._film())
         self._viewer.on("use_time", lambda event: self._panel.use_time(event.args["time"]))
         self._viewer.on("difference", lambda: self._flip_difference())
+
+    def _build_slices(self) -> None:
+        with html("div", "slices", role="toolbar", aria_label="Volume") as self._slices:
+            self._press_whole = segments(
+                "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+            )
+            self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
+            self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
+            self._index.on(
+                "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
+                js_handler="(e) => emit(e.target.value)",
+            )  # fmt: skip
+            self._index_label = text("slice", "output")
+        self._slices.set_visibility(False)
 
     # -- what the user does ---------------------------------------------------------------------------
 

@@ -39,14 +39,17 @@ class Trial:
 def rehearsed(call: Call, scene: Scene) -> Call:
     """What a preview computes in place of the call for everything, at full resolution.
 
-    Diffusions with many explicit steps take cycles. Of a volume, diffusions take a slab, and the verbs, which
-    try many diffusions, the shown slice as an image.
+    Diffusions with many explicit steps take cycles, and enhance diffuses only once: its remedies take ten
+    times as long. Of a volume, diffusions take a slab, and the verbs, which try many of them, the shown slice
+    as an image.
     """
     options = dict(call.options)
     if call.verb == "diffuse":
         if scene.whole:
             options.setdefault("spacing", (1.0, 1.0, 1.0))
         return replace(call, options={**options, "scheme": quick_scheme(replace(call, options=options))})
+    if call.verb == "enhance":
+        options["refine"] = False
     if call.verb == "inpaint":
         options["tolerance"] = max(options.get("tolerance", 0.0), 0.02)
     if scene.whole:
@@ -101,15 +104,16 @@ def coarse(call: Call, scene: Scene, part: Part) -> Trial:
         if call.verb in ("denoise", "enhance"):
             # Means of f × f pixels have 1/f of the noise.
             options["noise"] = options.get("noise", scene.measures.noise) / part.factor
-    words = " of the slice by itself" if scene.whole else ""
+    words = (" by one diffusion" if call.verb == "enhance" else "") + (
+        " of the slice by itself" if scene.whole else ""
+    )
     return Trial(replace(call, arguments=arguments, options=options), part.of(image), words=words)
 
 
 def is_exact(call: Call, part: Part, scene: Scene) -> bool:
     """Whether the preview of a call is the result itself."""
-    if scene.whole or call.verb == "inpaint" or part.factor > 1 or not part.covers(scene.shape):
-        return False
-    return call.verb != "diffuse" or call.options["scheme"] == quick_scheme(call)
+    same = rehearsed(call, scene).options == call.options
+    return same and not scene.whole and part.factor == 1 and part.covers(scene.shape)
 
 
 def _takes_slab(scene: Scene, call: Call) -> bool:
