@@ -72,6 +72,11 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
+def a_volume(seed=0, shape=(40, 48, 36)):
+    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
+    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
+
+
 def test_full_resolution_follows_when_the_hand_rests():
     async def scenario(session, notes):
         session.choices = Choices("denoise")
@@ -108,9 +113,10 @@ def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_win
     assert len(stamps) < 60
 
 
-def test_the_event_loop_never_waits_for_a_computation():
+@pytest.mark.parametrize("what", ["an image", "a volume"])
+def test_the_event_loop_never_waits_for_a_computation(what):
     async def scenario(session, notes):
-        session.choices = Choices("enhance")
+        session.choices = Choices("enhance" if what == "an image" else "denoise")
         gaps, stop = [], False
 
         async def beat():
@@ -124,7 +130,7 @@ def test_the_event_loop_never_waits_for_a_computation():
         heart = asyncio.create_task(beat())
         await until(lambda: gaps)
         begin = time.perf_counter()
-        await session.open(lambda: Source.of_sample("camera"))
+        await session.open(a_volume if what == "a volume" else lambda: Source.of_sample("camera"))
         await until(lambda: session.result is not None)
         spent = time.perf_counter() - begin
         stop = True
@@ -134,11 +140,6 @@ def test_the_event_loop_never_waits_for_a_computation():
     spent, gaps = in_a_session(scenario)
     assert max(gaps) < 1  # on a busy machine, too
     assert len(gaps) > 10 * spent
-
-
-def a_volume(seed=0, shape=(40, 48, 36)):
-    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
-    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
 
 
 def test_a_volume_is_filtered_as_one_and_another_slice_takes_nothing_new():
