@@ -205,6 +205,28 @@ def test_a_run_over_a_volume_goes_on_while_slices_are_turned_and_is_dropped_when
     in_a_session(scenario)
 
 
+def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
+    full_is_there, previewed = threading.Event(), threading.Event()
+
+    def diffuse(image, model, time, *, scheme, progress, **options):
+        if not isinstance(scheme, aniso.Explicit):  # a preview
+            full_is_there.wait(20)
+            previewed.set()
+        return image
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        monkeypatch.setattr(aniso, "diffuse", diffuse)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        full_is_there.set()
+        await until(previewed.is_set)
+        await asyncio.sleep(0.3)
+        return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
+
+    assert in_a_session(scenario) == [False]
+
+
 def test_a_slice_by_itself_is_an_image():
     async def scenario(session, notes):
         session.choices = Choices("diffuse")

@@ -12,6 +12,7 @@ import numpy as np
 from aniso.explorer import memory, previews, rendering
 from aniso.explorer.choices import Call
 from aniso.explorer.parts import View
+from aniso.explorer.rendering import Shot
 from aniso.explorer.scene import Scene
 from aniso.explorer.tab import Result, Tab
 from aniso.explorer.workers import Ticket
@@ -62,7 +63,7 @@ class Results:
             tab.pace.measured(quick, part.pixels, seconds, part.factor)
             before, after = trial.shown(trial.image), trial.shown(result)
             shot = rendering.preview(scene, part, before, after, difference=tab.shows_difference)
-            tab.publish(shot, scene, stamp=stamp, seconds=seconds, words=trial.words)
+            tab.post(self._show_preview, shot, scene, stamp=stamp, seconds=seconds, words=trial.words)
             if previews.is_exact(call, part, scene):
                 tab.post(self._finished, Result(call, result, info, seconds), scene, version)
 
@@ -79,6 +80,10 @@ class Results:
             tab.publish(rendering.result(scene, result.image, difference=shown), scene)
 
         tab.submit(tab.preview_worker, job)
+
+    def _show_preview(self, shot: Shot, scene: Scene, **facts: Any) -> None:
+        if self._tab.result is None:  # else it was slower than full resolution, and comes too late
+            self._tab.place(shot, scene, **facts)
 
     def _request_full(self, call: Call) -> None:
         tab, scene, version = self._tab, self._tab.scene, self._tab.version

@@ -86,14 +86,14 @@ class Tab:
         self.submit(self.side_worker, job, lane)
 
     def publish(self, shot: Shot, scene: Scene, **facts: Any) -> None:
-        """From a thread: let the page fetch a picture, unless it looks at something else by now."""
+        """From a thread: let the page fetch a picture."""
+        self.post(self.place, shot, scene, **facts)
 
-        def publish() -> None:
-            if self.scene is scene:
-                number = self.pictures.add(shot.slot, shot.picture)
-                self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
-
-        self.post(publish)
+    def place(self, shot: Shot, scene: Scene, **facts: Any) -> None:
+        """Let the page fetch a picture, unless it looks at something else by now."""
+        if self.scene is scene:
+            number = self.pictures.add(shot.slot, shot.picture)
+            self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
 
     def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """From a thread: have something done in the event loop."""
