@@ -13,11 +13,16 @@ from PIL import Image
 
 import aniso
 from aniso.commands.model_options import kinds
-from aniso.explorer import masks, overlays, parameters, pictures, previews, scrubbing, stencils
+from aniso.explorer import masks, memory, overlays, parameters, pictures, previews, scrubbing, stencils
+from aniso.explorer.album import Album
+from aniso.explorer.blocks import block_means
 from aniso.explorer.choices import AUTO, Choices, suggested_contrast
 from aniso.explorer.controls import LOG, controls
-from aniso.explorer.previews import Pace, Part, View
-from aniso.explorer.scene import Scene, Source, block_means, sample_names
+from aniso.explorer.pace import Pace
+from aniso.explorer.parts import Part, View
+from aniso.explorer.scene import Scene
+from aniso.explorer.slabs import Slab
+from aniso.explorer.source import Source, sample_names
 from aniso.explorer.workers import Stale, Ticket, Worker
 from aniso.picture import FileError, Picture
 
@@ -35,9 +40,9 @@ class TestScenes:
     @pytest.mark.parametrize("name", sample_names())
     def test_every_sample_opens(self, name):
         scene = Scene(Source.of_sample(name))
-        assert min(scene.shape) > 100
+        assert min(scene.shape) > 60
         assert scene.channel_axis in (None, -1)
-        assert np.array_equal(eval(scene.source.line, {"aniso": aniso}), scene.image)
+        assert np.array_equal(eval(scene.source.line, {"aniso": aniso}), scene.source.pixels)
 
     def test_slices_of_a_volume(self, tmp_path):
         volume = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
@@ -95,9 +100,20 @@ class TestControls:
     def test_every_field_of_a_model_is_a_control(self, shapes, name):
         shown = {control.name: control for control in controls(Choices("diffuse", name), shapes, {})}
         for field in dataclasses.fields(kinds()[name]):
-            if field.name != "plates":  # for volumes
+            if field.name != "plates":
                 assert shown[field.name].symbol == field.metadata["symbol"]
                 assert shown[field.name].meaning == field.metadata["meaning"]
+
+    @pytest.mark.parametrize(("method", "model"), [("diffuse", "coherence-enhancing"), ("enhance", "")])
+    def test_plates_are_for_volumes(self, method, model):
+        source, choices = Source.of_sample("layers"), Choices(method, model)
+        slice_by_itself, volume = Scene(source, 0, 9), Scene(source, 0, 9, whole=True)
+        assert "plates" not in {control.name for control in controls(choices, slice_by_itself, {})}
+        assert "plates" in {control.name for control in controls(choices, volume, {})}
+        lines = choices.with_value("plates", False)
+        assert "plates=False" not in repr(lines.call(slice_by_itself))
+        given = lines.call(volume)
+        assert given.options.get("plates") is False or given.arguments[0].plates is False
 
     def test_ranges_follow_the_grey_scale_of_the_image(self, shapes):
         dim = scene_of(shapes.image / 1000)
@@ -178,37 +194,53 @@ class TestMasks:
         assert masks.known_means(image, np.ones((2, 4), bool), 2)[1].all()
 
 
+def afford(pixels):
+    return lambda call, factor: pixels
+
+
 class TestPreviews:
     def test_a_small_image_is_computed_as_it_is(self, shapes):
         call = Choices("diffuse").call(shapes)
-        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 1e6)
-        quick, image = previews.coarse(call, shapes, part)
+        quick = previews.rehearsed(call, shapes)
+        part = previews.part(shapes, View.of_all(shapes.shape), quick, afford(1e6))
+        trial = previews.coarse(quick, shapes, part)
         assert part == Part(0, 256, 0, 256, 1)
-        assert previews.is_exact(call, quick, part, shapes)
-        assert image is shapes.image or np.array_equal(image, shapes.image)
+        assert previews.is_exact(call, part, shapes)
+        assert np.array_equal(trial.image, shapes.image)
+
+    def test_a_preview_that_takes_a_shortcut_is_not_the_result(self, shapes):
+        everything = Part(0, 256, 0, 256, 1)
+        for method, exact in {"denoise": True, "enhance": False, "inpaint": False, "upsample": True}.items():
+            assert previews.is_exact(Choices(method).call(shapes), everything, shapes) == exact
+        one = Choices("enhance").with_value("refine", False).call(shapes)
+        assert previews.is_exact(one, everything, shapes)
+        long = Choices("diffuse").with_value("scheme", "explicit").with_value("time", 50.0).call(shapes)
+        assert not previews.is_exact(long, everything, shapes)
+        assert not previews.is_exact(one, Part(0, 128, 0, 128, 2), shapes)
 
     def test_less_time_makes_it_coarser(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((512, 512)))
+        call = Choices("diffuse").call(scene)
         view = View.of_all((512, 512))
-        assert [previews.part((512, 512), view, call, n).factor for n in (3e5, 7e4, 2e4)] == [1, 2, 4]
+        assert [previews.part(scene, view, call, afford(n)).factor for n in (3e5, 7e4, 2e4)] == [1, 2, 4]
 
     def test_large_images_preview_what_is_visible(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((4000, 6000), np.uint8))
         view = View(left=2000, top=1000, right=2400, bottom=1300, scale=2.0)
-        part = previews.part((4000, 6000), view, call, 1e6)
+        part = previews.part(scene, view, Choices("diffuse").call(scene), afford(1e6))
         left, top, right, bottom = part.rectangle
         assert part.factor == 1
         assert 1900 < left <= 2000 < 2400 <= right < 2500
         assert 900 < top <= 1000 < 1300 <= bottom < 1400
 
     def test_no_finer_than_the_screen(self):
-        call = Choices("diffuse").call(Scene(Source.of_sample("shapes")))
+        scene = scene_of(np.zeros((4000, 6000), np.uint8))
         view = View(left=0, top=0, right=6000, bottom=4000, scale=0.2)
-        assert previews.part((4000, 6000), view, call, 1e9).factor == 5
+        assert previews.part(scene, view, Choices("diffuse").call(scene), afford(1e9)).factor == 5
 
     def test_upsampling_gets_a_smaller_part(self, shapes):
         call = Choices("upsample").call(shapes)
-        part = previews.part(shapes.shape, View.of_all(shapes.shape), call, 64 * 64)
+        part = previews.part(shapes, View.of_all(shapes.shape), call, afford(64 * 64))
         assert part.factor == 1
         assert part.pixels == pytest.approx(64 * 64, rel=0.05)
 
@@ -218,8 +250,8 @@ class TestPreviews:
         call = Choices(method, model="edge-enhancing", random_pixels=masks.RandomPixels(0.5)).call(scene)
         factor = 1 if method == "upsample" else 2
         part = Part(0, 256 // factor, 0, 256 // factor, factor)
-        quick, image = previews.coarse(call, scene, part)
-        result, _ = quick(image, lambda done, total: None)
+        trial = previews.coarse(previews.rehearsed(call, scene), scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
         full, _ = call(scene.image, lambda done, total: None)
         expected = block_means(full, full.shape[0] // result.shape[0])
         assert np.abs(result - expected).mean() < 0.35 * np.abs(expected - expected.mean()).mean()
@@ -232,6 +264,79 @@ class TestPreviews:
         for _ in range(6):
             pace.measured(call, 10_000, 0.02)
         assert fast > 1.5 * pace.affordable(call)
+
+
+def layers(axis, index=20, shape=(36, 40, 44), **options):
+    """A scene of folded layers, filtered as a volume."""
+    volume = aniso.samples.layers(shape, noise=20.0).image.astype(np.float32)
+    return Scene(Source(Picture(volume, **options), "layers.npy", "", True), axis, index, whole=True)
+
+
+class TestSlabs:
+    @pytest.mark.parametrize("axis", [0, 1, 2])
+    def test_with_its_halo_it_gives_the_slice_of_the_result(self, axis):
+        scene = layers(axis, spacing=(1.5, 1.0, 1.25))
+        call = Choices("diffuse").with_value("time", 0.8).with_value("cycles", 1).call(scene)
+        quick = previews.rehearsed(call, scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
+        assert part.factor == 1
+        assert 2 * part.depth + 1 < scene.extent[axis]
+        trial = previews.coarse(quick, scene, part)
+        assert np.array_equal(trial.shown(trial.image), scene.image)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        full, _ = call(scene.filtered, lambda done, total: None)
+        assert np.allclose(trial.shown(result), scene.shown(full), atol=1e-3)
+        assert not np.allclose(trial.shown(result), scene.image, atol=1)
+
+    def test_a_coarse_one_resembles_the_slice_of_the_result(self):
+        scene = layers(1)
+        call = Choices("diffuse").with_value("contrast", 8.0).call(scene)  # well below that of the layers
+        quick = previews.rehearsed(call, scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(8000))
+        assert part.factor > 1
+        assert part.pixels < 10_000
+        trial = previews.coarse(quick, scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        expected = block_means(scene.shown(call(scene.filtered, lambda done, total: None)[0]), part.factor)
+        assert np.corrcoef(trial.shown(result).ravel(), expected.ravel())[0, 1] > 0.9
+
+    @pytest.mark.parametrize("method", ["denoise", "enhance", "inpaint", "upsample"])
+    def test_verbs_preview_the_slice_by_itself(self, method):
+        scene = layers(0, spacing=(3.0, 1.0, 1.0))
+        choices = Choices(method, random_pixels=masks.RandomPixels(0.5)).with_value("contrast", 4.0)
+        quick = previews.rehearsed(choices.call(scene), scene)
+        part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
+        trial = previews.coarse(quick, scene, part)
+        result, _ = trial.call(trial.image, lambda done, total: None)
+        assert result.ndim == 2
+        assert "by itself" in trial.words
+        assert not previews.is_exact(choices.call(scene), part, scene)
+
+    def test_no_more_slices_than_there_are(self):
+        scene = layers(0, index=1)
+        slab = Slab.of(scene, Part(0, 14, 0, 15, factor=3, depth=50), None)
+        assert slab.volume.shape == (12, 14, 15)
+        assert slab.middle == 0
+        assert slab.spacing == (3.0, 3.0, 3.0)
+
+
+class TestMemory:
+    def test_what_volumes_take(self):
+        scene, voxels = layers(0), 36 * 40 * 44
+        assert memory.needed(Choices("denoise").call(scene), scene) == 60 * 4 * voxels
+        one = Choices("denoise").with_value("mix", False).call(scene)
+        assert memory.needed(one, scene) == 32 * 4 * voxels
+        finer = Choices("upsample").with_value("factor", 3).call(scene)
+        assert memory.needed(finer, scene) == 12 * 27 * 4 * voxels
+
+    def test_too_much_is_refused(self, monkeypatch):
+        scene = layers(0)
+        call = Choices("enhance").call(scene)
+        assert memory.available() > 1e7
+        memory.check(call, scene)
+        monkeypatch.setattr(memory, "available", lambda: 1e7)
+        with pytest.raises(MemoryError, match=r"takes about 0\.015 GB of memory, and 0\.010 GB are free"):
+            memory.check(call, scene)
 
 
 class TestWorkers:
@@ -312,6 +417,21 @@ class TestPictures:
         assert full == pytest.approx(0.25, rel=1e-3)
 
 
+class TestAlbum:
+    def test_the_last_few_of_each_slot_are_kept(self):
+        album = Album()
+        numbers = [album.add("after", pictures.Encoded(bytes([k]), "image/png", 1, 1)) for k in range(5)]
+        other = album.add("before", pictures.Encoded(b"", "image/png", 1, 1))
+        kept = [album.get("after", number) for number in numbers]
+        assert [picture and picture.content for picture in kept] == [None, None, b"\x02", b"\x03", b"\x04"]
+        assert album.get("before", numbers[-1]) is None  # a number stands for one picture
+        album.clear(but=["before"])
+        assert album.get("after", numbers[-1]) is None
+        assert album.drop("before")
+        assert album.get("before", other) is None
+        assert not album.drop("before")
+
+
 class TestOverlays:
     def test_ellipses_lie_along_edges(self):
         image = np.zeros((64, 64))
@@ -325,6 +445,22 @@ class TestOverlays:
         veil = np.asarray(Image.open(io.BytesIO(field.stopped().content)))[..., 3]
         assert veil[32, 32] > 180
         assert veil[32, 5] == 0
+
+    @pytest.mark.parametrize("axis", [0, 1, 2])
+    def test_in_volumes_the_plane_of_the_slice_is_shown(self, axis):
+        volume = np.zeros((24, 28, 32), np.float32)
+        volume[:, 14:] = 255.0  # an edge across y
+        scene = Scene(Source(Picture(volume), "edge.npy", "", True), axis, 13, whole=True)
+        field = overlays.Field.of(scene, aniso.EdgeEnhancing(contrast=2.0), None)
+        rows, columns = scene.shape
+        larger, smaller = field.eigenvalues
+        assert larger.shape == (rows, columns)
+        assert larger[rows // 2, columns // 2] == pytest.approx(1.0, abs=0.01)
+        # Seen along y, the edge lies in the plane, and the flow in it is free.
+        assert (smaller[rows // 2, columns // 2] > 0.9) == (axis == 1)
+        gradients = overlays.Gradients.of(scene, 1.0, None)
+        assert gradients.values[-1] > 50
+        assert len(gradients.values) == (rows + 1) * (columns + 1)
 
     def test_the_histogram_counts_and_marks(self, shapes):
         gradients = overlays.Gradients.of(shapes, 1.0, None)
@@ -351,6 +487,13 @@ class TestScrubbing:
         film = list(scrubbing.frames(shapes, call, model, end, ticket, count=5))
         assert [frame.time for frame in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
         assert ticket.share == 1
+
+    def test_a_film_of_a_volume_shows_its_slice(self):
+        scene = layers(2)
+        call = Choices("diffuse").with_value("time", 2.0).call(scene)
+        model, end = call.arguments
+        film = list(scrubbing.frames(scene, call, model, end, Ticket(), count=4))
+        assert [(frame.picture.height, frame.picture.width) for frame in film] == [scene.shape] * 4
 
     def test_it_stops_when_nobody_looks(self, shapes):
         call, ticket = Choices("diffuse").call(shapes), Ticket()

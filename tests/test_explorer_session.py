@@ -21,9 +21,11 @@ from aniso.cli import app
 from aniso.explorer import recipes
 from aniso.explorer.choices import Choices
 from aniso.explorer.masks import RandomPixels, painted
-from aniso.explorer.previews import Pace, View
-from aniso.explorer.scene import Scene, Source
+from aniso.explorer.pace import Pace
+from aniso.explorer.parts import View
+from aniso.explorer.scene import Scene
 from aniso.explorer.session import Session
+from aniso.explorer.source import Source
 from aniso.stencil import DeltaStencil
 
 
@@ -33,7 +35,7 @@ class Notes:
     def __init__(self):
         self.shown, self.told = [], []
 
-    def show(self, slot, rectangle, facts):
+    def show(self, slot, number, rectangle, facts):
         self.shown.append((slot, rectangle, facts))
 
     def drop(self, *slots):
@@ -68,6 +70,11 @@ def in_a_session(scenario):
 async def until(condition):
     while not condition():
         await asyncio.sleep(0.01)
+
+
+def a_volume(seed=0, shape=(40, 48, 36)):
+    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
+    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
 
 
 def test_full_resolution_follows_when_the_hand_rests():
@@ -106,9 +113,10 @@ def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_win
     assert len(stamps) < 60
 
 
-def test_the_event_loop_never_waits_for_a_computation():
+@pytest.mark.parametrize("what", ["an image", "a volume"])
+def test_the_event_loop_never_waits_for_a_computation(what):
     async def scenario(session, notes):
-        session.choices = Choices("enhance")
+        session.choices = Choices("enhance" if what == "an image" else "denoise")
         gaps, stop = [], False
 
         async def beat():
@@ -122,7 +130,7 @@ def test_the_event_loop_never_waits_for_a_computation():
         heart = asyncio.create_task(beat())
         await until(lambda: gaps)
         begin = time.perf_counter()
-        await session.open(lambda: Source.of_sample("camera"))
+        await session.open(a_volume if what == "a volume" else lambda: Source.of_sample("camera"))
         await until(lambda: session.result is not None)
         spent = time.perf_counter() - begin
         stop = True
@@ -132,6 +140,140 @@ def test_the_event_loop_never_waits_for_a_computation():
     spent, gaps = in_a_session(scenario)
     assert max(gaps) < 1  # on a busy machine, too
     assert len(gaps) > 10 * spent
+
+
+def test_a_volume_is_filtered_as_one_and_another_slice_takes_nothing_new():
+    source = a_volume()
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 2.0)
+        await session.open(lambda: source)
+        assert session.scene.whole
+        assert session.scene.index == 20
+        await until(lambda: session.result is not None)
+        result = session.result
+        previews = [facts["words"] for slot, _, facts in notes.shown if facts.get("preview")]
+        assert "slices" in previews[0]
+        notes.shown.clear()
+        await session.slice(2, 7)
+        await until(lambda: {"before", "after"} <= notes.slots())
+        assert session.result is result
+        assert not any(facts.get("preview") for slot, _, facts in notes.shown if slot == "after")
+        return session.choices.call(session.scene), result.image, session.scene
+
+    call, image, scene = in_a_session(scenario)
+    assert np.array_equal(image, aniso.diffuse(source.pixels, *call.arguments, **call.options))
+    assert np.array_equal(scene.shown(image), image[:, :, 7])
+
+
+def test_a_run_over_a_volume_goes_on_while_slices_are_turned_and_is_dropped_when_a_slider_moves(monkeypatch):
+    begun, ended, go_on = [], [], threading.Event()
+
+    def slow(image, model, time, *, scheme, progress, **options):
+        if image.shape != (40, 48, 36):
+            return image  # a preview
+        begun.append(time)
+        try:
+            while not go_on.is_set():
+                progress(0.5, 1.0)
+                threading.Event().wait(0.001)
+            return image + time
+        finally:
+            ended.append(time)
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 2.0)
+        monkeypatch.setattr(aniso, "diffuse", slow)
+        source = a_volume()
+        await session.open(lambda: source)
+        await until(lambda: begun == [2.0])
+        await until(lambda: any("progress" in news for news in notes.told))
+        await session.slice(1, 3)
+        await asyncio.sleep(0.5)
+        assert (begun, ended) == ([2.0], [])
+        session.choose(session.choices.with_value("time", 3.0))
+        await until(lambda: ended == [2.0])
+        await until(lambda: begun == [2.0, 3.0])
+        await session.slice(1, 5)
+        notes.shown.clear()
+        go_on.set()
+        await until(lambda: session.result is not None)
+        assert session.result.call.arguments[1] == 3.0
+        # The slice that is looked at now, though the run began when it was another one.
+        await until(lambda: any(slot == "after" and not facts["preview"] for slot, _, facts in notes.shown))
+
+    in_a_session(scenario)
+
+
+def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
+    full_is_there, previewed = threading.Event(), threading.Event()
+
+    def diffuse(image, model, time, *, scheme, progress, **options):
+        if not isinstance(scheme, aniso.Explicit):  # a preview
+            full_is_there.wait(20)
+            previewed.set()
+        return image
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        monkeypatch.setattr(aniso, "diffuse", diffuse)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        full_is_there.set()
+        await until(previewed.is_set)
+        await asyncio.sleep(0.3)
+        return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
+
+    assert in_a_session(scenario) == [False]
+
+
+def test_a_slice_by_itself_is_an_image():
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse")
+        source = a_volume()
+        await session.open(lambda: source)
+        await session.filter_whole(False)
+        await until(lambda: session.result is not None)
+        call = session.choices.call(session.scene)
+        expected = aniso.diffuse(source.pixels[20], *call.arguments, **call.options)
+        assert np.array_equal(session.result.image, expected)
+
+    in_a_session(scenario)
+
+
+def test_a_volume_that_takes_too_much_memory_is_refused_in_words_and_slices_still_work(monkeypatch):
+    monkeypatch.setattr("aniso.explorer.memory.available", lambda: 2e6)
+
+    async def scenario(session, notes):
+        source = a_volume()
+        await session.open(lambda: source)
+        await until(lambda: notes.error is not None)
+        assert "memory" in notes.error
+        assert "this slice" in notes.error
+        assert session.result is None
+        await until(lambda: "after" in notes.slots())  # there is a preview nevertheless
+        assert await session.download() is None
+        await session.filter_whole(False)
+        await until(lambda: session.result is not None)
+        assert notes.error is None
+
+    in_a_session(scenario)
+
+
+def test_a_brush_paints_on_the_slice_that_is_shown():
+    async def scenario(session, notes):
+        session.choices = Choices("inpaint")
+        source = a_volume()
+        await session.open(lambda: source)
+        await session.slice(1, 30)
+        session.paint([[10.0, 12.0]], 3.0, erase=False)
+        mask = session.choices.unknown(session.scene)
+        assert mask.shape == (40, 48, 36)
+        assert mask.sum() == mask[:, 30].sum() > 20
+        await session.slice(0, 12)
+        assert session.choices.unknown(session.scene).sum() == mask.sum()
+
+    in_a_session(scenario)
 
 
 def test_a_file_that_cannot_be_read_leaves_all_as_it_was(tmp_path):
@@ -233,7 +375,7 @@ def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
         await session.open(lambda: Source.of_sample("shapes"))
         await until(lambda: begun)
         assert ended == []
-        monkeypatch.setattr("aniso.explorer.session.REST", 1000.0)  # no other computation takes its place
+        monkeypatch.setattr("aniso.explorer.results.REST", 1000.0)  # no other computation takes its place
         session.choose(session.choices.with_value("time", 1.0))
         await until(lambda: ended)
 
@@ -268,6 +410,25 @@ RECIPES = {
     "homogeneous": ("photo.png", Choices("diffuse", "homogeneous").with_value("scheme", "fsi")),
     "a slice of a volume": ("volume.npy", Choices("diffuse", "perona-malik")),
     "a slice, filled in": ("volume.npy", Choices("inpaint", random_pixels=RandomPixels(0.5))),
+    "a volume, denoised": ("volume.npy, whole", Choices("denoise").with_value("noise", 18.5)),
+    "a volume, enhanced": ("scan.nii.gz, whole", Choices("enhance").with_value("plates", False)),
+    "a volume, filled in": ("scan.nii.gz, whole", Choices("inpaint", random_pixels=RandomPixels(0.6, 2))),
+    "a volume, filled in where it was drawn": (
+        "volume.npy, whole",
+        Choices("inpaint", random_pixels=None, drawn=VOLUME > 120),
+    ),
+    "a volume, finer": ("pages.tif, whole", Choices("upsample").with_value("time", 1.5)),
+    "a volume, diffused": (
+        "scan.nii.gz, whole",
+        replace(
+            Choices("diffuse", "coherence-enhancing"), stencil=DeltaStencil(0.44, 0.98), file_spacing=True
+        )
+        .with_value("plates", False)
+        .with_value("rho", 1.5),
+    ),
+    "a volume of few slices": ("thin.npy, whole", Choices("diffuse").with_value("time", 1.25)),
+    "a sample of a volume": ("fibres, whole", Choices("diffuse").with_value("time", 1.25)),
+    "a slice of a sample": ("fibres, slice", Choices("diffuse")),
     "a sample": ("shapes", Choices("denoise")),
     "a sample, filled in": ("fingerprint", Choices("inpaint")),
     "a photograph of the samples": ("page", Choices("diffuse")),
@@ -278,10 +439,13 @@ def scene_of(name, folder):
     aniso.io.write(folder / "photo.png", PHOTOGRAPH)
     aniso.io.write(folder / "deep.tif", DEEP)
     aniso.io.write(folder / "volume.npy", VOLUME)
-    if "." not in name:
-        return Scene(Source.of_sample(name))
-    source = Source.of_file(folder / name, name=name)
-    return Scene(source, 1, 17) if source.is_volume else Scene(source)
+    aniso.io.write(folder / "thin.npy", VOLUME[:4])
+    aniso.io.write(folder / "pages.tif", VOLUME[:3, :12, :15].astype(np.uint16))
+    scan = aniso.io.Picture(VOLUME.astype(np.int16), spacing=(2.5, 1.25, 1.25), unit="mm")
+    aniso.io.write(folder / "scan.nii.gz", scan)
+    name, _, how = name.partition(", ")
+    source = Source.of_file(folder / name, name=name) if "." in name else Source.of_sample(name)
+    return Scene(source, 1, 17, how == "whole") if source.is_volume else Scene(source)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -290,14 +454,14 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
     file, choices = RECIPES[name]
     scene = scene_of(file, tmp_path)
     call = choices.call(scene)
-    result, _ = call(scene.image, lambda done, total: None)
+    result, _ = call(scene.filtered, lambda done, total: None)
 
     words: dict[str, Any] = {}
     exec(recipes.python(choices, scene), words)
     assert words["result"].dtype == result.dtype
     assert np.array_equal(words["result"], result)
     target = Path(recipes.output_name(call, scene))
-    as_downloaded = aniso.io.read(aniso.io.write("download" + target.suffix, result, like=scene.like))
+    as_downloaded = aniso.io.read(aniso.io.write("download" + scene.suffix, result, like=scene.like))
     written = aniso.io.read(target)
     assert written.pixels.dtype == as_downloaded.pixels.dtype == scene.source.picture.dtype
     assert np.array_equal(written.pixels, as_downloaded.pixels)
@@ -311,7 +475,8 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
         else:
             assert (program, arguments[0], len(arguments)) == ("python", "-c", 2)
             exec(arguments[1], {})
-    by_command = aniso.io.read(next(iter(tmp_path.glob(f"{target.stem}.*"))))
+    stem = target.name.removesuffix(scene.suffix)
+    by_command = aniso.io.read(next(iter(tmp_path.glob(f"{stem}.*"))))
     assert np.array_equal(by_command.pixels, written.pixels)
 
 

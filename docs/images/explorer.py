@@ -33,7 +33,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         settled(page)
-        taken(page, "explorer")
+        taken(page, "explorer", 160)
 
         page.get_by_label("Sample").select_option("fingerprint")
         expect(page.locator(".status")).to_contain_text("fingerprint")
@@ -43,6 +43,14 @@ def main() -> None:
         settled(page)
         page.get_by_role("button", name="Tensors").click()
         taken(page, "explorer_tensors", 72, rare=True)
+        page.get_by_role("button", name="Tensors").click()
+
+        page.get_by_label("Sample").select_option("layers")
+        expect(page.locator(".status")).to_contain_text("64 × 64 × 64 in", timeout=60_000)
+        page.get_by_label("Slices along").select_option("1")
+        page.locator(".stage").hover(position={"x": 30, "y": 30})
+        settled(page)
+        taken(page, "explorer_volume", 96, rare=True)
         page.close()
 
         dark = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")

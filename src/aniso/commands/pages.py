@@ -115,7 +115,7 @@ def read(path: Path, reading: Reading) -> Picture:
 
 def pages(picture: Picture, reading: Reading, computing: Computing) -> Pages:
     """The pages, with their spacing."""
-    volume = _is_volume(picture, reading.volume)
+    volume = is_volume(picture, reading.volume)
     axes = 3 if volume else 2
     spacing, own = computing.spacing, picture.spacing
     if spacing == "file":
@@ -126,12 +126,11 @@ def pages(picture: Picture, reading: Reading, computing: Computing) -> Pages:
             )
         spacing = own[-axes:]
     elif spacing is None and volume and own is not None and len(own) == 3:
-        # The shape of the voxels counts; lengths stay what they are without it, numbers of voxels.
-        spacing = tuple(h / min(own) for h in own)
+        spacing = voxel_shape(own)
     return Pages(picture, spacing, volume)
 
 
-def _is_volume(picture: Picture, wanted: bool | None) -> bool:
+def is_volume(picture: Picture, wanted: bool | None) -> bool:
     """Whether a stack is filtered as one volume; a single slice is an image."""
     if len(picture.shape) != 3 or picture.shape[0] == 1:
         return False
@@ -141,3 +140,8 @@ def _is_volume(picture: Picture, wanted: bool | None) -> bool:
         return True
     kind = picture.details.get("pages", "")
     return kind == "Z" or (kind not in ("T", "C") and picture.shape[0] >= _MANY_PAGES)
+
+
+def voxel_shape(spacing: tuple[float, ...]) -> tuple[float, ...]:
+    """The shape of the voxels, their shortest side 1: lengths stay what they are without it, in voxels."""
+    return tuple(h / min(spacing) for h in spacing)

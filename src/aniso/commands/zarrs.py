@@ -15,6 +15,7 @@ import typer
 
 from aniso import layouts, stability
 from aniso.commands.bundles import Cluster
+from aniso.commands.pages import voxel_shape
 from aniso.commands.reporting import columns, figures, worded
 from aniso.commands.work import Work
 from aniso.engines import Problem
@@ -175,7 +176,7 @@ def _spacings(found: Opened, work: Work) -> tuple[float, ...]:
     if given == "file":
         return own
     if given is None:
-        return tuple(h / min(own) for h in own)
+        return voxel_shape(own)
     values = tuple(np.atleast_1d(given).astype(float).tolist())
     values = values * len(own) if len(values) == 1 else values
     if len(values) != len(own):

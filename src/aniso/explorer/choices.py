@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,8 @@ Array = npt.NDArray[Any]
 AUTO = "auto"
 # Structures are to be enhanced well below the strength that they typically have.
 _COHERENCE_SHARE = 0.4
+# In volumes half as much, as for enhance: there is more to average over.
+_VOLUME_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,44 +66,55 @@ class Choices:
 
     def unknown(self, scene: Scene) -> masks.Mask:
         """The pixels to be filled in: NaN, and those chosen at random or drawn."""
-        mask = np.zeros(scene.shape, bool)
-        if scene.image.dtype.kind == "f":
-            missing = np.isnan(scene.image)
-            mask |= missing if missing.ndim == 2 else missing.any(axis=2)
+        mask = np.zeros(scene.extent, bool)
+        if scene.filtered.dtype.kind == "f":
+            missing = np.isnan(scene.filtered)
+            mask |= missing if scene.channel_axis is None else missing.any(axis=-1)
         if self.random_pixels is not None:
-            mask |= self.random_pixels.mask(scene.shape)
-        elif self.drawn is not None and self.drawn.shape == scene.shape:
+            mask |= self.random_pixels.mask(scene.extent)
+        elif self.drawn is not None and self.drawn.shape == scene.extent:
             mask |= self.drawn
         return mask
 
+    def spacing(self, scene: Scene) -> tuple[float, ...] | None:
+        """Distance of the pixels; None is 1."""
+        return scene.spacing if self.file_spacing else scene.voxel_shape
+
     def call(self, scene: Scene) -> Call:
-        """The call that computes the result for the whole image."""
+        """The call that computes the result for the whole image or volume."""
         options: dict[str, Any] = {}
         arguments: tuple[Any, ...] = ()
-        given = {name: self.value(name) for name in self.parameters}
+        given = {
+            name: self.value(name)
+            for name, parameter in self.parameters.items()
+            if scene.whole or not parameter.for_volumes
+        }
         if self.method == "diffuse":
             arguments = self._model(given, scene), given["time"]
             options["scheme"] = _scheme(given["scheme"], given["cycles"])
         else:
-            for name, parameter in self.parameters.items():
-                if given[name] not in (AUTO, parameter.default):
-                    options[name] = given[name]
+            options = {
+                name: value
+                for name, value in given.items()
+                if value not in (AUTO, self.parameters[name].default)
+            }
         if self.method == "upsample":
             options.pop("factor", None)
             arguments = (given["factor"],)
         if self.method == "inpaint":
-            arguments = (self.unknown(scene),)
+            arguments = (Unknown(lambda: self.unknown(scene)),)
         if self.stencil is not None and self.method in ("denoise", "enhance", "diffuse"):
             options["stencil"] = self.stencil
-        if self.file_spacing and scene.spacing is not None:
-            options["spacing"] = scene.spacing
+        spacing = self.spacing(scene)
+        if spacing is not None:
+            options["spacing"] = spacing
         if scene.channel_axis is not None:
             options["channel_axis"] = scene.channel_axis
         return Call(self.method, arguments, options)
 
     def _model(self, given: Mapping[str, Any], scene: Scene) -> ImageDriven:
         kind = kinds()[self.model]
-        own = {name: given[name] for name in parameters.of("diffuse", self.model) if name in _fields(kind)}
+        own = {name: value for name, value in given.items() if name in _fields(kind)}
         if own.get("contrast") == AUTO:
             own["contrast"] = suggested_contrast(scene, self.model)
         return kind(**own)
@@ -109,7 +123,20 @@ class Choices:
 def suggested_contrast(scene: Scene, model: str) -> float:
     """A contrast for a model, from the typical gradient of the image, in three digits."""
     share = _COHERENCE_SHARE if issubclass(kinds()[model], CoherenceEnhancing) else 1.0
+    share *= _VOLUME_SHARE if scene.whole else 1.0
     return float(f"{share * scene.measures.typical:.3g}")
+
+
+class Unknown:
+    """A mask that is made when it is needed, by the thread that needs it: volumes have large ones."""
+
+    def __init__(self, make: Callable[[], masks.Mask]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def mask(self) -> masks.Mask:
+        """True where a pixel is unknown."""
+        return self._make()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +157,8 @@ class Call:
         """The result, and what the verb says about it."""
         if self.verb == "diffuse":
             return self.function(image, *self.arguments, **self.options, progress=progress), None
-        result, info = self.function(
-            image, *self.arguments, **self.options, progress=progress, return_info=True
-        )
+        given = [each.mask if isinstance(each, Unknown) else each for each in self.arguments]
+        result, info = self.function(image, *given, **self.options, progress=progress, return_info=True)
         return result, info
 
     def steering(self, info: Any) -> tuple[ImageDriven, float] | None:
@@ -145,9 +171,11 @@ class Call:
         if self.verb == "denoise":
             return None if info.model is None else (info.model, info.time)
         if self.verb == "enhance":
-            return CoherenceEnhancing(contrast=info.contrast, sigma=info.sigma, rho=info.rho), info.time
-        model = EdgeContinuing(info.contrast, info.sigma, info.rho)
-        return model, 10.0 if self.verb == "inpaint" else info.time
+            plates = self.options.get("plates", True)
+            model = CoherenceEnhancing(info.contrast, info.sigma, info.rho, plates=plates)
+            return model, info.time
+        edges = EdgeContinuing(info.contrast, info.sigma, info.rho)
+        return edges, 10.0 if self.verb == "inpaint" else info.time
 
 
 def _fields(kind: type[ImageDriven] | type[FixedTensor]) -> set[str]:

@@ -43,7 +43,11 @@ def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Co
     own = choices.parameters
     if "scheme" in own and choices.value("scheme") == "explicit":
         del own["cycles"]  # explicit steps have none
-    return [_control(parameter, choices, scene, found) for parameter in own.values()]
+    return [
+        _control(parameter, choices, scene, found)
+        for parameter in own.values()
+        if scene.whole or not parameter.for_volumes
+    ]
 
 
 def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[str, float]) -> Control:
@@ -104,7 +108,8 @@ def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float,
 def _pixel(choices: Choices, scene: Scene) -> float:
     from aniso.estimates import pixel_size
 
-    return pixel_size(scene.spacing) if choices.file_spacing and scene.spacing else 1.0
+    spacing = choices.spacing(scene)
+    return 1.0 if spacing is None else pixel_size(spacing)
 
 
 def _unit(unit: str, choices: Choices, scene: Scene) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso.explorer.blocks import block_means
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -22,11 +24,11 @@ class RandomPixels:
     share: float = 0.9
     seed: int = 0
 
-    def mask(self, shape: tuple[int, int]) -> Mask:
+    def mask(self, shape: tuple[int, ...]) -> Mask:
         """True where a pixel is unknown."""
         return np.random.default_rng(self.seed).random(shape) < self.share
 
-    def line(self, shape: tuple[int, int]) -> str:
+    def line(self, shape: tuple[int, ...]) -> str:
         """The same in Python."""
         return f"np.random.default_rng({self.seed}).random({shape}) < {self.share!r}"
 
@@ -64,8 +66,6 @@ def mask_line(mask: Mask) -> str:
 
 def known_means(image: Any, mask: Mask, factor: int) -> tuple[Any, Mask]:
     """The image and the mask on a coarser grid: means of known pixels, unknown where there is none."""
-    from aniso.explorer.scene import block_means
-
     known = block_means((~mask).astype(np.float32), factor)
     weights = (~mask).astype(np.float32)
     if image.ndim == 3:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from aniso.engines import Problem
 from aniso.engines.reference import diffusion_tensor, structure_tensor
-from aniso.explorer import pictures
+from aniso.explorer import pictures, slabs
 from aniso.explorer.scene import Scene
+from aniso.explorer.slabs import Slab
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.stencil import DeltaStencil
 
@@ -20,6 +21,8 @@ Array = npt.NDArray[Any]
 
 # Overlays are computed on so many pixels per side at most, and show so many ellipses.
 _LARGEST, _ELLIPSES = 384, 26
+# Of volumes so many voxels at most.
+_VOXELS = 2**18
 _BINS = 48
 _STOPPED = (214, 40, 90)
 
@@ -34,13 +37,12 @@ class Field:
     factor: int
 
     @classmethod
-    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, float] | None) -> Field:
-        """The tensors with which the first step diffuses."""
-        factor = pictures.reduction(scene.shape, _LARGEST)
-        problem = Problem(model, DeltaStencil(), _spacings(spacing, factor))
-        tensor = diffusion_tensor(_channels(scene, factor), problem)
-        xx, xy, yy = (_at_pixels(entry) for entry in tensor)
-        return cls(xx, xy, yy, factor)
+    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> Field:
+        """The tensors with which the first step diffuses; of a volume what lies in the plane of the slice."""
+        seen = _Seen.of(scene, model, spacing)
+        tensor = diffusion_tensor(seen.channels, Problem(model, DeltaStencil(), seen.spacing))
+        xx, xy, yy = (_at_pixels(seen.in_slice(entry)) for entry in tensor[:3])
+        return cls(xx, xy, yy, seen.factor)
 
     @property
     def eigenvalues(self) -> tuple[Array, Array]:
@@ -85,18 +87,20 @@ class Gradients:
 
     scene: Scene
     sigma: float
-    spacing: tuple[float, float] | None
+    spacing: tuple[float, ...] | None
     values: Array
 
     @classmethod
-    def of(cls, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> Gradients:
+    def of(cls, scene: Scene, sigma: float, spacing: tuple[float, ...] | None) -> Gradients:
         """Behind a Gaussian of this width."""
-        factor = pictures.reduction(scene.shape, _LARGEST)
-        seen = PeronaMalik(sigma=sigma)
-        structure = structure_tensor(_channels(scene, factor), seen, _spacings(spacing, factor))
-        return cls(scene, sigma, spacing, np.sort(np.sqrt(structure[0] + structure[2]), axis=None))
+        model = PeronaMalik(sigma=sigma)
+        seen = _Seen.of(scene, model, spacing)
+        structure = structure_tensor(seen.channels, model, seen.spacing)
+        squares = [structure[0], structure[2], *structure[5:]]  # xx, yy and, in volumes, zz
+        steepness = np.sqrt(sum(seen.in_slice(square) for square in squares))
+        return cls(scene, sigma, spacing, np.sort(steepness, axis=None))
 
-    def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, float] | None) -> bool:
+    def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, ...] | None) -> bool:
         """Whether they still hold."""
         return self.scene is scene and (self.sigma, self.spacing) == (sigma, spacing)
 
@@ -130,12 +134,13 @@ class Histogram:
 
     def svg(self) -> str:
         """A drawing of 300 × 72 units, coloured by the page's style."""
-        width, height = 300.0, 56.0
+        width, height, top = 300.0, 56.0, 13.0  # the words stand above the bars
         step = width / len(self.counts)
         edge = self.place(self.contrast) * width if self.contrast is not None else width
         bars = "".join(
             f'<rect class="{"kept" if (k + 0.5) * step > edge else "smoothed"}" x="{k * step:.2f}" '
-            f'y="{height * (1 - count):.2f}" width="{step - 0.6:.2f}" height="{height * count:.2f}"/>'
+            f'y="{height - (height - top) * count:.2f}" width="{step - 0.6:.2f}" '
+            f'height="{(height - top) * count:.2f}"/>'
             for k, count in enumerate(self.counts)
         )
         words = f"{self.low:.2g} to {self.high:.2g}"
@@ -156,19 +161,40 @@ class Histogram:
         )
 
 
-def _channels(scene: Scene, factor: int) -> Array:
-    """The scene in double precision, channels first, NaN filled with the mean."""
-    image = scene.reduced(factor).astype(np.float64)
-    if image.dtype.kind == "f" and np.isnan(image).any():
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is looked at in double precision, channels first, and how coarse it is."""
+
+    channels: Array
+    spacing: tuple[float, ...]
+    factor: int
+    middle: int | None
+
+    @classmethod
+    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> _Seen:
+        """The image, or as many slices of a volume as the tensors of the shown one depend on."""
+        factor = pictures.reduction(scene.shape, _LARGEST)
+        if not scene.whole:
+            own = spacing or (1.0, 1.0)
+            return cls(_channels(scene.reduced(factor), 2), tuple(factor * h for h in own), factor, None)
+        thick = slabs.thickness(scene, model, spacing)
+        part = slabs.affordable_part(scene, thick, _VOXELS, factor)
+        slab = Slab.of(scene, part, spacing)
+        return cls(_channels(slab.volume, 3), slab.spacing, part.factor, slab.middle)
+
+    def in_slice(self, cells: Array) -> Array:
+        """Values over cells, as means of the two layers of cells on both sides of the shown slice."""
+        return cells if self.middle is None else 0.5 * (cells[self.middle] + cells[self.middle + 1])
+
+
+def _channels(image: Array, axes: int) -> Array:
+    """In double precision, channels first, NaN filled with the mean."""
+    image = image.astype(np.float64)
+    if np.isnan(image).any():
         image = np.nan_to_num(image, nan=float(np.nanmean(image)))
-    return image[np.newaxis] if image.ndim == 2 else np.moveaxis(image, 2, 0)
+    return image[np.newaxis] if image.ndim == axes else np.moveaxis(image, -1, 0)
 
 
 def _at_pixels(cells: Array) -> Array:
     """Means of the four cells around each pixel."""
     return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
-
-
-def _spacings(spacing: tuple[float, float] | None, factor: int) -> tuple[float, float]:
-    vertical, horizontal = spacing or (1.0, 1.0)
-    return factor * vertical, factor * horizontal

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 from nicegui import ui
 
 from aniso.explorer import widgets
+from aniso.explorer.pace import Pace
 from aniso.explorer.panel import Panel
-from aniso.explorer.previews import Pace, View
-from aniso.explorer.scene import Scene, Source, sample_names
-from aniso.explorer.session import Result, Session
+from aniso.explorer.parts import View
+from aniso.explorer.scene import Scene
+from aniso.explorer.session import Session
+from aniso.explorer.source import Source, sample_names
 from aniso.explorer.stencil_tab import StencilTab
+from aniso.explorer.tab import Result
 from aniso.explorer.widgets import (
     Files,
     Viewer,
@@ -29,7 +31,8 @@ from aniso.explorer.widgets import (
 from aniso.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
-_AXES = {"0": "first axis (z)", "1": "second axis (y)", "2": "third axis (x)"}
+_FILTERED = {"slice": "This slice", "volume": "Whole volume"}
+_AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
 
 
 class Page:
@@ -38,8 +41,7 @@ class Page:
     def __init__(self, pace: Pace, limit: int) -> None:
         self.session = Session(self, pace)
         self._limit = limit
-        self._numbers = itertools.count()
-        self._has_film, self._busy = False, False
+        self._has_film, self._busy, self._whole = False, False, False
         self._build()
 
     def url(self, slot: str) -> str:
@@ -74,15 +76,6 @@ class Page:
             )
             names = {"": "choose…", **{name: name.replace("_", " ") for name in sample_names()}}
             self._samples = select("Sample", names, "", self._open_sample)
-            with html("span", "slices") as self._slices:
-                self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
-                self._index_label = text("slice")
-                self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
-                self._index.on(
-                    "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
-                    js_handler="(e) => emit(e.target.value)",
-                )  # fmt: skip
-            self._slices.set_visibility(False)
             html("span", "grow")
             segments("View", {"image": "Image", "stencil": "Stencil"}, "image", self._show_tab)
             self._theme = button("Theme: auto", self._next_theme, title="Light, dark, or as the system says")
@@ -103,6 +96,7 @@ class Page:
             html("span", "grow")
             text("Hold F to flicker, D for the difference", classes="summary hint")
             button("Fit", lambda: self._viewer.run_method("fit"), title="Show the whole image (0)")
+        self._build_slices()
         with html("div", "error hidden", role="alert") as self._error:
             self._error_text = text("", classes="grow")
             with html("button", type="button", aria_label="Close the message") as close:
@@ -114,6 +108,20 @@ class Page:
         self._viewer.on("film", lambda: self._film())
         self._viewer.on("use_time", lambda event: self._panel.use_time(event.args["time"]))
         self._viewer.on("difference", lambda: self._flip_difference())
+
+    def _build_slices(self) -> None:
+        with html("div", "slices", role="toolbar", aria_label="Volume") as self._slices:
+            self._press_whole = segments(
+                "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+            )
+            self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
+            self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
+            self._index.on(
+                "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
+                js_handler="(e) => emit(e.target.value)",
+            )  # fmt: skip
+            self._index_label = text("slice", "output")
+        self._slices.set_visibility(False)
 
     # -- what the user does ---------------------------------------------------------------------------
 
@@ -129,6 +137,9 @@ class Page:
             await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
         elif index is not None and index != scene.index:
             await self.session.slice(scene.axis, index)
+
+    async def _filter(self, whole: bool) -> None:
+        await self.session.filter_whole(whole)
 
     def _stroke(self, event: Any) -> None:
         self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
@@ -164,14 +175,13 @@ class Page:
 
     # -- the stage ------------------------------------------------------------------------------------
 
-    def show(self, slot: str, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
-        """A new picture can be fetched."""
-        url = f"{self.url(slot)}?{next(self._numbers)}"
-        self._viewer.run_method("show", slot, url, list(rectangle), facts)
+    def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
+        """A new picture can be fetched, under this number."""
+        self._viewer.run_method("show", slot, number, self.url(f"{slot}/{number}"), list(rectangle), facts)
 
     def drop(self, *slots: str) -> None:
         """Pictures that no longer hold."""
-        known = [slot for slot in slots if self.session.pictures.pop(slot, None) is not None]
+        known = [slot for slot in slots if self.session.pictures.drop(slot)]
         if known:
             self._viewer.run_method("drop", known)
 
@@ -209,8 +219,9 @@ class Page:
             self._viewer.run_method("dropFilm")
 
     def _tell_result(self, result: Result) -> None:
-        height, width = result.image.shape[:2]
-        self._say(aboutResult=f"{width} × {height} in {_duration(result.seconds)}, full resolution")
+        axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
+        shape = " × ".join(map(str, result.image.shape[:axes]))
+        self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
         self._panel.show_info(result.info)
 
     def _tell_found(self, found: dict[str, float]) -> None:
@@ -229,11 +240,13 @@ class Page:
         self._slices.set_visibility(source.is_volume)
         if source.is_volume:
             count = source.picture.shape[scene.axis]
+            self._press_whole("volume" if scene.whole else "slice")
             show_value(self._axis, str(scene.axis))
             show_value(self._index, scene.index, max=count - 1)
             self._index_label.set_text(f"slice {scene.index} of {count}")
         show_value(self._samples, "" if source.is_file else source.stem)
-        if not keep_view:
+        if not keep_view or scene.whole != self._whole:
+            self._whole = scene.whole
             self._panel.build()
 
 

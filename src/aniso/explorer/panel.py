@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -185,12 +186,12 @@ class Panel:
             if element is not None and element.control != control:
                 element.show(control)
 
-    def _copy(self, kind: str, recipe: Callable[..., str]) -> None:
+    async def _copy(self, kind: str, recipe: Callable[..., str]) -> None:
         if self.session.scene is None:
             self.session.stage.tell(error="There is no image yet. Open one first.")
             return
         try:
-            words = recipe(self.session.choices, self.session.scene)
+            words = await asyncio.to_thread(recipe, self.session.choices, self.session.scene)
         except (ValueError, TypeError) as error:
             self.session.stage.tell(error=str(error))
             return

@@ -23,13 +23,15 @@ METHODS = {
 class Parameter:
     """A parameter, with the metadata that the fields of models have.
 
-    `automatic` says whether it can be left to the library (or, for models, to an estimate).
+    `automatic` says whether it can be left to the library (or, for models, to an estimate), `for_volumes`
+    whether images do not depend on it.
     """
 
     name: str
     default: Any
     about: Mapping[str, Any]
     automatic: bool = False
+    for_volumes: bool = False
 
     @property
     def kind(self) -> str:
@@ -44,8 +46,9 @@ def _number(
     return Parameter(name, default, {**about, "meaning": meaning, **limits}, automatic=default is None)
 
 
-def _switch(name: str, meaning: str) -> Parameter:
-    return Parameter(name, True, {"symbol": "", "unit": "", "switch": True, "meaning": meaning})
+def _switch(name: str, meaning: str, *, for_volumes: bool = False) -> Parameter:
+    about = {"symbol": "", "unit": "", "switch": True, "meaning": meaning}
+    return Parameter(name, True, about, for_volumes=for_volumes)
 
 
 def _of_edges(name: str, **changes: Any) -> Parameter:
@@ -70,6 +73,7 @@ _VERBS: dict[str, tuple[Parameter, ...]] = {
         _number("wavelength", "", "length", "distance from line to line; all scales follow", open_low=True),
         _of_edges("contrast", meaning="structures that are more coherent than this are enhanced"),
         _TIME,
+        _switch("plates", "whether layers are structures too; else only lines are", for_volumes=True),
         _switch("refine", "close gaps and put back what was lost, or diffuse only once"),
     ),
     "inpaint": (
@@ -136,9 +140,14 @@ def of(method: str, model: str) -> dict[str, Parameter]:
         return {parameter.name: parameter for parameter in _VERBS[method]}
     own = [
         # A contrast that suits the image can be estimated; other fields have defaults that suit all.
-        Parameter(field.name, field.default, field.metadata, automatic=field.name == "contrast")
+        Parameter(
+            field.name,
+            field.default,
+            field.metadata,
+            automatic=field.name == "contrast",
+            for_volumes=field.name == "plates",
+        )
         for field in fields(kinds()[model])
-        if field.name != "plates"  # for volumes
     ]
     time = _number("time", "t", "length²", _TIME_MEANING, 10.0)
     return {parameter.name: parameter for parameter in (*own, time, *_SCHEME)}

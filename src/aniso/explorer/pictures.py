@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from aniso.explorer.scene import block_means
+from aniso.explorer.blocks import block_means
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]

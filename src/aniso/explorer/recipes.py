@@ -10,6 +10,7 @@ import numpy as np
 
 import aniso
 from aniso import schemes
+from aniso.commands import pages
 from aniso.commands.model_options import kinds
 from aniso.explorer import masks
 from aniso.explorer.choices import Call, Choices
@@ -37,7 +38,8 @@ def python(choices: Choices, scene: Scene) -> str:
     --------
     >>> from aniso.explorer import recipes
     >>> from aniso.explorer.choices import Choices
-    >>> from aniso.explorer.scene import Scene, Source
+    >>> from aniso.explorer.scene import Scene
+    >>> from aniso.explorer.source import Source
     >>> print(recipes.python(Choices(), Scene(Source.of_sample("shapes"))))
     import aniso
     <BLANKLINE>
@@ -76,7 +78,8 @@ def command(choices: Choices, scene: Scene) -> str:
     >>> from pathlib import Path
     >>> from aniso.explorer import recipes
     >>> from aniso.explorer.choices import Choices
-    >>> from aniso.explorer.scene import Scene, Source
+    >>> from aniso.explorer.scene import Scene
+    >>> from aniso.explorer.source import Source
     >>> import tempfile, numpy, aniso.io
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = aniso.io.write(Path(folder, "a.png"), numpy.zeros((9, 9), "uint8"))
@@ -88,7 +91,7 @@ def command(choices: Choices, scene: Scene) -> str:
     call = choices.call(scene)
     lines, file = [], scene.source.name
     modules, code = _image_lines(scene)
-    if not scene.source.is_file or scene.source.is_volume:
+    if not scene.source.is_file or _is_slice(scene):
         file = f"{scene.source.stem}{_slice_name(scene)}.npy"
         lines.append(_one_line(modules, code, f"np.save({file!r}, image)"))
     words = ["aniso", call.verb]
@@ -104,6 +107,8 @@ def command(choices: Choices, scene: Scene) -> str:
         words += _model_words(choices, call)
     for name, value in call.options.items():
         words += _option_words(name, value, file)
+    if scene.whole:
+        words += _volume_words(scene, file)
     target = output_name(call, scene)
     if not scene.source.is_file:
         target = f"{target.rpartition('.')[0]}.npy"
@@ -114,23 +119,24 @@ def command(choices: Choices, scene: Scene) -> str:
 def _image_lines(scene: Scene) -> tuple[set[str], list[str]]:
     """Modules, and lines that make `image`."""
     if not scene.source.is_file:
-        return set(), [f"image = {scene.source.line}"]
+        image = scene.source.line + (f"[{':, ' * scene.axis}{scene.index}]" if _is_slice(scene) else "")
+        return set(), [f"image = {image}"]
     image = "picture.pixels"
-    if scene.source.is_volume:
+    if _is_slice(scene):
         image += f"[{':, ' * scene.axis}{scene.index}]"
-    if scene.image.dtype != scene.source.picture.pixels.dtype:
+    if scene.filtered.dtype != scene.source.picture.pixels.dtype:
         image += f'.astype("{scene.image.dtype}")'
     return set(), [f"picture = {scene.source.line}", f"image = {image}"]
 
 
 def _like(scene: Scene) -> str:
     """What says type and profile when the result is written; nothing for arrays of floats."""
-    if scene.source.is_file and not scene.source.is_volume:
+    if scene.source.is_file and not _is_slice(scene):
         return "picture"
-    if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.image, np.float32):
+    if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.filtered, np.float32):
         return ""
     axis = f", channel_axis={scene.channel_axis}" if scene.channel_axis is not None else ""
-    dtype = f', dtype="{scene.like.dtype}"' if scene.like.dtype != scene.image.dtype else ""
+    dtype = f', dtype="{scene.like.dtype}"' if scene.like.dtype != scene.filtered.dtype else ""
     return f"aniso.io.Picture(image{axis}{dtype})"
 
 
@@ -138,8 +144,8 @@ def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
     """Modules, and an expression for the mask: short where it was chosen at random."""
     mask = choices.unknown(scene)
     pixels = choices.random_pixels
-    if pixels is not None and np.array_equal(mask, pixels.mask(scene.shape)):
-        return {"numpy"}, pixels.line(scene.shape)
+    if pixels is not None and np.array_equal(mask, pixels.mask(scene.extent)):
+        return {"numpy"}, pixels.line(scene.extent)
     return {"numpy", "base64", "zlib"}, masks.mask_line(mask)
 
 
@@ -173,6 +179,14 @@ def _model_words(choices: Choices, call: Call) -> list[str]:
     return [*words, "--time", repr(time)]
 
 
+def _volume_words(scene: Scene, file: str) -> list[str]:
+    """What the command line has to be told about a volume, if it would not see by itself that it is one."""
+    picture = scene.source.picture
+    grey = picture.channel_axis is None and file.endswith(".npy")
+    words = ["--channel-axis", "none"] if grey and {3, 4} & {picture.shape[0], picture.shape[-1]} else []
+    return words if pages.is_volume(picture, None) else [*words, "--volume"]
+
+
 def _option_words(name: str, value: Any, file: str) -> list[str]:
     if name == "stencil":
         return ["--alpha", repr(value.alpha), "--gamma", repr(value.gamma)]
@@ -190,5 +204,9 @@ def _option_words(name: str, value: Any, file: str) -> list[str]:
     return [f"--{name}", str(value)]
 
 
+def _is_slice(scene: Scene) -> bool:
+    return scene.source.is_volume and not scene.whole
+
+
 def _slice_name(scene: Scene) -> str:
-    return f"_{'zyx'[scene.axis]}{scene.index}" if scene.source.is_volume else ""
+    return f"_{'zyx'[scene.axis]}{scene.index}" if _is_slice(scene) else ""

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso.explorer import pictures
+from aniso.explorer.blocks import block_means
 from aniso.explorer.masks import Mask
-from aniso.explorer.previews import Part, View
-from aniso.explorer.scene import Scene, block_means
+from aniso.explorer.parts import Part, View
+from aniso.explorer.scene import Scene
 
 Array = npt.NDArray[Any]
 
@@ -46,8 +47,8 @@ def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference
 
 
 def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
-    """The whole result, coarser if it is very large."""
-    seen, facts = _seen(scene, scene.image, image, difference)
+    """The whole result, or the slice of it that is looked at, coarser if it is very large."""
+    seen, facts = _seen(scene, scene.image, scene.shown(image), difference)
     factor = pictures.reduction(seen.shape)
     if factor > 1:
         seen = block_means(seen, factor).astype(np.uint8)
@@ -65,6 +66,7 @@ def details(scene: Scene, result: Array | None, view: View, *, difference: bool)
     start = scene.image[top:bottom, left:right]
     seen = pictures.shown(start, scene.grey_range)
     yield Shot("before-detail", pictures.encoded(seen, lossless=False), (left, top, right, bottom))
+    result = None if result is None else scene.shown(result)
     if result is not None and result.shape[:2] == scene.shape:
         seen, facts = _seen(scene, start, result[top:bottom, left:right], difference)
         picture = pictures.encoded(seen, lossless=False)
@@ -72,8 +74,8 @@ def details(scene: Scene, result: Array | None, view: View, *, difference: bool)
 
 
 def unknown(scene: Scene, mask: Mask) -> Shot:
-    """A veil over the pixels to be filled in."""
-    factor = pictures.reduction(scene.shape)
+    """A veil over the pixels to be filled in; the mask is over all that is filtered."""
+    factor, mask = pictures.reduction(scene.shape), scene.shown(mask)
     strength = block_means(mask.astype(np.float32), factor) if factor > 1 else mask
     return Shot("unknown", pictures.tinted(0.85 * strength, _UNKNOWN), _whole(scene))
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import aniso
-from aniso.explorer import pictures
+from aniso.explorer import pictures, slabs
 from aniso.explorer.choices import Call
 from aniso.explorer.scene import Scene
+from aniso.explorer.slabs import Slab
 from aniso.explorer.workers import Ticket
 from aniso.models import ImageDriven
 from aniso.schemes import FED
@@ -18,6 +19,8 @@ from aniso.schemes import FED
 FRAMES = 25
 # Frames have so many pixels per side at most.
 _LARGEST = 640
+# Of volumes a slab of so many voxels at most.
+_VOXELS = 2**19
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,26 @@ def frames(
 ) -> Iterator[Frame]:
     """The image at `count` times from 0 to the end, closer together at first, when most happens."""
     factor = pictures.reduction(scene.shape, _LARGEST)
-    image = scene.reduced(factor)
-    options: dict[str, Any] = {"scheme": FED(1), "channel_axis": scene.channel_axis}
-    own = call.options.get("spacing", (1.0, 1.0))
-    options["spacing"] = tuple(factor * h for h in own)
+    scheme, own = FED(1), call.options.get("spacing")
+    options: dict[str, Any] = {"scheme": scheme, "channel_axis": scene.channel_axis}
     if "stencil" in call.options:
         options["stencil"] = call.options["stencil"]
-    yield Frame(0, 0.0, _picture(image, scene))
+    if scene.whole:
+        thick = slabs.halo(scene, Call("diffuse", (model, end), call.options), scheme)
+        slab = Slab.of(scene, slabs.affordable_part(scene, thick, _VOXELS, factor), own)
+        image, middle, options["spacing"] = slab.volume, slab.middle, slab.spacing
+    else:
+        image, middle = scene.reduced(factor), None
+        options["spacing"] = tuple(factor * h for h in own or (1.0, 1.0))
+
+    def picture(now: Any) -> pictures.Encoded:
+        shown = now if middle is None else now[middle]
+        return pictures.encoded(pictures.shown(shown, scene.grey_range), lossless=False)
+
+    yield Frame(0, 0.0, picture(image))
     times = [end * (k / (count - 1)) ** 2 for k in range(1, count)]
     way = aniso.scale_space(image, model, times, **options)
     with contextlib.closing(way):
         for number, (time, now) in enumerate(way, 1):
             ticket.progress(number, count - 1)
-            yield Frame(number, time, _picture(now, scene))
-
-
-def _picture(image: Any, scene: Scene) -> pictures.Encoded:
-    return pictures.encoded(pictures.shown(image, scene.grey_range), lossless=False)
+            yield Frame(number, time, picture(now))

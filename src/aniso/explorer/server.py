@@ -19,9 +19,9 @@ from nicegui import app, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from aniso.explorer.pace import Pace
 from aniso.explorer.page import Page
-from aniso.explorer.previews import Pace
-from aniso.explorer.scene import Source
+from aniso.explorer.source import Source
 from aniso.picture import FileError
 
 #: Bytes of a file that may be uploaded.
@@ -54,7 +54,7 @@ class Explorer:
             await self._page()
 
         app.get("/explorer/{key}/result")(self._result)
-        app.get("/explorer/{key}/{slot}")(self._picture)
+        app.get("/explorer/{key}/{slot}/{number}")(self._picture)
         app.post("/explorer/{key}/file")(self._upload)
 
     async def _page(self) -> None:
@@ -74,11 +74,13 @@ class Explorer:
         else:
             await page.session.open(lambda: Source.of_sample("lighthouse"))
 
-    async def _picture(self, key: str, slot: str) -> Response:
+    async def _picture(self, key: str, slot: str, number: int) -> Response:
         page = self.pages.get(key)
-        picture = page.session.pictures.get(slot) if page is not None else None
+        if page is None:
+            return PlainTextResponse("This tab is closed.", 404)
+        picture = page.session.pictures.get(slot, number)
         if picture is None:
-            return PlainTextResponse("There is no such picture (any more).", 404)
+            return Response(status_code=204)  # no error: newer pictures have taken its place
         return Response(picture.content, media_type=picture.kind, headers={"Cache-Control": "no-store"})
 
     async def _result(self, key: str) -> Response:
@@ -101,7 +103,8 @@ class Explorer:
             page.tell(error=str(error))
             return PlainTextResponse(str(error), 413)
         opened = await page.session.open(lambda: Source.of_file(target, name=target.name))
-        return PlainTextResponse("opened" if opened else "refused", 200 if opened else 422)
+        # The upload itself went well; what is wrong with the file stands on the page.
+        return PlainTextResponse("opened" if opened else "refused")
 
 
 async def _save(request: Request, target: Path, limit: int) -> None:

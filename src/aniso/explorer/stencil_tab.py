@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from aniso.explorer.controls import LINEAR, Control
 from aniso.explorer.session import Session
-from aniso.explorer.stencils import PARAMETERS, RingTest, StencilChoice
+from aniso.explorer.stencils import PARAMETERS, RINGS, RingTest, StencilChoice
 from aniso.explorer.widgets import ControlElement, button, html, select, show_or_hide, show_value, text
 from aniso.explorer.workers import Ticket
 from aniso.stencil import DeltaStencil
 
 _LIMITS = ("sharp bound", "theorem of the paper", "maximum principle", "hourglass weight ζ", "δ")
-_RINGS = {"rings-before": "rings, to be left alone", "rings-after": "after diffusing along them"}
 _DIRECTIONS = ("→ along x", "↘ diagonal", "↓ along y", "↙ diagonal")
 
 
@@ -27,7 +25,6 @@ class StencilTab:
     ) -> None:
         self._session, self._url, self._use = session, url, use
         self._choice = StencilChoice()
-        self._numbers = itertools.count()
         self._controls: dict[str, ControlElement] = {}
         with html("main", "tab hidden") as self._tab:
             with html("aside", "panel", aria_label="Stencil"):
@@ -68,20 +65,11 @@ class StencilTab:
         with html("section"):
             text("Largest stable step", "h2")
             with html("dl", "told"):
-                words = (
-                    "sharp bound",
-                    "theorem of the paper",
-                    "maximum principle",
-                    "hourglass weight ζ",
-                    "δ",
-                )
-                self._limits = self._rows(*words)
+                self._limits = self._rows(*_LIMITS)
         with html("section", "broad"):
             self._ring_title = text("Ring test", "h2")
             with html("div", "rings"):
-                self._rings = [
-                    self._figure(words) for words in ("rings, to be left alone", "after diffusing along them")
-                ]
+                self._rings = [self._figure(words) for words in RINGS.values()]
 
     def _rows(self, *meanings: str) -> list[Any]:
         values = []
@@ -153,12 +141,9 @@ class StencilTab:
             label.set_text(word)
 
     def _show_rings(self, test: RingTest) -> None:
-        self._session.pictures["rings-before"], self._session.pictures["rings-after"] = (
-            test.before,
-            test.after,
-        )
-        for image, slot in zip(self._rings, ("rings-before", "rings-after"), strict=True):
-            image._props["src"] = f"{self._url(slot)}?{next(self._numbers)}"
+        for image, slot, picture in zip(self._rings, RINGS, (test.before, test.after), strict=True):
+            number = self._session.pictures.add(slot, picture)
+            image._props["src"] = self._url(f"{slot}/{number}")
             image.update()
         self._ring_title.set_text(f"Ring test: {test.changed:.1%} changed")
 

@@ -42,6 +42,9 @@ PARAMETERS: dict[str, Parameter] = {
     )
 }
 
+#: Slots of the two pictures, and what they show.
+RINGS = {"rings-before": "rings, to be left alone", "rings-after": "after diffusing along them"}
+
 
 @dataclass(frozen=True)
 class StencilChoice:

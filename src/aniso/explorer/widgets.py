@@ -147,9 +147,9 @@ def segments(
     """Buttons side by side of which one is pressed; returns a function that presses one."""
     elements: dict[str, Element] = {}
 
-    def choose(key: str) -> None:
+    def choose(key: str) -> Any:
         show(key)
-        on_change(key)
+        return on_change(key)
 
     def show(key: str) -> None:
         for name, element in elements.items():

@@ -213,9 +213,7 @@ def _dimension_names(array: Any) -> list[str]:
     return [] if names is None else [str(name).lower() for name in names]
 
 
-def _axes(
-    array: Any, names: list[str], channel_axis: int | None, path: Path
-) -> tuple[int | None, list[int]]:
+def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) -> tuple[int | None, list[int]]:
     """The axis of the channels, and those along which images follow one another."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]

@@ -59,7 +59,7 @@ export default {
   },
   created() {
     // Not reactive: pictures and places are drawn, not rendered.
-    this.layers = {}; this.asked = {}; this.frames = []; this.ellipses = []; this.spot = 1;
+    this.layers = {}; this.newest = 0; this.oldest = 0; this.frames = []; this.ellipses = []; this.spot = 1;
     this.size = { width: 1, height: 1 }; this.place = { x: 0, y: 0, scale: 1 }; this.fitted = true;
     this.pointers = new Map(); this.stroke = []; this.unsent = []; this.cursor = null;
   },
@@ -84,27 +84,28 @@ export default {
       this.size = { width, height };
       if (!keep) this.layers = {};
       for (const slot of Object.keys(this.layers)) if (!["before", "after"].includes(slot)) delete this.layers[slot];
-      this.asked = {}; this.ellipses = []; this.stroke = []; this.full = null;
+      this.oldest = this.newest; this.ellipses = []; this.stroke = []; this.full = null;
       this.dropFilm();
       if (!keep) this.fit();
       this.ready = true;
       this.draw();
     },
-    async show(slot, url, rectangle, facts) {
-      const number = (this.asked[slot] = (this.asked[slot] || 0) + 1);
+    async show(slot, number, url, rectangle, facts) {
+      this.newest = Math.max(this.newest, number);
       // Now, not when the picture has arrived: by then there may be other news.
       if (facts.preview) {
         const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
-        this.aboutResult = `preview in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
+        this.aboutResult = `preview${facts.words} in ${Math.round(1000 * facts.seconds)} ms${coarser}`;
       }
       let bitmap;
       this.waiting += 1;
       try {
         const answer = await fetch(url);
-        if (!answer.ok) return;
+        if (answer.status !== 200) return; // newer pictures have taken its place
         bitmap = await createImageBitmap(await answer.blob());
-      } catch { return; } // the tab is being closed, or a newer picture is on its way
+      } catch { return; } // the tab is being closed
       finally { this.waiting -= 1; }
+      if (number <= this.oldest) return; // it shows what is no longer looked at
       const layer = { bitmap, rectangle, number };
       if (slot.startsWith("frame")) { this.addFrame(layer, facts); return; }
       const old = this.layers[slot];
@@ -350,7 +351,7 @@ export default {
     addFrame(layer, facts) {
       this.frames[facts.number] = { ...layer, time: facts.time };
       this.frameCount = facts.count;
-      if (this.frames.length === facts.count) this.filmEnd = facts.time;
+      this.filmEnd = this.frames[facts.count - 1]?.time ?? this.filmEnd; // frames may arrive in another order
       if (this.filmTime !== null) this.scrubTo(this.filmPlace);
     },
     requestFilm() { if (!this.filmRequested) { this.filmRequested = true; this.$emit("film"); } },

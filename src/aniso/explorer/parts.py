@@ -1,0 +1,67 @@
+"""Which part of the image: what the page shows, and what is computed of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of the image that the page shows, in pixels, and screen pixels per pixel."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    scale: float
+
+    @property
+    def factor(self) -> int:
+        """Pixels of the image that share one of the screen, along each side."""
+        return max(1, math.floor(1 / self.scale)) if self.scale > 0 else 1
+
+    @classmethod
+    def of_all(cls, shape: tuple[int, int]) -> View:
+        """The whole image, pixel by pixel."""
+        return cls(0, 0, shape[1], shape[0], 1.0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A window of the image, in blocks of factor × factor pixels.
+
+    Of a volume it holds `depth` such blocks on each side of the slice, too.
+    """
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+    factor: int
+    depth: int = 0
+
+    @property
+    def rectangle(self) -> tuple[int, int, int, int]:
+        """Left, top, right, bottom in pixels of the image."""
+        f = self.factor
+        return self.left * f, self.top * f, self.right * f, self.bottom * f
+
+    def covers(self, shape: tuple[int, int]) -> bool:
+        """Whether an image of this shape lies in it."""
+        left, top, right, bottom = self.rectangle
+        return left <= 0 and top <= 0 and right >= shape[1] and bottom >= shape[0]
+
+    @property
+    def pixels(self) -> int:
+        """How many have to be computed."""
+        return (self.bottom - self.top) * (self.right - self.left) * (2 * self.depth + 1)
+
+    def of(self, array: Array) -> Array:
+        """What an array over the blocks holds there."""
+        return array[self.top : self.bottom, self.left : self.right]
