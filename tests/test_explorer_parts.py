@@ -403,6 +403,11 @@ class TestPictures:
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content))), image)
         assert (picture.kind, picture.width, picture.height) == ("image/png", 30, 20)
 
+    def test_a_large_veil_keeps_its_alpha(self):
+        picture = pictures.tinted(np.full((1600, 1500), 0.5), (10, 20, 30))
+        with Image.open(io.BytesIO(picture.content)) as veil:
+            assert (veil.mode, veil.size, veil.getpixel((1499, 3))) == ("RGBA", (1500, 1600), (10, 20, 30, 127))
+
     def test_other_channels_are_averaged_and_nan_is_black(self):
         assert pictures.shown(np.ones((4, 5, 2)), (0.0, 2.0)).shape == (4, 5)
         assert pictures.shown(np.full((2, 2), np.nan), (0.0, 1.0)).max() == 0

@@ -75,14 +75,10 @@ def difference(before: Array, after: Array, grey_range: tuple[float, float]) -> 
 
 def encoded(image: Bytes, *, lossless: bool) -> Encoded:
     """As PNG, or as JPEG where it has to be quick."""
-    picture, stream = Image.fromarray(image), io.BytesIO()
-    if lossless and picture.width * picture.height <= _LOSSLESS:
-        picture.save(stream, "PNG", compress_level=1)
-        kind = "image/png"
-    else:
-        picture.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
-        kind = "image/jpeg"
-    return Encoded(stream.getvalue(), kind, picture.width, picture.height)
+    height, width = image.shape[:2]
+    if lossless and height * width <= _LOSSLESS:
+        return _encoded(image, "PNG", compress_level=1)
+    return _encoded(image, "JPEG", quality=_QUALITY, subsampling=0)
 
 
 def reduction(shape: tuple[int, ...], largest: int = LARGEST_SIDE) -> int:
@@ -95,4 +91,10 @@ def tinted(strength: Array, colour: tuple[int, int, int]) -> Encoded:
     veil = np.empty((*strength.shape, 4), np.uint8)
     veil[..., :3] = colour
     veil[..., 3] = np.clip(255 * strength, 0, 255)
-    return encoded(veil, lossless=True)
+    return _encoded(veil, "PNG", compress_level=1)  # JPEG has no alpha
+
+
+def _encoded(image: Bytes, kind: str, **options: Any) -> Encoded:
+    picture, stream = Image.fromarray(image), io.BytesIO()
+    picture.save(stream, kind, **options)
+    return Encoded(stream.getvalue(), f"image/{kind.lower()}", picture.width, picture.height)
