@@ -58,19 +58,23 @@ def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
     return scaled.astype(np.uint8)
 
 
-def difference(before: Array, after: Array, grey_range: tuple[float, float]) -> tuple[Bytes, float]:
+def difference(
+    before: Array, after: Array, grey_range: tuple[float, float], white: float | None = None
+) -> tuple[Bytes, float]:
     """The result minus the image around mid-grey, and how many grey values white stands for.
 
-    A finer result is compared in the means of its blocks.
+    A finer result is compared in the means of its blocks. `white` is given where this is a part of something
+    larger; else nearly all differences fit in.
     """
     factor = after.shape[0] // before.shape[0]
     coarse = block_means(after, factor) if factor > 1 else after
     change = np.subtract(coarse, before, dtype=np.float32)
     change = change.mean(axis=2) if change.ndim == 3 else change
     np.nan_to_num(change, copy=False)
-    full = float(np.quantile(abs(change.reshape(-1)[:: max(1, change.size // 2**17)]), 0.995))
-    full = max(full, 1e-3 * (grey_range[1] - grey_range[0]))
-    return shown(change, (-full, full)), full
+    if white is None:
+        some = abs(change.reshape(-1)[:: max(1, change.size // 2**17)])
+        white = max(float(np.quantile(some, 0.995)), 1e-3 * (grey_range[1] - grey_range[0]))
+    return shown(change, (-white, white)), white
 
 
 def encoded(image: Bytes, *, lossless: bool) -> Encoded:

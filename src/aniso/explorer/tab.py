@@ -53,6 +53,8 @@ class Tab:
         self.result: Result | None = None
         self.view: View | None = None
         self.shows_difference = False
+        #: Grey values that white stands for in the difference of the whole image, once it was shown.
+        self.white: float | None = None
         self.pictures = Album()
         #: Counts changes, so that what was computed for an older one is known.
         self.version = 0
@@ -85,15 +87,27 @@ class Tab:
         """Have something computed that is not about the picture."""
         self.submit(self.side_worker, job, lane)
 
-    def publish(self, shot: Shot, scene: Scene, **facts: Any) -> None:
-        """From a thread: let the page fetch a picture, unless it looks at something else by now."""
+    def publish(
+        self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any
+    ) -> None:
+        """From a thread: let the page fetch a picture, unless it looks at something else by now.
+
+        `still` is asked in the event loop whether the picture is still wanted.
+        """
 
         def publish() -> None:
-            if self.scene is scene:
-                number = self.pictures.add(shot.slot, shot.picture)
-                self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
+            if still():
+                self.show(shot, scene, **facts)
 
         self.post(publish)
+
+    def show(self, shot: Shot, scene: Scene, **facts: Any) -> None:
+        """Let the page fetch a picture, unless it looks at something else by now."""
+        if self.scene is scene:
+            if shot.slot == "after":
+                self.white = shot.facts.get("full")
+            number = self.pictures.add(shot.slot, shot.picture)
+            self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
 
     def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """From a thread: have something done in the event loop."""
@@ -104,7 +118,7 @@ class Tab:
         """Say what went wrong, unless nobody waits for it any more."""
         if version == self.version:
             self._complained = True
-            self.stage.tell(error=sentence(error), busy=False)
+            self.stage.tell(error=sentence(error), busy=False, film=False)
 
     def succeeded(self) -> None:
         """What was said about a computation no longer holds; about a file it does, until one is read."""
