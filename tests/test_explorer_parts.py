@@ -400,6 +400,12 @@ class TestWorkers:
         worker.close()
         assert ended == ["endless", "new"]
 
+    def test_without_a_request_there_is_no_thread(self):
+        worker = Worker("an idle one", interrupts=True)
+        assert "an idle one" not in {thread.name for thread in threading.enumerate()}
+        worker.withdraw()
+        worker.close()
+
     def test_lanes_do_not_drop_each_other(self):
         worker, go_on, done = Worker("test", interrupts=True), threading.Event(), []
 

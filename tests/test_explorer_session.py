@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import re
 import shlex
 import subprocess
 import sys
@@ -314,6 +315,43 @@ def test_what_was_opened_last_is_shown():
     assert in_a_session(scenario) == "shapes"
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype", "advice"),
+    [
+        (np.nan, float, "One value of the image is NaN: .* Choose Inpaint"),
+        (np.inf, float, "One value of the image is infinite: .* Replace them in the file"),
+        (True, bool, "Pixels of type bool cannot be filtered: .* Convert them to numbers"),
+    ],
+)
+def test_what_cannot_be_filtered_is_refused_with_advice(value, dtype, advice):
+    pixels = np.zeros((20, 20), dtype)
+    pixels[3, 4] = value
+
+    async def scenario(session, notes):
+        source = Source(aniso.io.Picture(pixels), "pixels.npy", "", True)
+        await session.open(lambda: source)
+        assert re.match(advice, notes.error)
+        assert not any(news.get("busy") for news in notes.told)
+        await idle(session.preview_worker)
+        assert "after" not in notes.slots()
+        if dtype is float and np.isnan(value):
+            session.choose(Choices("inpaint", random_pixels=None))
+            await until(lambda: session.result is not None)
+            assert notes.error is None
+
+    in_a_session(scenario)
+
+
+def test_files_are_called_by_their_own_names(tmp_path):
+    (tmp_path / "d4.npy").write_bytes(b"")
+
+    async def scenario(session, notes):
+        await session.open(lambda: Source.of_file(tmp_path / "d4.npy", name="d4.npy"))
+        assert notes.error.startswith("d4.npy is empty")
+
+    in_a_session(scenario)
+
+
 def test_a_refused_value_is_said_in_the_library_words():
     async def scenario(session, notes):
         session.choices = Choices("diffuse")
@@ -345,6 +383,20 @@ def test_large_images_send_what_is_visible():
     assert 400 <= right < 500
     assert 100 < top <= 200
     assert 500 <= bottom < 600
+
+
+def test_a_large_image_gets_its_veil(monkeypatch):
+    monkeypatch.setattr("aniso.explorer.results.REST", 1000.0)
+    large = np.zeros((4200, 3000), np.uint8)
+
+    async def scenario(session, notes):
+        session.choices = Choices("inpaint")
+        source = Source(aniso.io.Picture(large), "large.png", "", True)
+        await session.open(lambda: source)
+        await until(lambda: {"unknown", "after"} <= notes.slots() or notes.error)
+        assert notes.error is None
+
+    in_a_session(scenario)
 
 
 def test_a_closed_tab_frees_its_memory():

@@ -86,6 +86,7 @@ class Choices:
 
     def call(self, scene: Scene) -> Call:
         """The call that computes the result for the whole image or volume."""
+        self._check(scene)
         options: dict[str, Any] = {}
         arguments: tuple[Any, ...] = ()
         given = {
@@ -115,6 +116,19 @@ class Choices:
         if scene.channel_axis is not None:
             options["channel_axis"] = scene.channel_axis
         return Call(self.method, arguments, options)
+
+    def _check(self, scene: Scene) -> None:
+        missing, infinite = scene.refused_pixels
+        if infinite:
+            raise ValueError(
+                f"{_count(infinite)} infinite: such values would spread over the whole image. Replace them "
+                "in the file; where they are NaN, Inpaint fills them in."
+            )
+        if missing and self.method != "inpaint":
+            raise ValueError(
+                f"{_count(missing)} NaN: such values would spread over the whole image. Choose Inpaint, "
+                "which fills them in."
+            )
 
     def _model(self, given: Mapping[str, Any], scene: Scene) -> ImageDriven:
         kind = kinds()[self.model]
@@ -188,6 +202,10 @@ class Call:
             return model, info.time
         edges = EdgeContinuing(info.contrast, info.sigma, info.rho)
         return edges, 10.0 if self.verb == "inpaint" else info.time
+
+
+def _count(values: int) -> str:
+    return "one value of the image is" if values == 1 else f"{values} values of the image are"
 
 
 def _with_missing(image: Array, channel_axis: int | None, chosen: masks.Mask | None) -> masks.Mask:

@@ -47,6 +47,12 @@ class Results:
         if self._rest is not None:
             self._rest.cancel()
 
+    def give_up(self) -> None:
+        """What was chosen cannot be computed: nothing of what came before it is news."""
+        self.stop()
+        self._tab.full_worker.withdraw()
+        self._newest = self._tab.version + 1
+
     def preview(self, call: Call, stamp: float | None = None) -> None:
         """What is visible, as quickly as possible."""
         tab, scene, version = self._tab, self._tab.scene, self._tab.version

@@ -158,8 +158,9 @@ class Session(Tab):
         try:
             call = self.choices.call(self.scene)
         except (ValueError, TypeError) as error:
-            self.full_worker.withdraw()
+            self._results.give_up()
             self.failed(error, self.version)
+            self._extras.follow()
             return
         self.stage.tell(busy=True, film=False)
         self._results.request(call, stamp)
@@ -208,6 +209,9 @@ def _looked_at(scene: Scene) -> None:
     if min(scene.extent) < 2 or min(scene.shape) < 2:
         sides = " × ".join(map(str, scene.extent if scene.whole else scene.shape))
         raise ValueError(f"an image of {sides} pixels is too small to look at.")
-    if scene.image.dtype.kind not in "biuf":
-        raise ValueError(f"pixels of type {scene.image.dtype} cannot be shown. Convert them to numbers.")
-    _ = scene.measures, scene.grey_range
+    if scene.image.dtype.kind not in "iuf":
+        raise ValueError(
+            f"pixels of type {scene.image.dtype} cannot be filtered: diffusion is for grey values. Convert "
+            "them to numbers, e.g. image.astype(numpy.float32)."
+        )
+    _ = scene.refused_pixels, scene.measures, scene.grey_range

@@ -16,6 +16,7 @@ from aniso.explorer.parts import View
 from aniso.explorer.rendering import Shot
 from aniso.explorer.scene import Scene
 from aniso.explorer.workers import Stale, Ticket, Worker
+from aniso.picture import FileError
 
 Array = npt.NDArray[Any]
 
@@ -145,6 +146,8 @@ def sentence(error: Exception) -> str:
     """The library's errors are meant for people; others get their name in front."""
     text = " ".join(str(error).split())
     expected = (ValueError, TypeError, ImportError, ArithmeticError, MemoryError)
+    if isinstance(error, FileError):
+        return text  # begins with the name of the file
     if isinstance(error, expected) and text:
         return text[0].upper() + text[1:]
     return f"Something went wrong that was not expected ({type(error).__name__}: {text})."
