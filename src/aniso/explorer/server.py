@@ -38,7 +38,9 @@ _PATIENCE = 120.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("0.0.0.0", "::")
 _COOKIE = "aniso-explorer"
-_SAY_WHEN_CLOSED = "addEventListener('pagehide', (e) => e.persisted || navigator.sendBeacon('{}'))"
+_SAY_WHEN_CLOSED = "addEventListener('pagehide', (e) => e.persisted || navigator.sendBeacon('{}'));"
+# Whoever connects again asks for the messages since then; else the page would be loaded anew.
+_REMEMBER_MESSAGES = "socket.on('disconnect', () => (socket.io.opts.query.next_message_id = nextMessageId));"
 _WAS_LOADED_ANEW = "return performance.getEntriesByType('navigation')[0]?.type === 'reload'"
 _BEGINS_ANEW = (
     "The page was loaded anew and begins anew: the image, the choices and the mask of before are not kept."
@@ -93,7 +95,7 @@ class Explorer:
             await client.connected(timeout=60)
         except TimeoutError:
             return  # who asked is no browser
-        client.run_javascript(_SAY_WHEN_CLOSED.format(page.url("closed")))
+        client.run_javascript(_SAY_WHEN_CLOSED.format(page.url("closed")) + _REMEMBER_MESSAGES)
         first = self.first
         if first is not None:
             await page.session.open(lambda: Source.of_file(first))

@@ -28,7 +28,11 @@ class Source:
 
     @classmethod
     def of_file(cls, path: Path, name: str | None = None) -> Source:
-        """From a file; `name` is what it was called where it came from."""
+        """From a file; `name` is what it was called where it came from.
+
+        Arrays (…, …, 3) and (…, …, 4) of NPY files are colours, as on the command line: save a volume of 3 or 4
+        columns as TIFF or NIfTI, which say what their axes are.
+        """
         try:
             picture = io.read(path)
         except io.FileError as error:  # people know it by its name, not by where it is kept here
