@@ -129,7 +129,7 @@ class TestControls:
 
     def test_auto_tells_what_was_chosen(self, shapes):
         found = {control.name: control for control in controls(Choices(), shapes, {"noise": 29.5})}
-        assert found["noise"].auto
+        assert found["noise"].value == AUTO
         assert found["noise"].chosen == 29.5
 
     def test_explicit_steps_have_no_cycles(self, shapes):
