@@ -30,8 +30,8 @@ class Source:
     def of_file(cls, path: Path, name: str | None = None) -> Source:
         """From a file; `name` is what it was called where it came from.
 
-        Arrays (H, W, 3) and (H, W, 4) of NPY files are taken for colours. A volume with 3 or 4 columns is seen
-        as such in a NIfTI or MRC file.
+        Arrays (H, W, 3) and (H, W, 4) of NPY files are taken for colours. A volume with 3 or 4 columns is
+        seen as such in a NIfTI or MRC file.
         """
         try:
             picture = io.read(path)
