@@ -4,9 +4,9 @@ A hand that moves is played with the mouse, an event every 50 ms, on a photograp
 shows as a whole. The clock starts in the browser with the slider's event (`performance.now()` in control.js),
 goes with the value to the server and back with the picture's address, and stops in the frame after the new
 picture has been drawn (`aniso:drawn` in viewer.js). So it contains the way to the server, waiting for the
-preview before, computing, encoding, fetching, decoding and drawing. Positions that were left out have no picture
-and do not count: how often that happens is the number of pictures beside the number of events. All sliders have
-their turn in every round, and the first round does not count.
+preview before, computing, encoding, fetching, decoding and drawing. Positions that were left out have no
+picture and do not count; how many there were follows from the number of pictures and that of events. All
+sliders have their turn in every round, and the first round does not count.
 
 python -m benchmarks.explorer --json benchmarks/results/explorer.json --picture explorer.png
 """

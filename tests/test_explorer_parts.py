@@ -308,7 +308,7 @@ class TestSlabs:
 
     def test_a_coarse_one_resembles_the_slice_of_the_result(self):
         scene = layers(1)
-        call = Choices("diffuse").call(scene)
+        call = Choices("diffuse").with_value("contrast", 8.0).call(scene)  # well below that of the layers
         quick = previews.rehearsed(call, scene)
         part = previews.part(scene, View.of_all(scene.shape), quick, afford(8000))
         assert part.factor > 1

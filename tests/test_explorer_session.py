@@ -73,6 +73,11 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
+def a_volume(seed=0, shape=(40, 48, 36)):
+    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
+    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
+
+
 def test_full_resolution_follows_when_the_hand_rests():
     async def scenario(session, notes):
         session.choices = Choices("denoise")
@@ -109,9 +114,10 @@ def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_win
     assert len(stamps) < 60
 
 
-def test_the_event_loop_never_waits_for_a_computation():
+@pytest.mark.parametrize("what", ["an image", "a volume"])
+def test_the_event_loop_never_waits_for_a_computation(what):
     async def scenario(session, notes):
-        session.choices = Choices("enhance")
+        session.choices = Choices("enhance" if what == "an image" else "denoise")
         gaps, stop = [], False
 
         async def beat():
@@ -125,7 +131,7 @@ def test_the_event_loop_never_waits_for_a_computation():
         heart = asyncio.create_task(beat())
         await until(lambda: gaps)
         begin = time.perf_counter()
-        await session.open(lambda: Source.of_sample("camera"))
+        await session.open(a_volume if what == "a volume" else lambda: Source.of_sample("camera"))
         await until(lambda: session.result is not None)
         spent = time.perf_counter() - begin
         stop = True
@@ -135,11 +141,6 @@ def test_the_event_loop_never_waits_for_a_computation():
     spent, gaps = in_a_session(scenario)
     assert max(gaps) < 1  # on a busy machine, too
     assert len(gaps) > 10 * spent
-
-
-def a_volume(seed=0, shape=(40, 48, 36)):
-    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
-    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
 
 
 def test_a_volume_is_filtered_as_one_and_another_slice_takes_nothing_new():
@@ -203,6 +204,28 @@ def test_a_run_over_a_volume_goes_on_while_slices_are_turned_and_is_dropped_when
         await until(lambda: any(slot == "after" and not facts["preview"] for slot, _, facts in notes.shown))
 
     in_a_session(scenario)
+
+
+def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
+    full_is_there, previewed = threading.Event(), threading.Event()
+
+    def diffuse(image, model, time, *, scheme, progress, **options):
+        if not isinstance(scheme, aniso.Explicit):  # a preview
+            full_is_there.wait(20)
+            previewed.set()
+        return image
+
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        monkeypatch.setattr(aniso, "diffuse", diffuse)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        full_is_there.set()
+        await until(previewed.is_set)
+        await asyncio.sleep(0.3)
+        return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
+
+    assert in_a_session(scenario) == [False]
 
 
 def test_a_slice_by_itself_is_an_image():

@@ -33,7 +33,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         settled(page)
-        taken(page, "explorer")
+        taken(page, "explorer", 160)
 
         page.get_by_label("Sample").select_option("fingerprint")
         expect(page.locator(".status")).to_contain_text("fingerprint")
@@ -50,7 +50,7 @@ def main() -> None:
         page.get_by_label("Slices along").select_option("1")
         page.locator(".stage").hover(position={"x": 30, "y": 30})
         settled(page)
-        taken(page, "explorer_volume", 72)
+        taken(page, "explorer_volume", 96, rare=True)
         page.close()
 
         dark = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")

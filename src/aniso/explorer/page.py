@@ -181,7 +181,7 @@ class Page:
 
     def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
         """A new picture can be fetched, under this number."""
-        self._viewer.run_method("show", slot, self.url(f"{slot}/{number}"), list(rectangle), facts)
+        self._viewer.run_method("show", slot, number, self.url(f"{slot}/{number}"), list(rectangle), facts)
 
     def drop(self, *slots: str) -> None:
         """Pictures that no longer hold."""

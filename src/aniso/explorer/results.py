@@ -97,7 +97,7 @@ class Results:
 
         def redraw(shot: Shot) -> None:
             if tab.result is result and tab.shows_difference == difference:
-                tab.show(shot, scene)
+                tab.place(shot, scene)
                 self._when_redrawn()
 
         def job(ticket: Ticket) -> None:
@@ -154,7 +154,7 @@ class Results:
         if tab.scene is not scene or tab.shows_difference != difference:
             self.show()  # by now another slice of the same volume is looked at, or the difference
         elif shot is not None:
-            tab.show(shot, scene)
+            tab.place(shot, scene)
         self._when_finished()
 
 

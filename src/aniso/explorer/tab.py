@@ -98,11 +98,11 @@ class Tab:
 
         def publish() -> None:
             if still():
-                self.show(shot, scene, **facts)
+                self.place(shot, scene, **facts)
 
         self.post(publish)
 
-    def show(self, shot: Shot, scene: Scene, **facts: Any) -> None:
+    def place(self, shot: Shot, scene: Scene, **facts: Any) -> None:
         """Let the page fetch a picture, unless it looks at something else by now."""
         if self.scene is scene:
             if shot.slot == "after":

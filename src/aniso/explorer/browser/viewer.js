@@ -62,7 +62,7 @@ export default {
   },
   created() {
     // Not reactive: pictures and places are drawn, not rendered.
-    this.layers = {}; this.asked = 0; this.film = 0; this.frames = []; this.ellipses = []; this.spot = 1;
+    this.layers = {}; this.newest = 0; this.oldest = 0; this.film = 0; this.frames = []; this.ellipses = []; this.spot = 1;
     this.size = { width: 1, height: 1 }; this.place = { x: 0, y: 0, scale: 1 }; this.fitted = true;
     this.pointers = new Map(); this.stroke = []; this.unsent = []; this.cursor = null;
   },
@@ -90,14 +90,15 @@ export default {
       this.size = { width, height };
       if (!keep) this.layers = {};
       for (const slot of Object.keys(this.layers)) if (!["before", "after"].includes(slot)) delete this.layers[slot];
-      this.ellipses = []; this.stroke = []; this.full = null;
+      this.oldest = this.newest; this.ellipses = []; this.stroke = []; this.full = null;
       this.dropFilm();
       if (!keep) this.fit();
       this.ready = true;
       this.draw();
     },
-    async show(slot, url, rectangle, facts) {
-      const number = (this.asked += 1), film = this.film, size = this.size;
+    async show(slot, number, url, rectangle, facts) {
+      const film = this.film;
+      this.newest = Math.max(this.newest, number);
       // Now, not when the picture has arrived: by then there may be other news.
       if (facts.preview) {
         const coarser = facts.factor > 1 ? `, ${facts.factor} × coarser` : "";
@@ -111,7 +112,7 @@ export default {
         bitmap = await createImageBitmap(await answer.blob());
       } catch { return; } // the tab is being closed
       finally { this.waiting -= 1; }
-      if (size !== this.size) return; // something else is looked at by now
+      if (number <= this.oldest) return; // it shows what is no longer looked at
       const layer = { bitmap, rectangle, number };
       if (slot.startsWith("frame")) { if (film === this.film) this.addFrame(layer, facts); return; }
       const newer = (other) => this.layers[other]?.number > number; // pictures may arrive in another order
