@@ -162,6 +162,15 @@ class TestChoices:
         assert choices.unknown(scene_of(image)).sum() == 1
 
 
+def test_none_has_no_unit():
+    from aniso.commands.reporting import figures
+
+    info = aniso.denoise(np.full((32, 32), 7.0), return_info=True)[1]
+    rows = dict(figures([info]))
+    assert "none" in rows.values()
+    assert not [words for words in rows.values() if words.startswith("none ")]
+
+
 class TestMasks:
     def test_a_point_is_a_disc(self):
         mask = np.zeros((41, 41), bool)
