@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,18 @@ PLACES = (
 def browser_path():
     found = [shutil.which(name) for name in NAMES] + [place for place in PLACES if Path(place).exists()]
     return next(filter(None, found), None)
+
+
+def wait_for_port(port):
+    """The address is told a moment before somebody listens there."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+            return
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -53,6 +67,7 @@ def explorer(*words):
         assert ready.wait(60), said
         address = re.search(r"http://\S+", "".join(said))
         assert address, said
+        wait_for_port(int(re.findall(r":(\d+)/", address[0])[0]))
         yield address[0], process, said
     finally:
         process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)

@@ -47,6 +47,35 @@ def test_by_default_a_free_port_is_found():
         assert server.free_port("127.0.0.1", None) > server.USUAL_PORT
 
 
+@pytest.mark.parametrize("host", ["nonsense.invalid", "192.0.2.7"])
+def test_a_host_that_is_somewhere_else_is_refused(host):
+    answer = called("--host", host)
+    assert answer.exit_code == 1
+    assert f"{host} is no address of this machine" in answer.output
+    assert "--port" not in answer.output
+
+
+def test_other_machines_are_told_an_address_that_they_can_use(monkeypatch):
+    monkeypatch.setattr(server, "own_address", lambda family: "192.0.2.7")
+    here, elsewhere = server.addresses("0.0.0.0", 9000, "secret")
+    assert here == "http://127.0.0.1:9000/?token=secret"
+    assert elsewhere == "http://192.0.2.7:9000/?token=secret"
+    assert server.addresses("127.0.0.1", 9000, None) == ["http://127.0.0.1:9000/"]
+    assert server.addresses("::1", 9000, None) == ["http://[::1]:9000/"]
+    monkeypatch.setattr(server, "own_address", lambda family: None)  # there is no network
+    assert server.addresses("0.0.0.0", 9000, "secret") == [here]
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "a/../..", "", "/", "a\0b.png", 300 * "ä" + ".nii.gz", "C:\\x\\y.png"]
+)
+def test_names_of_uploads_are_names_of_files(name, tmp_path):
+    plain = server.plain_name(name)
+    (tmp_path / plain).write_bytes(b"")
+    assert [path.name for path in tmp_path.iterdir()] == [plain]
+    assert plain.endswith(".nii.gz") == name.endswith(".nii.gz")
+
+
 def test_without_nicegui_it_says_what_to_install(monkeypatch):
     importing = builtins.__import__
 
@@ -100,7 +129,9 @@ class TestTheDoor:
     def test_a_token(self):
         door = self.door(names=None, token="secret")
         assert self.answer(door)[0]["status"] == 403
-        assert self.answer(door, query=b"token=wrong")[0]["status"] == 403
+        for wrong in (b"token=wrong", b"token=%C3%A9", b"token=\xe9"):
+            assert self.answer(door, query=wrong)[0]["status"] == 403
+        assert self.answer(door, cookie=b"aniso-explorer=\xe9")[0]["status"] == 403
         let_in = self.answer(door, query=b"token=secret")[0]
         assert let_in["status"] == 200
         cookie = dict(let_in["headers"])[b"set-cookie"].split(b";")[0]

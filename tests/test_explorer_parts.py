@@ -129,7 +129,7 @@ class TestControls:
 
     def test_auto_tells_what_was_chosen(self, shapes):
         found = {control.name: control for control in controls(Choices(), shapes, {"noise": 29.5})}
-        assert found["noise"].auto
+        assert found["noise"].value == AUTO
         assert found["noise"].chosen == 29.5
 
     def test_explicit_steps_have_no_cycles(self, shapes):
@@ -162,18 +162,45 @@ class TestChoices:
         assert choices.unknown(scene_of(image)).sum() == 1
 
 
+def test_none_has_no_unit():
+    from aniso.commands.reporting import figures
+
+    info = aniso.denoise(np.full((32, 32), 7.0), return_info=True)[1]
+    rows = dict(figures([info]))
+    assert "none" in rows.values()
+    assert not [words for words in rows.values() if words.startswith("none ")]
+
+
 class TestMasks:
     def test_a_point_is_a_disc(self):
-        mask = masks.painted(np.zeros((41, 41), bool), [[20.5, 20.5]], 10)
+        mask = np.zeros((41, 41), bool)
+        masks.paint(mask, [[20.5, 20.5]], 10)
         assert mask.sum() == pytest.approx(np.pi * 100, rel=0.03)
         assert np.array_equal(mask, mask.T)
         assert np.array_equal(mask, mask[::-1])
 
     def test_erasing_takes_it_back(self):
         stroke = [[5.0, 5.0], [30.0, 12.0], [70.0, -4.0]]
-        mask = masks.painted(np.zeros((20, 40), bool), stroke, 4)
+        mask = np.zeros((20, 40), bool)
+        masks.paint(mask, stroke, 4)
         assert mask.any()
-        assert not masks.painted(mask, stroke, 4, erase=True).any()
+        masks.paint(mask, stroke, 4, erase=True)
+        assert not mask.any()
+
+    def test_a_random_mask_is_made_once(self):
+        pixels = masks.RandomPixels(0.4, 3)
+        mask = pixels.mask((13, 7))
+        assert pixels.mask((13, 7)) is mask
+        assert not mask.flags.writeable
+        assert masks.RandomPixels(0.4, 3) == pixels
+        assert Choices().random_pixels is not Choices().random_pixels  # so that it goes with its tab
+
+    def test_of_a_volume_the_shown_slice_alone(self):
+        scene = layers(1, index=7)
+        scene.source.pixels[3, 7, 5] = np.nan
+        choices = Choices("inpaint")
+        assert np.array_equal(choices.unknown_here(scene), scene.shown(choices.unknown(scene)))
+        assert choices.unknown_here(scene)[3, 5]
 
     def test_the_line_gives_the_mask_back(self):
         mask = np.random.default_rng(0).random((13, 7)) < 0.3
@@ -382,6 +409,12 @@ class TestWorkers:
         worker.close()
         assert ended == ["endless", "new"]
 
+    def test_without_a_request_there_is_no_thread(self):
+        worker = Worker("an idle one", interrupts=True)
+        assert "an idle one" not in {thread.name for thread in threading.enumerate()}
+        worker.withdraw()
+        worker.close()
+
     def test_lanes_do_not_drop_each_other(self):
         worker, go_on, done = Worker("test", interrupts=True), threading.Event(), []
 
@@ -402,6 +435,12 @@ class TestPictures:
         picture = pictures.encoded(pictures.shown(image, (0.0, 255.0)), lossless=True)
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content))), image)
         assert (picture.kind, picture.width, picture.height) == ("image/png", 30, 20)
+
+    def test_a_large_veil_keeps_its_alpha(self):
+        picture = pictures.tinted(np.full((1600, 1500), 0.5), (10, 20, 30))
+        with Image.open(io.BytesIO(picture.content)) as veil:
+            assert (veil.mode, veil.size) == ("RGBA", (1500, 1600))
+            assert veil.getpixel((1499, 3)) == (10, 20, 30, 127)
 
     def test_other_channels_are_averaged_and_nan_is_black(self):
         assert pictures.shown(np.ones((4, 5, 2)), (0.0, 2.0)).shape == (4, 5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import re
 import shlex
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import aniso
 from aniso.cli import app
 from aniso.explorer import recipes
 from aniso.explorer.choices import Choices
-from aniso.explorer.masks import RandomPixels, painted
+from aniso.explorer.masks import RandomPixels, paint
 from aniso.explorer.pace import Pace
 from aniso.explorer.parts import View
 from aniso.explorer.scene import Scene
@@ -276,6 +277,37 @@ def test_a_brush_paints_on_the_slice_that_is_shown():
     in_a_session(scenario)
 
 
+def test_masks_are_made_beside_the_event_loop(monkeypatch):
+    made = []
+    for name in ("unknown", "unknown_here", "chosen_unknown"):
+        original = getattr(Choices, name)
+
+        def noted(self, scene, original=original):
+            made.append(threading.current_thread())
+            return original(self, scene)
+
+        monkeypatch.setattr(Choices, name, noted)
+
+    async def scenario(session, notes):
+        session.choices = Choices("inpaint")
+        await session.open(lambda: Source.of_sample("shapes"))
+        session.show_overlay("ellipses", True)
+        await until(lambda: session.result is not None)
+        session.draw_at_random(0.5, 0)
+        session.paint([[10.0, 12.0], [20.0, 12.0]], 3.0, erase=False)
+        mask = session.choices.drawn
+        session.paint([[60.0, 12.0]], 3.0, erase=False)
+        assert session.choices.drawn is mask  # no copies: a stroke takes as long as it is
+        await until(lambda: session.result is not None)
+        session.film()
+        await until(lambda: "unknown" in notes.slots())
+        session.clear_mask()
+
+    in_a_session(scenario)
+    assert made
+    assert threading.main_thread() not in made
+
+
 def test_a_file_that_cannot_be_read_leaves_all_as_it_was(tmp_path):
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"\x89PNG\r\n\x1a\n and then nothing")
@@ -304,6 +336,43 @@ def test_what_was_opened_last_is_shown():
         return session.scene.source.stem
 
     assert in_a_session(scenario) == "shapes"
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "advice"),
+    [
+        (np.nan, float, "One value of the image is NaN: .* Choose Inpaint"),
+        (np.inf, float, "One value of the image is infinite: .* Replace them in the file"),
+        (True, bool, "Pixels of type bool cannot be filtered: .* Convert them to numbers"),
+    ],
+)
+def test_what_cannot_be_filtered_is_refused_with_advice(value, dtype, advice):
+    pixels = np.zeros((20, 20), dtype)
+    pixels[3, 4] = value
+
+    async def scenario(session, notes):
+        source = Source(aniso.io.Picture(pixels), "pixels.npy", "", True)
+        await session.open(lambda: source)
+        assert re.match(advice, notes.error)
+        assert not any(news.get("busy") for news in notes.told)
+        await idle(session.preview_worker)
+        assert "after" not in notes.slots()
+        if dtype is float and np.isnan(value):
+            session.choose(Choices("inpaint", random_pixels=None))
+            await until(lambda: session.result is not None)
+            assert notes.error is None
+
+    in_a_session(scenario)
+
+
+def test_files_are_called_by_their_own_names(tmp_path):
+    (tmp_path / "d4.npy").write_bytes(b"")
+
+    async def scenario(session, notes):
+        await session.open(lambda: Source.of_file(tmp_path / "d4.npy", name="d4.npy"))
+        assert notes.error.startswith("d4.npy is empty")
+
+    in_a_session(scenario)
 
 
 def test_a_refused_value_is_said_in_the_library_words():
@@ -337,6 +406,20 @@ def test_large_images_send_what_is_visible():
     assert 400 <= right < 500
     assert 100 < top <= 200
     assert 500 <= bottom < 600
+
+
+def test_a_large_image_gets_its_veil(monkeypatch):
+    monkeypatch.setattr("aniso.explorer.results.REST", 1000.0)
+    large = np.zeros((4200, 3000), np.uint8)
+
+    async def scenario(session, notes):
+        session.choices = Choices("inpaint")
+        source = Source(aniso.io.Picture(large), "large.png", "", True)
+        await session.open(lambda: source)
+        await until(lambda: {"unknown", "after"} <= notes.slots() or notes.error)
+        assert notes.error is None
+
+    in_a_session(scenario)
 
 
 def test_a_closed_tab_frees_its_memory():
@@ -382,9 +465,155 @@ def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
     in_a_session(scenario)
 
 
+async def idle(worker):
+    """Wait until a worker has done all that it was asked for, and what came of it has happened."""
+    done = threading.Event()
+    worker.submit(lambda ticket: done.set(), "the end")
+    await until(done.is_set)
+    await asyncio.sleep(0)
+
+
+def test_a_late_preview_never_takes_the_place_of_the_result(monkeypatch):
+    go_on, previews = threading.Event(), []
+
+    def diffuse(image, model, time, *, scheme, progress, **options):
+        if isinstance(scheme, aniso.Explicit):
+            return image
+        previews.append(time)
+        go_on.wait(20)
+        return image
+
+    def pictures(notes):
+        return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
+
+    async def scenario(session, notes):
+        monkeypatch.setattr(aniso, "diffuse", diffuse)
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: previews)
+        await until(lambda: session.result is not None)
+        # Nor of the next choice: its own preview waits behind this one.
+        session.choose(session.choices.with_value("time", 60.0))
+        go_on.set()
+        await until(lambda: previews == [50.0, 60.0])
+        await idle(session.preview_worker)
+        await until(lambda: session.result is not None)
+        await idle(session.full_worker)
+        return pictures(notes)
+
+    shown = in_a_session(scenario)
+    assert shown[0] is False
+    assert shown[-1] is False
+    assert shown.count(True) <= 1  # the second one may have been in time
+
+
+def test_a_preview_of_another_method_is_not_shown(monkeypatch):
+    go_on, begun = threading.Event(), threading.Event()
+    enhance = aniso.enhance
+
+    def slow(image, **options):
+        begun.set()
+        go_on.wait(20)
+        return enhance(image, **options)
+
+    async def scenario(session, notes):
+        monkeypatch.setattr(aniso, "enhance", slow)
+        session.choices = Choices("enhance")
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(begun.is_set)
+        session.choose(Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit"))
+        monkeypatch.setattr("aniso.explorer.results.Results._request_full", lambda results, call: None)
+        go_on.set()
+        await idle(session.preview_worker)
+        return [facts["words"] for slot, _, facts in notes.shown if slot == "after"]
+
+    assert in_a_session(scenario) == [""]  # that of the diffusion
+
+
+def frames(notes):
+    return [facts["number"] for slot, _, facts in notes.shown if slot.startswith("frame")]
+
+
+def test_the_film_and_the_result_do_not_end_each_other():
+    async def scenario(session, notes):
+        session.choices = Choices("diffuse").with_value("scheme", "explicit").with_value("time", 40.0)
+        await session.open(lambda: Source.of_sample("shapes"))
+        session.film()
+        await until(lambda: frames(notes))
+        await until(lambda: session.result is not None)
+        await until(lambda: len(frames(notes)) == 25)
+        ends = {facts["end"] for slot, _, facts in notes.shown if slot.startswith("frame")}
+        assert ends == {40.0}
+
+    in_a_session(scenario)
+
+
+def test_a_film_that_is_asked_for_too_early_follows_the_result():
+    async def scenario(session, notes):
+        session.choices = Choices("denoise")
+        await session.open(lambda: Source.of_sample("shapes"))
+        session.film()
+        await until(lambda: len(frames(notes)) == 25)
+        assert session.result is not None
+        assert notes.error is None
+
+    in_a_session(scenario)
+
+
+def test_a_film_that_cannot_be_is_refused_and_the_player_is_reset():
+    async def scenario(session, notes):
+        session.choices = Choices("denoise").with_value("noise", 0.0)
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(lambda: session.result is not None)
+        notes.told.clear()
+        session.film()
+        assert "no scale space" in notes.error
+        assert notes.told[-1]["film"] is False
+        session.choose(Choices("diffuse"))
+        await until(lambda: session.result is not None)
+        assert notes.error is None
+
+    in_a_session(scenario)
+
+
+def test_the_difference_is_chosen_while_the_result_is_on_its_way(monkeypatch):
+    from aniso.explorer import rendering
+
+    drawn, go_on, result = threading.Event(), threading.Event(), rendering.result
+
+    def slow(*arguments, **options):
+        shot = result(*arguments, **options)
+        drawn.set()
+        go_on.wait(20)
+        return shot
+
+    async def scenario(session, notes):
+        monkeypatch.setattr(rendering, "result", slow)
+        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
+        await session.open(lambda: Source.of_sample("shapes"))
+        await until(drawn.is_set)
+        session.show_difference(True)
+        go_on.set()
+        await until(lambda: session.result is not None)
+        await idle(session.preview_worker)
+        last = [facts for slot, _, facts in notes.shown if slot == "after"][-1]
+        assert not last["preview"]
+        assert last["full"] > 0
+        assert session.white == last["full"]
+
+    in_a_session(scenario)
+
+
 VOLUME = np.random.default_rng(5).normal(100, 20, (6, 48, 40)).astype(np.float32)
 PHOTOGRAPH = np.random.default_rng(4).integers(0, 255, (40, 52, 3), dtype=np.uint8)
 DEEP = np.random.default_rng(3).integers(0, 60000, (45, 38), dtype=np.uint16)
+
+
+def drawn(shape, points, radius):
+    mask = np.zeros(shape, bool)
+    paint(mask, points, radius)
+    return mask
+
 
 RECIPES = {
     "denoise a photograph": ("photo.png", Choices("denoise").with_value("noise", 7.3)),
@@ -396,9 +625,19 @@ RECIPES = {
         Choices(
             "inpaint",
             random_pixels=None,
-            drawn=painted(np.zeros((45, 38), bool), [[5, 7], [30, 20]], 4.5),
+            drawn=drawn((45, 38), [[5, 7], [30, 20]], 4.5),
         ).with_value("sigma", 0.9),
     ),
+    "inpaint what is missing": ("missing.npy", Choices("inpaint", random_pixels=None)),
+    "inpaint what is missing and at random": (
+        "missing.npy",
+        Choices("inpaint", random_pixels=RandomPixels(0.3)),
+    ),
+    "inpaint what is missing in colours": (
+        "missing colours.npy",
+        Choices("inpaint", random_pixels=None, drawn=drawn((40, 52), [[5, 7]], 4.5)),
+    ),
+    "a name with quotes": ("5\" 'photo'.png", Choices("diffuse")),
     "upsample": ("photo.png", Choices("upsample").with_value("factor", 3).with_value("time", 5.5)),
     "edge-enhancing": ("deep.tif", Choices("diffuse").with_value("contrast", 312.5)),
     "coherence-enhancing": (
@@ -438,6 +677,10 @@ RECIPES = {
 def scene_of(name, folder):
     aniso.io.write(folder / "photo.png", PHOTOGRAPH)
     aniso.io.write(folder / "deep.tif", DEEP)
+    aniso.io.write(folder / "5\" 'photo'.png", PHOTOGRAPH)
+    missing = np.where(np.random.default_rng(1).random(DEEP.shape) < 0.3, np.nan, DEEP)
+    aniso.io.write(folder / "missing.npy", missing)
+    aniso.io.write(folder / "missing colours.npy", np.where(PHOTOGRAPH > 240, np.nan, PHOTOGRAPH))
     aniso.io.write(folder / "volume.npy", VOLUME)
     aniso.io.write(folder / "thin.npy", VOLUME[:4])
     aniso.io.write(folder / "pages.tif", VOLUME[:3, :12, :15].astype(np.uint16))
@@ -478,6 +721,19 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
     stem = target.name.removesuffix(scene.suffix)
     by_command = aniso.io.read(next(iter(tmp_path.glob(f"{stem}.*"))))
     assert np.array_equal(by_command.pixels, written.pixels)
+
+
+def test_there_is_no_recipe_for_filling_in_nothing():
+    choices, scene = Choices("inpaint", random_pixels=None), Scene(Source.of_sample("shapes"))
+    for recipe in (recipes.python, recipes.command):
+        with pytest.raises(ValueError, match=r"nothing to fill in yet\. Draw"):
+            recipe(choices, scene)
+
+
+def test_a_recipe_fits_into_a_command_line():
+    missing = np.where(np.random.default_rng(1).random((1200, 1200)) < 0.3, np.nan, np.float32(7))
+    scene = Scene(Source(aniso.io.Picture(missing), "missing.npy", "aniso.io.read('missing.npy')", True))
+    assert len(recipes.command(Choices("inpaint", random_pixels=None), scene)) < 1000
 
 
 def test_a_recipe_in_a_shell(tmp_path):

@@ -65,7 +65,7 @@ def command(
     try:
         chosen = server.free_port(host, port)
     except OSError as error:
-        typer.echo(f"aniso explore: {error}. Give another one with --port.", err=True)
+        typer.echo(f"aniso explore: {error}", err=True)
         raise typer.Exit(1) from error
     if not server.is_loopback(host):
         typer.echo(
@@ -74,8 +74,11 @@ def command(
             err=True,
         )
 
-    def tell(address: str) -> None:
-        typer.echo(f"The explorer is at {address}  (Ctrl-C ends it)")
+    def tell(addresses: list[str]) -> None:
+        here, *elsewhere = addresses
+        typer.echo(f"The explorer is at {here}  (Ctrl-C ends it)")
+        for address in elsewhere:
+            typer.echo(f"From other machines: {address}")
 
     try:
         server.run(image, host, chosen, open_page=not no_open, tell=tell)

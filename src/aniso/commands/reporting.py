@@ -162,8 +162,9 @@ def figures(infos: Sequence[Any]) -> list[tuple[str, str]]:
     """What a verb chose, in words; over several pages, from the least to the largest."""
     rows = []
     for about in dataclasses.fields(infos[0]):
-        values = [getattr(info, about.name) for info in infos]
-        rows.append((about.metadata["meaning"], f"{_spread(values)} {about.metadata['unit']}".rstrip()))
+        words = _spread([getattr(info, about.name) for info in infos])
+        unit = "" if words == "none" else about.metadata["unit"]
+        rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
     return rows
 
 

@@ -38,7 +38,7 @@ class Choices:
     values: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     stencil: DeltaStencil | None = None
     file_spacing: bool = False
-    random_pixels: masks.RandomPixels | None = masks.RandomPixels()  # noqa: RUF009 (frozen)
+    random_pixels: masks.RandomPixels | None = field(default_factory=masks.RandomPixels)
     drawn: masks.Mask | None = None
 
     @property
@@ -64,17 +64,21 @@ class Choices:
             values[self.owner, name] = value
         return replace(self, values=values)
 
-    def unknown(self, scene: Scene) -> masks.Mask:
-        """The pixels to be filled in: NaN, and those chosen at random or drawn."""
-        mask = np.zeros(scene.extent, bool)
-        if scene.filtered.dtype.kind == "f":
-            missing = np.isnan(scene.filtered)
-            mask |= missing if scene.channel_axis is None else missing.any(axis=-1)
+    def chosen_unknown(self, scene: Scene) -> masks.Mask | None:
+        """Pixels to be filled in that were chosen at random or drawn, not those that are NaN."""
         if self.random_pixels is not None:
-            mask |= self.random_pixels.mask(scene.extent)
-        elif self.drawn is not None and self.drawn.shape == scene.extent:
-            mask |= self.drawn
-        return mask
+            return self.random_pixels.mask(scene.extent)
+        return self.drawn if self.drawn is not None and self.drawn.shape == scene.extent else None
+
+    def unknown(self, scene: Scene) -> masks.Mask:
+        """All pixels to be filled in, in a new array."""
+        return _with_missing(scene.filtered, scene.channel_axis, self.chosen_unknown(scene))
+
+    def unknown_here(self, scene: Scene) -> masks.Mask:
+        """Those of the image on the page: much fewer than in a volume."""
+        chosen = self.chosen_unknown(scene)
+        shown = None if chosen is None else scene.shown(chosen)
+        return _with_missing(scene.image, scene.channel_axis, shown)
 
     def spacing(self, scene: Scene) -> tuple[float, ...] | None:
         """Distance of the pixels; None is 1."""
@@ -82,6 +86,7 @@ class Choices:
 
     def call(self, scene: Scene) -> Call:
         """The call that computes the result for the whole image or volume."""
+        self._check(scene)
         options: dict[str, Any] = {}
         arguments: tuple[Any, ...] = ()
         given = {
@@ -102,7 +107,7 @@ class Choices:
             options.pop("factor", None)
             arguments = (given["factor"],)
         if self.method == "inpaint":
-            arguments = (Unknown(lambda: self.unknown(scene)),)
+            arguments = (Unknown(lambda: self.unknown(scene), lambda: self.unknown_here(scene)),)
         if self.stencil is not None and self.method in ("denoise", "enhance", "diffuse"):
             options["stencil"] = self.stencil
         spacing = self.spacing(scene)
@@ -111,6 +116,19 @@ class Choices:
         if scene.channel_axis is not None:
             options["channel_axis"] = scene.channel_axis
         return Call(self.method, arguments, options)
+
+    def _check(self, scene: Scene) -> None:
+        missing, infinite = scene.refused_pixels
+        if infinite:
+            raise ValueError(
+                f"{_count(infinite)} infinite: such values would spread over the whole image. Replace them "
+                "in the file; where they are NaN, Inpaint fills them in."
+            )
+        if missing and self.method != "inpaint":
+            raise ValueError(
+                f"{_count(missing)} NaN: such values would spread over the whole image. Choose Inpaint, "
+                "which fills them in."
+            )
 
     def _model(self, given: Mapping[str, Any], scene: Scene) -> ImageDriven:
         kind = kinds()[self.model]
@@ -128,15 +146,23 @@ def suggested_contrast(scene: Scene, model: str) -> float:
 
 
 class Unknown:
-    """A mask that is made when it is needed, by the thread that needs it: volumes have large ones."""
+    """A mask that is made when it is needed, by the thread that needs it: it may be large.
 
-    def __init__(self, make: Callable[[], masks.Mask]) -> None:
-        self._make = make
+    `make` gives it for all that is filtered, `make_here` for the image on the page.
+    """
+
+    def __init__(self, make: Callable[[], masks.Mask], make_here: Callable[[], masks.Mask]) -> None:
+        self._make, self._make_here = make, make_here
 
     @functools.cached_property
     def mask(self) -> masks.Mask:
         """True where a pixel is unknown."""
         return self._make()
+
+    @functools.cached_property
+    def here(self) -> masks.Mask:
+        """The same for the image on the page."""
+        return self._make_here()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +202,22 @@ class Call:
             return model, info.time
         edges = EdgeContinuing(info.contrast, info.sigma, info.rho)
         return edges, 10.0 if self.verb == "inpaint" else info.time
+
+
+def _count(values: int) -> str:
+    return "one value of the image is" if values == 1 else f"{values} values of the image are"
+
+
+def _with_missing(image: Array, channel_axis: int | None, chosen: masks.Mask | None) -> masks.Mask:
+    """The chosen pixels and those that are NaN."""
+    if image.dtype.kind == "f":
+        missing = np.isnan(image)
+        mask: masks.Mask = missing if channel_axis is None else np.any(missing, axis=-1)
+    else:
+        mask = np.zeros(image.shape if channel_axis is None else image.shape[:-1], bool)
+    if chosen is not None:
+        mask |= chosen
+    return mask
 
 
 def _fields(kind: type[ImageDriven] | type[FixedTensor]) -> set[str]:

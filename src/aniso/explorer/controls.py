@@ -30,7 +30,6 @@ class Control:
     scale: str = LINEAR
     choices: tuple[Any, ...] = ()
     automatic: bool = False
-    auto: bool = False
     chosen: float | None = None
 
     def as_props(self) -> dict[str, Any]:
@@ -76,7 +75,6 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
         high=high,
         scale=scale,
         automatic=parameter.automatic,
-        auto=value == AUTO,
         chosen=chosen,
     )
 

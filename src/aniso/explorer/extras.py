@@ -12,8 +12,8 @@ from aniso.explorer.workers import Ticket
 # Seconds after which overlays follow: they must not slow down the picture.
 _PAUSE = 0.1
 _NO_FILM = (
-    "There is no scale space to play here: it needs a model that diffuses the whole image, as denoise, "
-    "enhance and diffuse have it. Wait for the result, or choose one of them."
+    "There is no scale space to play here: nothing was diffused. Choose a noise level above 0, or another "
+    "method."
 )
 
 
@@ -25,15 +25,26 @@ class Extras:
         self._shown: frozenset[str] = frozenset()
         self._gradients: overlays.Gradients | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._film_awaits_result = False
 
     def follow(self) -> None:
-        """Something has changed: the veil at once, overlays after a while."""
+        """Something has changed: the veil at once, overlays after a while; a film no longer holds."""
+        self._film_awaits_result = False
+        self._tab.film_worker.withdraw()
         if self._tab.choices.method == "inpaint":
             self._veil()
         else:
             self._tab.stage.drop("unknown")
         self.stop()
         self._pause = self._tab.later(_PAUSE, self.overlay)
+
+    def result_is_there(self) -> None:
+        """What has been waiting for it."""
+        self.overlay()
+        self.details()
+        if self._film_awaits_result:
+            self._film_awaits_result = False
+            self.film()
 
     def stop(self) -> None:
         """Do not begin with what waits."""
@@ -56,12 +67,16 @@ class Extras:
         tab, scene, view = self._tab, self._tab.scene, self._tab.view
         if scene is None or view is None or pictures.reduction(scene.shape) == 1:
             return
-        result = None if tab.result is None else tab.result.image
+        result, difference, white = tab.result, tab.shows_difference, tab.white
+
+        def still() -> bool:
+            return tab.result is result and tab.shows_difference == difference
 
         def job(ticket: Ticket) -> None:
-            for shot in rendering.details(scene, result, view, difference=tab.shows_difference):
+            image = None if result is None else result.image
+            for shot in rendering.details(scene, image, view, difference=difference, white=white):
                 ticket.progress(0, 1)
-                tab.publish(shot, scene)
+                tab.publish(shot, scene, still)
 
         tab.submit(tab.side_worker, job, "details")
 
@@ -107,14 +122,22 @@ class Extras:
         tab.submit(tab.side_worker, job, "overlays")
 
     def film(self) -> None:
-        """Compute the scale space."""
+        """Compute the scale space, once it is known which model steers it."""
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
         if scene is None:
             return
-        call = tab.choices.call(scene)
+        try:
+            call = tab.choices.call(scene)
+        except (ValueError, TypeError) as error:
+            tab.failed(error, version)
+            return
         steering = call.steering(tab.result.info if tab.result else None)
-        if steering is None or call.verb in ("inpaint", "upsample"):
-            tab.stage.tell(error=_NO_FILM)
+        diffuses = call.verb not in ("inpaint", "upsample")
+        if diffuses and steering is None and tab.result is None:
+            self._film_awaits_result = True
+            return
+        if steering is None or not diffuses:
+            tab.failed(ValueError(_NO_FILM), version)
             return
         model, end = steering
         height, width = scene.shape
@@ -123,9 +146,9 @@ class Extras:
             for frame in scrubbing.frames(scene, call, model, end, ticket):
                 if version != tab.version:
                     return
-                facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES}
+                facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES, "end": end}
                 shot = Shot(f"frame{frame.number}", frame.picture, (0, 0, width, height), facts)
-                tab.publish(shot, scene)
+                tab.publish(shot, scene, lambda: version == tab.version)
 
         tab.submit(tab.film_worker, job)
 
@@ -135,7 +158,7 @@ class Extras:
         assert scene is not None
 
         def job(ticket: Ticket) -> None:
-            tab.publish(rendering.unknown(scene, choices.unknown(scene)), scene)
+            tab.publish(rendering.unknown(scene, choices.unknown_here(scene)), scene)
 
         tab.submit(tab.side_worker, job, "unknown")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import itertools
+import threading
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,27 +24,38 @@ class RandomPixels:
 
     share: float = 0.9
     seed: int = 0
+    _kept: dict[tuple[int, ...], Mask] = field(default_factory=dict, compare=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """True where a pixel is unknown."""
-        return np.random.default_rng(self.seed).random(shape) < self.share
+        """True where a pixel is unknown; kept for the last shape, since several threads ask for it."""
+        with self._lock:
+            if shape not in self._kept:
+                self._kept.clear()
+                mask = np.random.default_rng(self.seed).random(shape) < self.share
+                mask.flags.writeable = False
+                self._kept[shape] = mask
+            return self._kept[shape]
 
     def line(self, shape: tuple[int, ...]) -> str:
         """The same in Python."""
         return f"np.random.default_rng({self.seed}).random({shape}) < {self.share!r}"
 
 
-def painted(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> Mask:
-    """The mask after a stroke of a round brush through these points (x, y), in pixels: a new array.
+def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> None:
+    """A stroke of a round brush through these points (x, y), in pixels, on the mask itself.
+
+    It takes the time of the stroke's pixels, however large the mask is.
 
     Examples
     --------
     >>> import numpy as np
     >>> from aniso.explorer import masks
-    >>> masks.painted(np.zeros((5, 9), bool), [(2, 2.5), (6, 2.5)], radius=1.2).sum()
+    >>> mask = np.zeros((5, 9), bool)
+    >>> masks.paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
+    >>> mask.sum()
     np.int64(18)
     """
-    result = mask.copy()
     height, width = mask.shape
     ways = list(itertools.pairwise(points)) or [(points[0], points[0])]
     for (x0, y0), (x1, y1) in ways:
@@ -53,8 +65,7 @@ def painted(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, era
         length = (x1 - x0) ** 2 + (y1 - y0) ** 2
         along = np.clip(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length, 0, 1) if length else 0.0
         near = np.hypot(x - x0 - along * (x1 - x0), y - y0 - along * (y1 - y0)) <= radius
-        result[top:bottom, left:right][near] = not erase
-    return result
+        mask[top:bottom, left:right][near] = not erase
 
 
 def mask_line(mask: Mask) -> str:

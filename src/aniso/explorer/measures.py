@@ -32,7 +32,7 @@ class Measures:
         longest = _LOOK_AT[len(shape)]
         starts = [max(0, (n - longest) // 2) for n in shape]
         middle = tuple(slice(start, start + longest) for start in starts)
-        part = np.nan_to_num(image[middle].astype(np.float64))
+        part = np.nan_to_num(image[middle].astype(np.float64), posinf=0.0, neginf=0.0)
         noise = estimates.noise_level(part, channel_axis=channel_axis)
 
         def strength(quantile: float) -> float:
@@ -41,6 +41,21 @@ class Measures:
         spread = float(part.max() - part.min()) or 1.0
         typical = estimates.contrast(part, noise=noise, quantile=0.8, channel_axis=channel_axis)
         return cls(noise, typical or 0.01 * spread, strength(0.999) or 0.1 * spread, min(shape))
+
+
+def refused_pixels(image: Array) -> tuple[int, int]:
+    """How many numbers are NaN, and how many are infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aniso.explorer import measures
+    >>> measures.refused_pixels(np.array([[1.0, np.nan], [np.inf, np.nan]]))
+    (2, 1)
+    """
+    if image.dtype.kind != "f":
+        return 0, 0
+    return int(np.isnan(image).sum()), int(np.isinf(image).sum())
 
 
 def grey_range(pixels: Array) -> tuple[float, float]:

@@ -41,6 +41,8 @@ class Page:
     def __init__(self, pace: Pace, limit: int) -> None:
         self.session = Session(self, pace)
         self._limit = limit
+        # To which the difference goes back.
+        self._mode = "compare"
         self._has_film, self._busy, self._whole = False, False, False
         self._build()
 
@@ -145,11 +147,13 @@ class Page:
         self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
 
     def _show_mode(self, mode: str) -> None:
+        if mode != "difference":
+            self._mode = mode
         self._viewer.set(mode=mode)
         self.session.show_difference(mode == "difference")
 
     def _flip_difference(self) -> None:
-        mode = "compare" if self.session.shows_difference else "difference"
+        mode = self._mode if self.session.shows_difference else "difference"
         self._press_mode(mode)
         self._show_mode(mode)
 
@@ -208,6 +212,8 @@ class Page:
             self._say(aboutResult="computing…")
         if not busy:
             self._say(progress=None)
+            if self.session.result is None:  # it was refused; what stands there is about something else
+                self._say(aboutResult="")
         self._busy = busy
 
     def _tell_progress(self, share: float) -> None:
@@ -236,7 +242,9 @@ class Page:
         source = scene.source
         shape = " × ".join(map(str, source.picture.shape))
         colours = ", colour" if scene.channel_axis is not None else ""
-        self._say(aboutScene=f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}")
+        about = f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}"
+        self._say(aboutScene=about, **({} if keep_view else {"aboutResult": ""}))
+        self._busy = self._busy and keep_view
         self._slices.set_visibility(source.is_volume)
         if source.is_volume:
             count = source.picture.shape[scene.axis]

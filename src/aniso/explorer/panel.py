@@ -18,6 +18,7 @@ from aniso.explorer.controls import LINEAR, ROOT, Control, controls
 from aniso.explorer.masks import RandomPixels
 from aniso.explorer.scene import Scene
 from aniso.explorer.session import Session
+from aniso.explorer.tab import sentence
 from aniso.explorer.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
 from aniso.stencil import DeltaStencil
 
@@ -193,7 +194,7 @@ class Panel:
         try:
             words = await asyncio.to_thread(recipe, self.session.choices, self.session.scene)
         except (ValueError, TypeError) as error:
-            self.session.stage.tell(error=str(error))
+            self.session.stage.tell(error=sentence(error))
             return
         title = f"The same result as {kind}"
         with self._place, ui.dialog() as dialog, html("div", "recipe"):

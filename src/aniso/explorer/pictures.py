@@ -58,31 +58,31 @@ def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
     return scaled.astype(np.uint8)
 
 
-def difference(before: Array, after: Array, grey_range: tuple[float, float]) -> tuple[Bytes, float]:
+def difference(
+    before: Array, after: Array, grey_range: tuple[float, float], white: float | None = None
+) -> tuple[Bytes, float]:
     """The result minus the image around mid-grey, and how many grey values white stands for.
 
-    A finer result is compared in the means of its blocks.
+    A finer result is compared in the means of its blocks. `white` is given where this is a part of something
+    larger; else nearly all differences fit in.
     """
     factor = after.shape[0] // before.shape[0]
     coarse = block_means(after, factor) if factor > 1 else after
     change = np.subtract(coarse, before, dtype=np.float32)
     change = change.mean(axis=2) if change.ndim == 3 else change
     np.nan_to_num(change, copy=False)
-    full = float(np.quantile(abs(change.reshape(-1)[:: max(1, change.size // 2**17)]), 0.995))
-    full = max(full, 1e-3 * (grey_range[1] - grey_range[0]))
-    return shown(change, (-full, full)), full
+    if white is None:
+        some = abs(change.reshape(-1)[:: max(1, change.size // 2**17)])
+        white = max(float(np.quantile(some, 0.995)), 1e-3 * (grey_range[1] - grey_range[0]))
+    return shown(change, (-white, white)), white
 
 
 def encoded(image: Bytes, *, lossless: bool) -> Encoded:
     """As PNG, or as JPEG where it has to be quick."""
-    picture, stream = Image.fromarray(image), io.BytesIO()
-    if lossless and picture.width * picture.height <= _LOSSLESS:
-        picture.save(stream, "PNG", compress_level=1)
-        kind = "image/png"
-    else:
-        picture.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
-        kind = "image/jpeg"
-    return Encoded(stream.getvalue(), kind, picture.width, picture.height)
+    height, width = image.shape[:2]
+    if lossless and height * width <= _LOSSLESS:
+        return _encoded(image, "PNG", compress_level=1)
+    return _encoded(image, "JPEG", quality=_QUALITY, subsampling=0)
 
 
 def reduction(shape: tuple[int, ...], largest: int = LARGEST_SIDE) -> int:
@@ -95,4 +95,10 @@ def tinted(strength: Array, colour: tuple[int, int, int]) -> Encoded:
     veil = np.empty((*strength.shape, 4), np.uint8)
     veil[..., :3] = colour
     veil[..., 3] = np.clip(255 * strength, 0, 255)
-    return encoded(veil, lossless=True)
+    return _encoded(veil, "PNG", compress_level=1)  # JPEG has no alpha
+
+
+def _encoded(image: Bytes, kind: str, **options: Any) -> Encoded:
+    picture, stream = Image.fromarray(image), io.BytesIO()
+    picture.save(stream, kind, **options)
+    return Encoded(stream.getvalue(), f"image/{kind.lower()}", picture.width, picture.height)

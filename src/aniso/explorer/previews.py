@@ -94,10 +94,11 @@ def coarse(call: Call, scene: Scene, part: Part) -> Trial:
         return Trial(replace(call, options=options), slab.volume, slab.middle, words)
     image = scene.reduced(part.factor)
     if call.verb == "inpaint":
-        mask = scene.shown(arguments[0].mask)
+        mask = arguments[0].here
         if part.factor > 1:
             image, mask = masks.known_means(scene.image, mask, part.factor)
-        arguments = (Unknown(lambda: part.of(mask)),)
+        seen = part.of(mask)
+        arguments = (Unknown(lambda: seen, lambda: seen),)
     if part.factor > 1:
         own = options.get("spacing", (1.0, 1.0))
         options["spacing"] = tuple(part.factor * h for h in own)

@@ -45,7 +45,7 @@ def python(choices: Choices, scene: Scene) -> str:
     <BLANKLINE>
     image = aniso.samples.shapes().image
     result = aniso.denoise(image)
-    aniso.io.write("shapes_denoised.npy", result)
+    aniso.io.write('shapes_denoised.npy', result)
     <BLANKLINE>
     """
     call = choices.call(scene)
@@ -63,7 +63,7 @@ def python(choices: Choices, scene: Scene) -> str:
     words += [f"{name}={_python(value)}" for name, value in call.options.items()]
     lines.append(f"result = aniso.{call.verb}({', '.join(words)})")
     like = f", like={_like(scene)}" if _like(scene) else ""
-    lines.append(f'aniso.io.write("{output_name(call, scene)}", result{like})')
+    lines.append(f"aniso.io.write({output_name(call, scene)!r}, result{like})")
     standard = sorted(f"import {name}" for name in modules if name != "numpy")
     heading = [*standard, *([""] if standard else [])]
     heading += ["import aniso", *(["import numpy as np"] if "numpy" in modules else []), ""]
@@ -141,12 +141,22 @@ def _like(scene: Scene) -> str:
 
 
 def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
-    """Modules, and an expression for the mask: short where it was chosen at random."""
-    mask = choices.unknown(scene)
-    pixels = choices.random_pixels
-    if pixels is not None and np.array_equal(mask, pixels.mask(scene.extent)):
-        return {"numpy"}, pixels.line(scene.extent)
-    return {"numpy", "base64", "zlib"}, masks.mask_line(mask)
+    """Modules, and an expression for the mask of `image`: short where it was chosen at random, or is NaN."""
+    chosen, pixels, modules = choices.chosen_unknown(scene), choices.random_pixels, {"numpy"}
+    terms = []
+    if pixels is not None:
+        terms.append(pixels.line(scene.extent))
+    elif chosen is not None and chosen.any():
+        terms.append(masks.mask_line(chosen))
+        modules |= {"base64", "zlib"}
+    if scene.filtered.dtype.kind == "f" and np.isnan(scene.filtered).any():
+        terms.append("np.isnan(image)" + ("" if scene.channel_axis is None else ".any(axis=-1)"))
+    if not terms:
+        raise ValueError(
+            "there is nothing to fill in yet. Draw with the brush what is unknown, or have pixels chosen at "
+            "random."
+        )
+    return modules, terms[0] if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
 
 
 def _one_line(modules: set[str], code: list[str], last: str) -> str:

@@ -56,8 +56,13 @@ def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
     return Shot("after", pictures.encoded(seen, lossless=True), _whole(scene), facts)
 
 
-def details(scene: Scene, result: Array | None, view: View, *, difference: bool) -> Iterator[Shot]:
-    """What is visible of a large image, pixel by pixel; nothing where the picture of the whole is as fine."""
+def details(
+    scene: Scene, result: Array | None, view: View, *, difference: bool, white: float | None = None
+) -> Iterator[Shot]:
+    """What is visible of a large image, pixel by pixel; nothing where the picture of the whole is as fine.
+
+    `white` is how many grey values it stands for in the difference of the whole image.
+    """
     if view.factor >= pictures.reduction(scene.shape):
         return
     height, width = scene.shape
@@ -68,22 +73,24 @@ def details(scene: Scene, result: Array | None, view: View, *, difference: bool)
     yield Shot("before-detail", pictures.encoded(seen, lossless=False), (left, top, right, bottom))
     result = None if result is None else scene.shown(result)
     if result is not None and result.shape[:2] == scene.shape:
-        seen, facts = _seen(scene, start, result[top:bottom, left:right], difference)
+        seen, facts = _seen(scene, start, result[top:bottom, left:right], difference, white)
         picture = pictures.encoded(seen, lossless=False)
         yield Shot("after-detail", picture, (left, top, right, bottom), facts)
 
 
 def unknown(scene: Scene, mask: Mask) -> Shot:
-    """A veil over the pixels to be filled in; the mask is over all that is filtered."""
-    factor, mask = pictures.reduction(scene.shape), scene.shown(mask)
+    """A veil over the pixels to be filled in; the mask is that of the image on the page."""
+    factor = pictures.reduction(scene.shape)
     strength = block_means(mask.astype(np.float32), factor) if factor > 1 else mask
     return Shot("unknown", pictures.tinted(0.85 * strength, _UNKNOWN), _whole(scene))
 
 
-def _seen(scene: Scene, before: Array, after: Array, difference: bool) -> tuple[Any, dict[str, Any]]:
+def _seen(
+    scene: Scene, before: Array, after: Array, difference: bool, white: float | None = None
+) -> tuple[Any, dict[str, Any]]:
     if not difference:
         return pictures.shown(after, scene.grey_range), {}
-    seen, full = pictures.difference(before, after, scene.grey_range)
+    seen, full = pictures.difference(before, after, scene.grey_range, white)
     return seen, {"full": full}
 
 

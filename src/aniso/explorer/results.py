@@ -24,11 +24,16 @@ _NEWS = 0.15
 
 
 class Results:
-    """Computes for a tab; `finished` is called when the result at full resolution is there."""
+    """Computes for a tab.
 
-    def __init__(self, tab: Tab, finished: Callable[[], None]) -> None:
-        self._tab, self._when_finished = tab, finished
+    `finished` is called when the result at full resolution is there, `redrawn` when it is shown once more.
+    """
+
+    def __init__(self, tab: Tab, *, finished: Callable[[], None], redrawn: Callable[[], None]) -> None:
+        self._tab, self._when_finished, self._when_redrawn = tab, finished, redrawn
         self._rest: asyncio.TimerHandle | None = None
+        # Version that a preview must have to be news.
+        self._newest = 0
 
     def request(self, call: Call, stamp: float | None) -> None:
         """A preview now, and full resolution after a while."""
@@ -42,13 +47,26 @@ class Results:
         if self._rest is not None:
             self._rest.cancel()
 
+    def give_up(self) -> None:
+        """What was chosen cannot be computed: nothing of what came before it is news."""
+        self.stop()
+        self._tab.full_worker.withdraw()
+        self._newest = self._tab.version + 1
+
     def preview(self, call: Call, stamp: float | None = None) -> None:
         """What is visible, as quickly as possible."""
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
         assert scene is not None
         view = tab.view or View.of_all(scene.shape)
-        quick = previews.rehearsed(call, scene)
+        quick, owner = previews.rehearsed(call, scene), tab.choices.owner
         part = previews.part(scene, view, quick, tab.pace.affordable)
+
+        def still() -> bool:
+            # One that is a little older is better than none while a slider moves; but not another method's,
+            # and not in place of the result or of something newer.
+            fresh = tab.result is None and tab.choices.owner == owner and version >= self._newest
+            self._newest = version if fresh else self._newest
+            return fresh
 
         def job(ticket: Ticket) -> None:
             trial = previews.coarse(quick, scene, part)
@@ -62,10 +80,11 @@ class Results:
             seconds = time.perf_counter() - begin
             tab.pace.measured(quick, part.pixels, seconds, part.factor)
             before, after = trial.shown(trial.image), trial.shown(result)
-            shot = rendering.preview(scene, part, before, after, difference=tab.shows_difference)
-            tab.post(self._show_preview, shot, scene, stamp=stamp, seconds=seconds, words=trial.words)
+            difference = tab.shows_difference
+            shot = rendering.preview(scene, part, before, after, difference=difference)
+            tab.publish(shot, scene, still, stamp=stamp, seconds=seconds, words=trial.words)
             if previews.is_exact(call, part, scene):
-                tab.post(self._finished, Result(call, result, info, seconds), scene, version)
+                tab.post(self._finished, Result(call, result, info, seconds), scene, version, difference)
 
         tab.submit(tab.preview_worker, job)
 
@@ -74,16 +93,17 @@ class Results:
         tab, scene, result = self._tab, self._tab.scene, self._tab.result
         assert scene is not None
         assert result is not None
-        shown = tab.shows_difference
+        difference = tab.shows_difference
+
+        def redraw(shot: Shot) -> None:
+            if tab.result is result and tab.shows_difference == difference:
+                tab.place(shot, scene)
+                self._when_redrawn()
 
         def job(ticket: Ticket) -> None:
-            tab.publish(rendering.result(scene, result.image, difference=shown), scene)
+            tab.post(redraw, rendering.result(scene, result.image, difference=difference))
 
         tab.submit(tab.preview_worker, job)
-
-    def _show_preview(self, shot: Shot, scene: Scene, **facts: Any) -> None:
-        if self._tab.result is None:  # else it was slower than full resolution, and comes too late
-            self._tab.place(shot, scene, **facts)
 
     def _request_full(self, call: Call) -> None:
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
@@ -97,8 +117,9 @@ class Results:
             image, info = call(scene.filtered, self._teller(ticket, version))
             result = Result(call, image, info, time.perf_counter() - begin)
             if ticket.wanted:
-                tab.publish(rendering.result(scene, image, difference=tab.shows_difference), scene)
-                tab.post(self._finished, result, scene, version)
+                difference = tab.shows_difference
+                shot = rendering.result(scene, image, difference=difference)
+                tab.post(self._finished, result, scene, version, difference, shot)
 
         tab.submit(tab.full_worker, job)
 
@@ -120,16 +141,20 @@ class Results:
         if version == self._tab.version:
             self._tab.stage.tell(progress=share)
 
-    def _finished(self, result: Result, scene: Scene, version: int) -> None:
+    def _finished(
+        self, result: Result, scene: Scene, version: int, difference: bool, shot: Shot | None = None
+    ) -> None:
         tab = self._tab
         if version != tab.version or tab.scene is None:
             return
-        tab.result = result
+        tab.result, self._newest = result, version + 1
         self.stop()
         tab.succeeded()
         tab.stage.tell(busy=False, result=result, found=_found(result.info, tab.choices.parameters))
-        if tab.scene is not scene:  # another slice of the same volume is looked at by now
-            self.show()
+        if tab.scene is not scene or tab.shows_difference != difference:
+            self.show()  # by now another slice of the same volume is looked at, or the difference
+        elif shot is not None:
+            tab.place(shot, scene)
         self._when_finished()
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aniso.commands.pages import voxel_shape
 from aniso.explorer.blocks import block_means
-from aniso.explorer.measures import Measures
+from aniso.explorer.measures import Measures, refused_pixels
 from aniso.explorer.source import Source
 from aniso.picture import Picture
 
@@ -92,6 +92,12 @@ class Scene:
     def measures(self) -> Measures:
         """Estimated once; for volumes whatever slice of them is shown."""
         return self.source.measures if self.whole else Measures.of(self.image, self.channel_axis)
+
+    @functools.cached_property
+    def refused_pixels(self) -> tuple[int, int]:
+        """Of what the verbs get, how many numbers are NaN, and how many are infinite."""
+        alone = self.source.is_volume and not self.whole
+        return refused_pixels(self.image) if alone else self.source.refused_pixels
 
     @property
     def grey_range(self) -> tuple[float, float]:

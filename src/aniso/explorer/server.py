@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
 import sys
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -15,21 +17,34 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from nicegui import app, ui
+from nicegui import Client, app, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from aniso.explorer.pace import Pace
 from aniso.explorer.page import Page
 from aniso.explorer.source import Source
+from aniso.formats import suffix_of
 from aniso.picture import FileError
 
 #: Bytes of a file that may be uploaded.
 UPLOAD_LIMIT = 512 * 2**20
 #: The port that is tried first.
 USUAL_PORT = 8150
+# Of an uploaded file's name without its suffix; most systems take 255 for all of it.
+_NAME_BYTES = 150
+# Seconds that a tab is kept whose connection is lost; one that is closed says so and goes at once.
+_PATIENCE = 120.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANYWHERE = ("0.0.0.0", "::")
 _COOKIE = "aniso-explorer"
+_SAY_WHEN_CLOSED = "addEventListener('pagehide', (e) => e.persisted || navigator.sendBeacon('{}'));"
+# Whoever connects again asks for the messages since then; else the page would be loaded anew.
+_REMEMBER_MESSAGES = "socket.on('disconnect', () => (socket.io.opts.query.next_message_id = nextMessageId));"
+_WAS_LOADED_ANEW = "return performance.getEntriesByType('navigation')[0]?.type === 'reload'"
+_BEGINS_ANEW = (
+    "The page was loaded anew and begins anew: the image, the choices and the mask of before are not kept."
+)
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" '
     'fill="#0d6e6e"/><g fill="none" stroke="#fff" stroke-width="2.4"><ellipse cx="16" cy="16" rx="10" ry="4" '
@@ -44,35 +59,57 @@ class Explorer:
         self.first = first
         self.limit = limit
         self.pages: dict[str, Page] = {}
+        self._clients: dict[str, Client] = {}
         self.pace = Pace()
 
     def install(self) -> None:
         """Tell the web framework what there is."""
 
-        @ui.page("/", title="aniso explorer", dark=None)
+        @ui.page("/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE)
         async def index() -> None:
             await self._page()
 
         app.get("/explorer/{key}/result")(self._result)
         app.get("/explorer/{key}/{slot}/{number}")(self._picture)
         app.post("/explorer/{key}/file")(self._upload)
+        app.post("/explorer/{key}/closed")(self._closed)
+        app.on_shutdown(self.close)
+
+    def close(self) -> None:
+        """The server ends: no tab leaves anything behind."""
+        while self.pages:
+            self.pages.popitem()[1].session.close()
 
     async def _page(self) -> None:
-        page = Page(self.pace, self.limit)
-        self.pages[page.session.key] = page
-        client = ui.context.client
+        page, client = Page(self.pace, self.limit), ui.context.client
+        key = page.session.key
+        self.pages[key], self._clients[key] = page, client
 
         def gone() -> None:
-            self.pages.pop(page.session.key, None)
-            page.session.close()
+            self._clients.pop(key, None)
+            if self.pages.pop(key, None) is not None:
+                page.session.close()
 
         client.on_delete(gone)
-        await client.connected(timeout=60)
+        try:
+            await client.connected(timeout=60)
+        except TimeoutError:
+            return  # who asked is no browser
+        client.run_javascript(_SAY_WHEN_CLOSED.format(page.url("closed")) + _REMEMBER_MESSAGES)
         first = self.first
         if first is not None:
             await page.session.open(lambda: Source.of_file(first))
         else:
             await page.session.open(lambda: Source.of_sample("lighthouse"))
+        with contextlib.suppress(TimeoutError):
+            if await client.run_javascript(_WAS_LOADED_ANEW, timeout=60):
+                page.tell(error=_BEGINS_ANEW)
+
+    async def _closed(self, key: str) -> Response:
+        client = self._clients.get(key)
+        if client is not None:
+            client.delete()
+        return Response(status_code=204)
 
     async def _picture(self, key: str, slot: str, number: int) -> Response:
         page = self.pages.get(key)
@@ -94,17 +131,43 @@ class Explorer:
         page = self.pages.get(key)
         if page is None:
             return PlainTextResponse("This tab is closed.", 404)
-        target = page.session.folder / (Path(name.replace("\\", "/")).name or "file")
-        try:
-            await _save(request, target, self.limit)
-        except ClientDisconnect:
-            return PlainTextResponse("The upload was broken off.", 400)
-        except FileError as error:
-            page.tell(error=str(error))
-            return PlainTextResponse(str(error), 413)
-        opened = await page.session.open(lambda: Source.of_file(target, name=target.name))
+        name = plain_name(name)
+        # Once read it is not needed any more.
+        with tempfile.TemporaryDirectory(dir=page.session.folder, ignore_cleanup_errors=True) as folder:
+            target = Path(folder, name)
+            try:
+                await _save(request, target, self.limit)
+            except ClientDisconnect:
+                return PlainTextResponse("The upload was broken off.", 400)
+            except FileError as error:
+                page.tell(error=str(error))
+                return PlainTextResponse(str(error), 413)
+            except OSError as error:
+                page.tell(
+                    error=f"{name} could not be stored ({error.strerror}). Start with its path instead."
+                )
+                return PlainTextResponse("The file could not be stored.", 507)
+            opened = await page.session.open(lambda: Source.of_file(target, name=name))
         # The upload itself went well; what is wrong with the file stands on the page.
         return PlainTextResponse("opened" if opened else "refused")
+
+
+def plain_name(name: str) -> str:
+    r"""The name of a file without its folders, short and printable: results will be called after it.
+
+    Examples
+    --------
+    >>> from aniso.explorer import server
+    >>> server.plain_name("C:\\scans\\a.png"), server.plain_name("../..")
+    ('a.png', 'file')
+    """
+    last = Path(name.replace("\\", "/")).name
+    last = "".join(character if character.isprintable() else "_" for character in last)
+    if last in ("", ".."):
+        return "file"
+    suffix = suffix_of(Path(last))
+    short = last.removesuffix(suffix).encode("utf-8")[:_NAME_BYTES].decode("utf-8", "ignore")
+    return short + suffix
 
 
 async def _save(request: Request, target: Path, limit: int) -> None:
@@ -146,9 +209,9 @@ class Doorkeeper:
             return
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
-        if self._token is None or (cookie and secrets.compare_digest(cookie.value, self._token)):
+        if self._token is None or (cookie and _same(cookie.value, self._token)):
             await self._application(scope, receive, send)
-        elif secrets.compare_digest(given, self._token):
+        elif _same(given, self._token):
             await self._application(scope, receive, self._with_cookie(send))
         else:
             await self._refuse(scope, receive, send, "The token of the address is missing.")
@@ -173,6 +236,11 @@ class Doorkeeper:
             await PlainTextResponse(words, 403)(scope, receive, send)
 
 
+def _same(given: str, token: str) -> bool:
+    """Takes as long for a wrong one as for the right one."""
+    return secrets.compare_digest(given.encode("utf-8"), token.encode("utf-8"))
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can ask there."""
     return host in _LOOPBACK
@@ -185,52 +253,81 @@ def free_port(host: str, wanted: int | None) -> int:
     """
     for port in [wanted] if wanted is not None else range(USUAL_PORT, USUAL_PORT + 50):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with contextlib.suppress(OSError), socket.socket(family) as trial:
-            if os.name == "posix":  # a port that was just left is free; elsewhere this would take it away
-                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((host, port))
-            return port
-    raise OSError(f"port {wanted} of {host} is taken" if wanted is not None else f"{host} has no free port")
+        try:
+            with socket.socket(family) as trial:
+                if os.name == "posix":  # a port that was just left is free; elsewhere this would take it away
+                    trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                trial.bind((host, port))
+                return port
+        except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise OSError(
+                    f"{host} is no address of this machine. Give --host 0.0.0.0 for all that it has."
+                ) from error
+            if error.errno == errno.EACCES:
+                raise OSError(
+                    f"port {port} may not be used by this user. Give one above 1023 with --port."
+                ) from error
+    taken = f"port {wanted} of {host} is taken" if wanted is not None else f"{host} has no free port"
+    raise OSError(f"{taken}. Give another one with --port.")
+
+
+def own_address(family: socket.AddressFamily) -> str | None:
+    """Under which other machines find this one, as far as it knows."""
+    elsewhere = "2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1"
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as trial:
+        trial.connect((elsewhere, 9))  # sends nothing, but chooses the network that would
+        return str(trial.getsockname()[0])
+    return None
+
+
+def addresses(host: str, port: int, token: str | None) -> list[str]:
+    """Of the page: for this machine, and if they are not the same, for others."""
+    names: list[str | None] = [host]
+    if host in _ANYWHERE:
+        names = ["127.0.0.1", own_address(socket.AF_INET6 if ":" in host else socket.AF_INET)]
+    query = f"?token={token}" if token else ""
+    return [f"http://{f'[{name}]' if ':' in name else name}:{port}/{query}" for name in names if name]
 
 
 def run(
-    first: Path | None, host: str, port: int, *, open_page: bool, tell: Callable[[str], object],
+    first: Path | None, host: str, port: int, *, open_page: bool, tell: Callable[[list[str]], object],
     limit: int = UPLOAD_LIMIT,
 ) -> None:  # fmt: skip
-    """Serve until interrupted."""
+    """Serve until interrupted; `tell` gets the addresses of the page."""
     token = None if is_loopback(host) else secrets.token_urlsafe(16)
     names = frozenset(_LOOPBACK) if token is None else None
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/" + (
-        f"?token={token}" if token else ""
-    )
-    Explorer(first, limit).install()
+    known = addresses(host, port, token)
+    explorer = Explorer(first, limit)
+    explorer.install()
     app.add_middleware(Doorkeeper, names=names, token=token)
 
     def ready() -> None:
-        tell(address)
+        tell(known)
         if open_page:
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=(known[0],), daemon=True).start()
 
     app.on_startup(ready)
     # Workers compute in Python in between, too: they must not keep the page waiting.
     sys.setswitchinterval(1e-3)
     threading.Thread(target=_warm_up, daemon=True).start()
-    ui.run(
-        host=host,
-        port=port,
-        title="aniso explorer",
-        favicon=_ICON,
-        dark=None,
-        reload=False,
-        show=False,
-        show_welcome_message=False,
-        tailwind=False,
-        gzip_middleware_factory=None,
-        reconnect_timeout=3.0,
-        message_history_length=0,
-        binding_refresh_interval=None,
-    )
+    try:
+        ui.run(
+            host=host,
+            port=port,
+            title="aniso explorer",
+            favicon=_ICON,
+            dark=None,
+            reload=False,
+            show=False,
+            show_welcome_message=False,
+            tailwind=False,
+            gzip_middleware_factory=None,
+            reconnect_timeout=3.0,  # how often connections are tried; see _PATIENCE for tabs
+            binding_refresh_interval=None,
+        )
+    finally:
+        explorer.close()
 
 
 def _warm_up() -> None:

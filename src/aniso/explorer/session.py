@@ -18,7 +18,7 @@ from aniso.commands.pages import is_volume
 from aniso.explorer import recipes, stencils
 from aniso.explorer.choices import Choices
 from aniso.explorer.extras import Extras
-from aniso.explorer.masks import RandomPixels, painted
+from aniso.explorer.masks import RandomPixels, paint
 from aniso.explorer.pace import Pace
 from aniso.explorer.parts import View
 from aniso.explorer.results import Results
@@ -33,8 +33,8 @@ class Session(Tab):
     def __init__(self, stage: Stage, pace: Pace) -> None:
         super().__init__(stage, pace)
         self.key = secrets.token_urlsafe(18)
-        self._results = Results(self, self._result_is_there)
         self._extras = Extras(self)
+        self._results = Results(self, finished=self._extras.result_is_there, redrawn=self._extras.details)
         self._opened = 0
         self._folder: Path | None = None
 
@@ -133,10 +133,11 @@ class Session(Tab):
         """A stroke of the brush, on the shown slice."""
         if self.scene is None or not points:
             return
-        old = self.choices.drawn
-        mask = np.zeros(self.scene.extent, bool) if old is None else old.copy()
-        shown = self.scene.shown(mask)
-        shown[...] = painted(shown, points, radius, erase=erase)
+        # On the mask itself, which threads copy: one that is copying it right now will find itself outdated.
+        mask = self.choices.drawn
+        if mask is None:
+            mask = np.zeros(self.scene.extent, bool)
+        paint(self.scene.shown(mask), points, radius, erase=erase)
         self.choose(replace(self.choices, drawn=mask, random_pixels=None))
 
     def clear_mask(self) -> None:
@@ -157,8 +158,9 @@ class Session(Tab):
         try:
             call = self.choices.call(self.scene)
         except (ValueError, TypeError) as error:
-            self.full_worker.withdraw()
+            self._results.give_up()
             self.failed(error, self.version)
+            self._extras.follow()
             return
         self.stage.tell(busy=True, film=False)
         self._results.request(call, stamp)
@@ -169,10 +171,6 @@ class Session(Tab):
         with contextlib.suppress(ValueError, TypeError):  # what is refused was said when it was chosen
             if self.scene is not None:
                 self._results.preview(self.choices.call(self.scene))
-
-    def _result_is_there(self) -> None:
-        self._extras.overlay()
-        self._extras.details()
 
     # -- giving away ----------------------------------------------------------------------------------
 
@@ -211,6 +209,9 @@ def _looked_at(scene: Scene) -> None:
     if min(scene.extent) < 2 or min(scene.shape) < 2:
         sides = " × ".join(map(str, scene.extent if scene.whole else scene.shape))
         raise ValueError(f"an image of {sides} pixels is too small to look at.")
-    if scene.image.dtype.kind not in "biuf":
-        raise ValueError(f"pixels of type {scene.image.dtype} cannot be shown. Convert them to numbers.")
-    _ = scene.measures, scene.grey_range
+    if scene.image.dtype.kind not in "iuf":
+        raise ValueError(
+            f"pixels of type {scene.image.dtype} cannot be filtered: diffusion is for grey values. Convert "
+            "them to numbers, e.g. image.astype(numpy.float32)."
+        )
+    _ = scene.refused_pixels, scene.measures, scene.grey_range

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import io, samples
-from aniso.explorer.measures import Measures, grey_range
+from aniso.explorer.measures import Measures, grey_range, refused_pixels
 from aniso.picture import Picture
 
 Array = npt.NDArray[Any]
@@ -28,8 +28,15 @@ class Source:
 
     @classmethod
     def of_file(cls, path: Path, name: str | None = None) -> Source:
-        """From a file; `name` is what it was called where it came from."""
-        picture = io.read(path)
+        """From a file; `name` is what it was called where it came from.
+
+        Arrays (H, W, 3) and (H, W, 4) of NPY files are taken for colours. A volume with 3 or 4 columns is
+        seen as such in a NIfTI or MRC file.
+        """
+        try:
+            picture = io.read(path)
+        except io.FileError as error:  # people know it by its name, not by where it is kept here
+            raise io.FileError(str(error).replace(str(path), name or str(path))) from error
         if picture.format == "NPY" and picture.pixels.ndim == 3 and picture.pixels.shape[-1] in (3, 4):
             picture = replace(picture, channel_axis=-1)
         name = name or str(path)
@@ -63,6 +70,11 @@ class Source:
     def measures(self) -> Measures:
         """Of all of it, a volume too."""
         return Measures.of(self.pixels, None if self.picture.channel_axis is None else -1)
+
+    @functools.cached_property
+    def refused_pixels(self) -> tuple[int, int]:
+        """How many numbers are NaN, and how many are infinite."""
+        return refused_pixels(self.pixels)
 
     @functools.cached_property
     def grey_range(self) -> tuple[float, float]:

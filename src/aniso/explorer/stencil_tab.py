@@ -87,7 +87,7 @@ class StencilTab:
     def _control(self, name: str) -> Control:
         parameter, about = PARAMETERS[name], PARAMETERS[name].about
         return Control(
-            name, {"across": "Across"}.get(name, name.capitalize()), about["symbol"], about["unit"],
+            name, name.capitalize(), about["symbol"], about["unit"],
             about["meaning"], "number", getattr(self._choice, name), parameter.default, about["low"],
             about["high"], LINEAR,
         )  # fmt: skip

@@ -16,6 +16,7 @@ from aniso.explorer.parts import View
 from aniso.explorer.rendering import Shot
 from aniso.explorer.scene import Scene
 from aniso.explorer.workers import Stale, Ticket, Worker
+from aniso.picture import FileError
 
 Array = npt.NDArray[Any]
 
@@ -53,6 +54,8 @@ class Tab:
         self.result: Result | None = None
         self.view: View | None = None
         self.shows_difference = False
+        #: Grey values that white stands for in the difference of the whole image, once it was shown.
+        self.white: float | None = None
         self.pictures = Album()
         #: Counts changes, so that what was computed for an older one is known.
         self.version = 0
@@ -85,13 +88,25 @@ class Tab:
         """Have something computed that is not about the picture."""
         self.submit(self.side_worker, job, lane)
 
-    def publish(self, shot: Shot, scene: Scene, **facts: Any) -> None:
-        """From a thread: let the page fetch a picture."""
-        self.post(self.place, shot, scene, **facts)
+    def publish(
+        self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any
+    ) -> None:
+        """From a thread: let the page fetch a picture, unless it looks at something else by now.
+
+        `still` is asked in the event loop whether the picture is still wanted.
+        """
+
+        def publish() -> None:
+            if still():
+                self.place(shot, scene, **facts)
+
+        self.post(publish)
 
     def place(self, shot: Shot, scene: Scene, **facts: Any) -> None:
         """Let the page fetch a picture, unless it looks at something else by now."""
         if self.scene is scene:
+            if shot.slot == "after":
+                self.white = shot.facts.get("full")
             number = self.pictures.add(shot.slot, shot.picture)
             self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
 
@@ -104,7 +119,7 @@ class Tab:
         """Say what went wrong, unless nobody waits for it any more."""
         if version == self.version:
             self._complained = True
-            self.stage.tell(error=sentence(error), busy=False)
+            self.stage.tell(error=sentence(error), busy=False, film=False)
 
     def succeeded(self) -> None:
         """What was said about a computation no longer holds; about a file it does, until one is read."""
@@ -131,6 +146,8 @@ def sentence(error: Exception) -> str:
     """The library's errors are meant for people; others get their name in front."""
     text = " ".join(str(error).split())
     expected = (ValueError, TypeError, ImportError, ArithmeticError, MemoryError)
+    if isinstance(error, FileError):
+        return text  # begins with the name of the file
     if isinstance(error, expected) and text:
         return text[0].upper() + text[1:]
     return f"Something went wrong that was not expected ({type(error).__name__}: {text})."

@@ -90,7 +90,6 @@ def button(words: str, on_click: Callable[[], Any], classes: str = "button", **a
 def toggle(
     words: str,
     on_change: Callable[[bool], Any],
-    classes: str = "chip",
     pressed: bool = False,
     **attributes: Any,
 ) -> Element:

@@ -60,9 +60,9 @@ class Worker:
         self._news = threading.Condition()
         self._waiting: dict[str, tuple[Callable[[Ticket], object], Ticket]] = {}
         self._running: tuple[str, Ticket] | None = None
-        self._closed = False
+        self._begun, self._closed = False, False
+        # Begins with the first request: pages may be asked for that nobody looks at.
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
 
     def submit(self, job: Callable[[Ticket], object], lane: str = "") -> Ticket:
         """Have this done next, in place of everything that waits in the same lane."""
@@ -71,6 +71,9 @@ class Worker:
             self._drop(lane, running=self._interrupts)
             self._waiting[lane] = job, ticket
             self._news.notify()
+            if not self._begun and not self._closed:
+                self._begun = True
+                self._thread.start()
         return ticket
 
     def withdraw(self) -> None:
@@ -86,7 +89,7 @@ class Worker:
         with self._news:
             self._closed = True
             self._news.notify()
-        if wait:
+        if wait and self._begun:
             self._thread.join()
 
     def _drop(self, lane: str, *, running: bool) -> None:

@@ -13,8 +13,8 @@ export default {
              aria-label="Divider between before and after" aria-valuemin="0" aria-valuemax="100"
              :aria-valuenow="Math.round(100 * split)" :style="{ left: 100 * split + '%' }"
              @pointerdown.stop="grab" @keydown.stop="dividerKey"><span></span></div>
-        <div class="tag before" v-show="ready && showsBefore">before</div>
-        <div class="tag after" v-show="ready && showsAfter">{{ afterTag }}</div>
+        <div class="tag before" v-show="ready && showsBefore">{{ swapped ? afterTag : "before" }}</div>
+        <div class="tag after" v-show="ready && showsAfter">{{ swapped ? "before" : afterTag }}</div>
         <div class="readout" role="status">{{ readout }}</div>
       </div>
       <div class="film" v-show="ready">
@@ -25,7 +25,7 @@ export default {
         <input type="range" min="0" max="1000" :value="Math.round(1000 * filmPlace)" :disabled="!playable"
                aria-label="Time in the scale space" :aria-valuetext="filmWords" @input="scrub" />
         <output>{{ filmWords }}</output>
-        <button type="button" class="plain" v-show="filmTime !== null" @click="useTime">Use this time</button>
+        <button type="button" class="plain" v-show="filmTime !== null && filmEnd !== null" @click="useTime">Use this time</button>
         <button type="button" class="plain" v-show="filmTime !== null" @click="endFilm">Back to the result</button>
       </div>
       <div class="progress" :class="{ quiet: progress === null }" aria-hidden="true"><div :style="{ width: 100 * (progress || 0) + '%' }"></div></div>
@@ -40,16 +40,19 @@ export default {
              progress: null, waiting: 0 };
   },
   computed: {
-    showsBefore() { return this.mode === "compare" ? !this.flipped || this.split > 0.02 : (this.mode === "before") !== this.flipped; },
-    showsAfter() { return this.mode === "compare" || (this.mode === "before") === this.flipped; },
+    swapped() { return this.mode === "compare" && this.flipped; },
+    showsBefore() { return this.mode === "compare" || this.flipped; },
+    showsAfter() { return this.mode === "compare" || !this.flipped; },
     afterTag() {
-      if (this.mode !== "difference") return this.filmTime === null ? "after" : `t = ${digits(this.filmTime)}`;
+      // Frames of the film are images in all modes.
+      if (this.filmTime !== null && this.filmEnd !== null) return `t = ${digits(this.filmTime)}`;
+      if (this.mode !== "difference") return "after";
       return this.full === null ? "difference" : `difference, white is +${digits(this.full)}`;
     },
     filmWords() {
       if (!this.playable) return "no scale space here";
-      if (this.filmTime === null) return this.filmEnd === null ? "scale space" : `t = ${digits(this.filmEnd)}`;
-      return `t = ${digits(this.filmTime)} of ${digits(this.filmEnd)}`;
+      if (this.filmEnd === null) return this.filmTime === null ? "scale space" : "computing…";
+      return `t = ${digits(this.filmTime ?? this.filmEnd)}` + (this.filmTime === null ? "" : ` of ${digits(this.filmEnd)}`);
     },
   },
   watch: {
@@ -59,7 +62,7 @@ export default {
   },
   created() {
     // Not reactive: pictures and places are drawn, not rendered.
-    this.layers = {}; this.newest = 0; this.oldest = 0; this.frames = []; this.ellipses = []; this.spot = 1;
+    this.layers = {}; this.newest = 0; this.oldest = 0; this.film = 0; this.frames = []; this.ellipses = []; this.spot = 1;
     this.size = { width: 1, height: 1 }; this.place = { x: 0, y: 0, scale: 1 }; this.fitted = true;
     this.pointers = new Map(); this.stroke = []; this.unsent = []; this.cursor = null;
   },
@@ -69,11 +72,14 @@ export default {
     this.globalKey = (event) => this.flicker(event);
     window.addEventListener("keydown", this.globalKey);
     window.addEventListener("keyup", this.globalKey);
+    this.blurred = () => { this.flipped = false; this.draw(); }; // the key is released elsewhere
+    window.addEventListener("blur", this.blurred);
   },
   unmounted() {
     this.observer.disconnect();
     window.removeEventListener("keydown", this.globalKey);
     window.removeEventListener("keyup", this.globalKey);
+    window.removeEventListener("blur", this.blurred);
     clearInterval(this.clock);
   },
   methods: {
@@ -91,6 +97,7 @@ export default {
       this.draw();
     },
     async show(slot, number, url, rectangle, facts) {
+      const film = this.film;
       this.newest = Math.max(this.newest, number);
       // Now, not when the picture has arrived: by then there may be other news.
       if (facts.preview) {
@@ -107,14 +114,12 @@ export default {
       finally { this.waiting -= 1; }
       if (number <= this.oldest) return; // it shows what is no longer looked at
       const layer = { bitmap, rectangle, number };
-      if (slot.startsWith("frame")) { this.addFrame(layer, facts); return; }
-      const old = this.layers[slot];
-      if (old && old.number > number) return;
+      if (slot.startsWith("frame")) { if (film === this.film) this.addFrame(layer, facts); return; }
+      const newer = (other) => this.layers[other]?.number > number; // pictures may arrive in another order
+      if (newer(slot) || (slot === "after-detail" && newer("after"))) return;
       this.layers[slot] = layer;
-      if (slot === "after") {
-        delete this.layers["after-detail"];
-        this.full = facts.full ?? null;
-      }
+      if (slot === "after" && !newer("after-detail")) delete this.layers["after-detail"];
+      if (slot.startsWith("after")) this.full = facts.full ?? null;
       if (slot === "unknown") this.stroke = this.unsent.slice();
       this.draw();
       if (slot.startsWith("after")) requestAnimationFrame(() => this.drawn(facts));
@@ -122,7 +127,7 @@ export default {
     drop(slots) { for (const slot of slots) delete this.layers[slot]; this.draw(); },
     setEllipses(ellipses, spot) { this.ellipses = ellipses; this.spot = spot; this.draw(); },
     dropFilm() {
-      clearInterval(this.clock); this.playing = false; this.frames = []; this.filmRequested = false;
+      clearInterval(this.clock); this.playing = false; this.frames = []; this.filmRequested = false; this.film += 1;
       this.filmTime = null; this.filmEnd = null; this.filmPlace = 1;
     },
     drawn(facts) {
@@ -163,7 +168,7 @@ export default {
         this.paintSide(pen, left, 0, cut);
         this.paintSide(pen, right, cut, width);
       } else {
-        this.paintSide(pen, (this.mode === "before") !== this.flipped ? "before" : "after", 0, width);
+        this.paintSide(pen, this.flipped ? "before" : "after", 0, width);
       }
       if (this.ellipsesShown) this.paintEllipses(pen);
       this.paintBrush(pen);
@@ -351,7 +356,7 @@ export default {
     addFrame(layer, facts) {
       this.frames[facts.number] = { ...layer, time: facts.time };
       this.frameCount = facts.count;
-      this.filmEnd = this.frames[facts.count - 1]?.time ?? this.filmEnd; // frames may arrive in another order
+      this.filmEnd = facts.end;
       if (this.filmTime !== null) this.scrubTo(this.filmPlace);
     },
     requestFilm() { if (!this.filmRequested) { this.filmRequested = true; this.$emit("film"); } },
@@ -372,14 +377,13 @@ export default {
       clearInterval(this.clock);
       if (!this.playing) return;
       this.requestFilm();
-      let place = this.filmTime === null || this.filmPlace >= 1 ? 0 : this.filmPlace;
-      this.scrubTo(place);
+      if (this.filmTime === null || this.filmPlace >= 1) this.scrubTo(0);
       this.clock = setInterval(() => {
-        if (this.frames.length < 2) return; // still being computed
-        place += 1 / (this.frameCount - 1);
-        if (place * (this.frameCount - 1) > this.frames.length - 1 + 1e-6 && this.frames.length < this.frameCount) { place -= 1 / (this.frameCount - 1); return; }
-        if (place >= 1 - 1e-9) { clearInterval(this.clock); this.playing = false; place = 1; }
-        this.scrubTo(place);
+        if (!this.frames[0]) return; // still being computed
+        const last = this.frameCount - 1, next = Math.round(this.filmPlace * last) + 1;
+        if (next <= last && !this.frames[next]) return; // frames may arrive in another order
+        this.scrubTo(Math.min(next / last, 1));
+        if (next >= last) { clearInterval(this.clock); this.playing = false; }
       }, 90);
     },
     useTime() { const time = this.filmTime; this.$emit("use_time", { time }); this.endFilm(); },
