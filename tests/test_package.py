@@ -78,6 +78,7 @@ def test_the_public_surface_is_the_one_that_was_promised():
         "denoising",
         "enhancing",
         "figures",
+        "info",
         "inpainting",
         "upsampling",
     ],
