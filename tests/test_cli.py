@@ -327,6 +327,23 @@ class TestInfo:
         (found,) = json.loads(answer.stdout)["results"]
         assert found["estimates"]["noise"] == aniso.estimates.noise_level(stack[1])
 
+    def test_volumes_consist_of_voxels(self, tmp_path):
+        stack = noisy((9, 40, 44), "int16")
+        io.write(tmp_path / "volume.nii.gz", Picture(stack, spacing=(2.0, 1.0, 1.0), unit="mm"))
+        said = called(tmp_path, "info", "volume.nii.gz").stdout
+        for line in (
+            r"size +9 × 40 × 44 voxels \(depth × height × width\)\n",
+            r"gradients +[\d.]+ grey values per voxel \(typical\)",
+            r"wavelength +[\d.]+ voxels \(distance",
+            r"lengths +in units of the shortest side of a voxel\n",
+        ):
+            assert re.search(line, said), line
+        assert "page" not in said
+        assert "pixel" not in said
+        said = called(tmp_path, "info", "volume.nii.gz", "--slices").stdout
+        assert re.search(r"size +40 × 44 pixels \(height × width\)\n +pages +9\n", said)
+        assert "voxel" not in said
+
     def test_without_estimates(self, tmp_path):
         np.save(tmp_path / "heights.npy", np.array([[1.0, np.nan], [2.0, 3.0]]))
         assert "some values are not finite" in called(tmp_path, "info", "heights.npy").stdout

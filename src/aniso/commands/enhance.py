@@ -26,11 +26,11 @@ EXAMPLES = (
 
 def command(
     files: Files,
+    stencil: Stencil,
     reading: Reading,
     writing: Writing,
     computing: Computing,
     cluster: Cluster,
-    stencil: Stencil,
     reporting: Reporting,
     noise: Annotated[
         float | None,
