@@ -295,6 +295,27 @@ class TestInpaint:
         assert contents(camera) == before
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (("denoise",), ("noise", "contrast", "time")),
+        (("enhance",), ("noise", "wavelength", "contrast", "time")),
+        (("inpaint",), ("contrast", "sigma", "rho")),
+        (("upsample", 2), ("contrast", "sigma", "rho", "time")),
+    ],
+    ids=["denoise", "enhance", "inpaint", "upsample"],
+)
+def test_auto_is_as_if_an_option_were_left_out(tmp_path, command, options):
+    image = noisy((24, 28), "float32")
+    image[3, 4] = np.nan if command == ("inpaint",) else 0
+    np.save(tmp_path / "image.npy", image)
+    words = [word for option in options for word in (f"--{option}", "auto")]
+    for output, given in (("plain.npy", []), ("auto.npy", words)):
+        answer = called(tmp_path, *command, "image.npy", "-o", output, *given)
+        assert answer.exit_code == 0, answer.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "auto.npy"), np.load(tmp_path / "plain.npy"))
+
+
 class TestInfo:
     def test_for_people(self, tmp_path):
         alpha = np.full((40, 44), 255, np.uint8)
