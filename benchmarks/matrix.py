@@ -128,15 +128,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the contest; the best one counts")
     parser.add_argument("--quick", action="store_true", help="two sizes, two rounds")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--picture", type=Path, help="where to draw them")
+    report.add_places(parser)
     given = parser.parse_args(arguments)
     found = measure(SIZES[:2], 2) if given.quick else measure(SIZES, given.repeats)
-    found.show()
-    if given.json:
-        found.save(given.json)
-    if given.picture:
-        picture(found, given.picture)
+    report.deliver(found, given, picture)
     return 0
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks import other_packages, peers_page, peers_quality, peers_speed, timing
 from benchmarks.peers_contestants import Filter, contestants
 from benchmarks.peers_laws import LAWS
-from benchmarks.report import Measurement, Report
+from benchmarks.report import Measurement, Report, add_places, deliver
 
 SECTIONS = ("speed", "laws", "quality")
 VERSIONS = ("aniso", "numpy", "numba", "scipy", "scikit-image", *other_packages.DISTRIBUTIONS)
@@ -62,8 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the contest; the best one counts")
     parser.add_argument("--threads", type=int, default=min(2, timing.cores()))
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--picture", type=Path, help="where to draw them")
+    add_places(parser)
     parser.add_argument("--markdown", type=Path, help="where to write the page of the documentation")
     parser.add_argument(
         "--from", type=Path, dest="earlier", metavar="JSON", help="figures of an earlier run: measure nothing"
@@ -77,11 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         rounds = min(given.repeats, 2) if given.quick else given.repeats
         found = measure(given.sections or SECTIONS, given.quick, rounds, given.threads)
-    found.show()
-    if given.json:
-        found.save(given.json)
-    if given.picture:
-        peers_page.picture(found, given.picture)
+    deliver(found, given, peers_page.picture)
     if given.markdown:
         given.markdown.write_text(peers_page.page(found), "utf-8")
     return 0

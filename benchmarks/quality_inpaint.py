@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import aniso
 from benchmarks import fresh
-from benchmarks.report import PHOTO_DPI, Report, Target, figure_of, save_picture
+from benchmarks.report import PHOTO_DPI, Report, Target, add_places, deliver, figure_of, save_picture
 from benchmarks.timing import CONSOLE, environment
 
 #: Figures are reported on these; parameters were chosen on the other photographs of scikit-image.
@@ -229,15 +229,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--grey", action="store_true", help="colour photographs in grey")
     parser.add_argument("--photographs", nargs="+", default=PHOTOGRAPHS)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path)
+    add_places(parser)
     options = parser.parse_args()
     report = measure(options.photographs, size=options.size, seed=options.seed, grey=options.grey)
-    report.show()
-    if options.json:
-        report.save(options.json)
-    if options.picture:
-        picture(report, options.picture)
+    deliver(report, options, picture)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 
 import aniso
 from benchmarks.quality_inpaint import PHOTOGRAPHS, photograph, psnr
-from benchmarks.report import PHOTO_DPI, Report, Target, figure_of, save_picture
+from benchmarks.report import PHOTO_DPI, Report, Target, add_places, deliver, figure_of, save_picture
 from benchmarks.timing import CONSOLE, environment
 
 
@@ -131,15 +131,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", action="store_true", help="every second pixel of the photographs")
     parser.add_argument("--photographs", nargs="+", default=PHOTOGRAPHS)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path)
+    add_places(parser)
     options = parser.parse_args()
     report = measure(options.photographs, full=not options.half)
-    report.show()
-    if options.json:
-        report.save(options.json)
-    if options.picture:
-        picture(report, options.picture)
+    deliver(report, options, picture)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -163,6 +165,21 @@ def plain(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x" if axes.get_xscale() == "log" else "both", alpha=0.25)
     axes.set_axisbelow(True)
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Options for where figures and their picture go."""
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--picture", type=Path, help="where to draw them")
+
+
+def deliver(found: Report, given: argparse.Namespace, picture: Callable[[Report, Path], object]) -> None:
+    """Show the figures, and bring them to the places that were given."""
+    found.show()
+    if given.json:
+        found.save(given.json)
+    if given.picture:
+        picture(found, given.picture)
 
 
 def figure_of(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:

@@ -307,8 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="rounds of each contest; the best one counts")
     parser.add_argument("--threads", type=int, default=min(2, timing.cores()))
     parser.add_argument("--quick", action="store_true", help="nothing above 1024 pixels, two rounds")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--picture", type=Path, help="where to draw them")
+    report.add_places(parser)
     given = parser.parse_args(arguments)
     if given.quick:
         run = Scaling((64, 256, 512), min(given.size, 512), 1024, min(given.repeats, 2), given.threads)
@@ -323,11 +322,7 @@ def main(arguments: list[str] | None = None) -> int:
         CONSOLE.print(f"{part.__name__.replace('_', ' ')} …", highlight=False)
         part()
     run.add_yardstick()
-    run.found.show()
-    if given.json:
-        run.found.save(given.json)
-    if given.picture:
-        picture(run.found, given.picture)
+    report.deliver(run.found, given, picture)
     return 0
 
 

@@ -127,8 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=512, help="of the cube that one and two workers filter")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--model-size", type=int, default=256, help="of the cube for the cost model")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path)
+    report.add_places(parser)
     chosen = parser.parse_args(arguments)
     found = Report(
         "tiled",

@@ -197,18 +197,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the contest; the best one counts")
     parser.add_argument("--threads", type=int, default=min(2, timing.cores()))
     parser.add_argument("--quick", action="store_true", help="96 voxels, 512 pixels and two rounds")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--picture", type=Path, help="where to draw them")
+    report.add_places(parser)
     given = parser.parse_args(arguments)
     if given.quick:
         given.size, given.image_size = min(given.size, 96), min(given.image_size, 512)
         given.repeats = min(given.repeats, 2)
     found = measure(given.size, given.image_size, given.steps, given.repeats, given.threads)
-    found.show()
-    if given.json:
-        found.save(given.json)
-    if given.picture:
-        picture(found, given.picture)
+    report.deliver(found, given, picture)
     return 0
 
 

@@ -8,6 +8,18 @@ from hypothesis import strategies as st
 import aniso
 from tests.oracles.printed_stencil import collapsed, on_unit_grid, paper_delta
 
+#: Members at the ends of the ranges of α, γ and β, and between them.
+MEMBERS_AT_THE_LIMITS = [
+    aniso.DeltaStencil(0.0, 0.0),
+    aniso.DeltaStencil(0.0, 1.0),
+    aniso.DeltaStencil(0.0, -1.0),
+    aniso.DeltaStencil(0.1, -0.6),
+    aniso.DeltaStencil(0.4, 1.0),
+    aniso.DeltaStencil(0.5, 0.0),
+    aniso.DeltaStencil(0.0, beta=1.0),
+    aniso.DeltaStencil(0.2, beta=-0.6),
+]
+
 Tensor = tuple[Any, Any, Any]  # a, b, c: numbers or arrays
 Eigenvalues = tuple[float, float]  # λ1 ≥ λ2
 

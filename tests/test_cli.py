@@ -295,6 +295,27 @@ class TestInpaint:
         assert contents(camera) == before
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (("denoise",), ("noise", "contrast", "time")),
+        (("enhance",), ("noise", "wavelength", "contrast", "time")),
+        (("inpaint",), ("contrast", "sigma", "rho")),
+        (("upsample", 2), ("contrast", "sigma", "rho", "time")),
+    ],
+    ids=["denoise", "enhance", "inpaint", "upsample"],
+)
+def test_auto_is_as_if_an_option_were_left_out(tmp_path, command, options):
+    image = noisy((24, 28), "float32")
+    image[3, 4] = np.nan if command == ("inpaint",) else 0
+    np.save(tmp_path / "image.npy", image)
+    words = [word for option in options for word in (f"--{option}", "auto")]
+    for output, given in (("plain.npy", []), ("auto.npy", words)):
+        answer = called(tmp_path, *command, "image.npy", "-o", output, *given)
+        assert answer.exit_code == 0, answer.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "auto.npy"), np.load(tmp_path / "plain.npy"))
+
+
 class TestInfo:
     def test_for_people(self, tmp_path):
         alpha = np.full((40, 44), 255, np.uint8)
@@ -326,6 +347,23 @@ class TestInfo:
         answer = called(tmp_path, "info", "volume.nii.gz", "--json", "--slices")
         (found,) = json.loads(answer.stdout)["results"]
         assert found["estimates"]["noise"] == aniso.estimates.noise_level(stack[1])
+
+    def test_volumes_consist_of_voxels(self, tmp_path):
+        stack = noisy((9, 40, 44), "int16")
+        io.write(tmp_path / "volume.nii.gz", Picture(stack, spacing=(2.0, 1.0, 1.0), unit="mm"))
+        said = called(tmp_path, "info", "volume.nii.gz").stdout
+        for line in (
+            r"size +9 × 40 × 44 voxels \(depth × height × width\)\n",
+            r"gradients +[\d.]+ grey values per voxel \(typical\)",
+            r"wavelength +[\d.]+ voxels \(distance",
+            r"lengths +in units of the shortest side of a voxel\n",
+        ):
+            assert re.search(line, said), line
+        assert "page" not in said
+        assert "pixel" not in said
+        said = called(tmp_path, "info", "volume.nii.gz", "--slices").stdout
+        assert re.search(r"size +40 × 44 pixels \(height × width\)\n +pages +9\n", said)
+        assert "voxel" not in said
 
     def test_without_estimates(self, tmp_path):
         np.save(tmp_path / "heights.npy", np.array([[1.0, np.nan], [2.0, 3.0]]))

@@ -163,7 +163,7 @@ def test_progress_is_told_and_the_summary_readable():
     ("options", "error", "message"),
     [
         ({"noise": -1}, ValueError, "noise must lie in"),
-        ({"noise": "low"}, TypeError, "noise must be a number"),
+        ({"noise": "low"}, ValueError, "noise must be a number"),
         ({"contrast": 0}, ValueError, "contrast must lie in"),
         ({"contrast": "high"}, ValueError, 'contrast must be a number or "auto"'),
         ({"time": -2.0}, ValueError, "time must lie in"),

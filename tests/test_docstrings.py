@@ -11,7 +11,7 @@ import aniso
 import aniso.nn
 
 # What is exported for types and annotations, or to be read: described, but never called by a user.
-NOT_CALLED = {
+NOT_CALLED = {f"aniso.info.{name}" for name in aniso.info.__all__} | {
     "aniso.io.FileError",
     "aniso.models.ImageDriven",
     "aniso.models.Model",

@@ -8,6 +8,8 @@ import importlib.resources
 import pickle
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,12 @@ def test_the_version_is_that_of_the_metadata():
     assert aniso.__version__ == importlib.metadata.version("aniso")
 
 
+def test_the_version_to_cite_is_that_of_the_package():
+    root = Path(__file__).parents[1]
+    version = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text("utf-8")
+
+
 def test_dir_lists_the_public_names():
     assert {*aniso.__all__, "__version__"} <= set(dir(aniso))
 
@@ -78,6 +86,7 @@ def test_the_public_surface_is_the_one_that_was_promised():
         "denoising",
         "enhancing",
         "figures",
+        "info",
         "inpainting",
         "upsampling",
     ],

@@ -20,6 +20,7 @@ from aniso.stability import (
 from aniso.stencil import matrix
 from tests.oracles.printed_stencil import constant_stencil, on_unit_grid, periodic_norm
 from tests.problems import (
+    MEMBERS_AT_THE_LIMITS,
     Eigenvalues,
     Problem,
     Tensor,
@@ -86,16 +87,7 @@ def worst_field(stencil, lambdas: Eigenvalues, spacing, size=6):
 @pytest.mark.parametrize("lambdas", [(1.0, 0.0), (1.0, 0.3), (1.0, 1.0)])
 @pytest.mark.parametrize(
     "stencil",
-    [
-        aniso.DeltaStencil(0.0, 0.0),
-        aniso.DeltaStencil(0.0, 1.0),
-        aniso.DeltaStencil(0.0, -1.0),
-        aniso.DeltaStencil(0.1, -0.6),
-        aniso.DeltaStencil(0.4, 1.0),
-        aniso.DeltaStencil(0.5, 0.0),
-        aniso.DeltaStencil(0.0, beta=1.0),
-        aniso.DeltaStencil(0.2, beta=-0.6),
-    ],
+    MEMBERS_AT_THE_LIMITS,
     ids=str,
 )
 def test_an_adversary_comes_close_to_the_bound_but_not_beyond(stencil, lambdas: Eigenvalues, spacing):

@@ -1,6 +1,7 @@
 """What holds for every verb: tensors are taken like arrays, the input stays, the info can be read."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ SAMPLE = aniso.samples.rings(48, noise=20.0)
 MASK = np.random.default_rng(0).random((48, 48)) > 0.3
 
 #: Name → the verb, as a function of an image and options.
-VERBS = {
+VERBS: dict[str, Any] = {
     "denoise": aniso.denoise,
     "enhance": aniso.enhance,
     "inpaint": lambda image, **options: aniso.inpaint(image, **({"mask": MASK} | options)),
@@ -94,11 +95,42 @@ def test_the_info_prints_as_a_summary(verb):
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_help_shows_the_parameters(name):
-    parameters = inspect.signature(getattr(aniso, name)).parameters
-    assert {"image", "channel_axis", "spacing", "engine", "threads", "progress", "return_info"} <= set(
-        parameters
-    )
+def test_the_info_is_named_after_the_verb(name):
+    _, info = VERBS[name](SAMPLE.image, return_info=True)
+    assert type(info).__name__ == f"{name.capitalize()}Info"
+    assert type(info) is getattr(aniso.info, type(info).__name__)
+
+
+def _keywords(name):
+    parameters = inspect.signature(getattr(aniso, name)).parameters.values()
+    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", [*VERBS, "diffuse", "scale_space"])
+def test_what_verbs_have_in_common_comes_last_and_in_one_order(name):
+    common = ["stencil", "scheme", "spacing", "channel_axis", "fixed", "engine", "threads", "progress"]
+    common += ["return_info"]
+    keywords = list(_keywords(name))
+    expected = [keyword for keyword in common if keyword in keywords]
+    assert keywords[-len(expected) :] == expected
+    assert {"spacing", "channel_axis", "engine", "threads", "progress"} <= set(keywords)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_what_is_estimated_is_called_auto_and_none_means_the_same(name):
+    estimated = [keyword for keyword, default in _keywords(name).items() if default == "auto"]
+    assert "contrast" in estimated
+    expected, info = VERBS[name](SAMPLE.image, return_info=True)
+    result, same = VERBS[name](SAMPLE.image, return_info=True, **dict.fromkeys(estimated))
+    np.testing.assert_array_equal(result, expected)
+    assert same == info
+    for keyword in estimated:
+        with pytest.raises(ValueError, match=f"{keyword} must be a number or \"auto\", got 'much': it is "):
+            VERBS[name](SAMPLE.image, **{keyword: "much"})
+        with pytest.raises(ValueError, match=f"{keyword} must lie in .0, inf., got -1: it is "):
+            VERBS[name](SAMPLE.image, **{keyword: -1})
+        with pytest.raises(ValueError, match=f"{keyword} must be finite, got inf: it is "):
+            VERBS[name](SAMPLE.image, **{keyword: np.inf})
 
 
 def test_there_is_one_mask_for_all_images_or_one_for_each():

@@ -15,7 +15,15 @@ from aniso.stability import spectral_bound, stable_step
 from aniso.stencil import SplitStencil
 from aniso.volumes import cell_bound, matrix
 from tests.oracles import volume_stencils as oracle
-from tests.problems import Eigenvalues, alphas, delta_stencils, eigenvalue_pairs, gammas, seeds
+from tests.problems import (
+    MEMBERS_AT_THE_LIMITS,
+    Eigenvalues,
+    alphas,
+    delta_stencils,
+    eigenvalue_pairs,
+    gammas,
+    seeds,
+)
 from tests.volume_problems import (
     LATTICE,
     VolumeProblem,
@@ -97,14 +105,7 @@ def worst_field(stencil, lambdas, spacing, size=4):
 @pytest.mark.parametrize(
     "stencil",
     [
-        aniso.DeltaStencil(0.0, 0.0),
-        aniso.DeltaStencil(0.0, 1.0),
-        aniso.DeltaStencil(0.0, -1.0),
-        aniso.DeltaStencil(0.1, -0.6),
-        aniso.DeltaStencil(0.4, 1.0),
-        aniso.DeltaStencil(0.5, 0.0),
-        aniso.DeltaStencil(0.0, beta=1.0),
-        aniso.DeltaStencil(0.2, beta=-0.6),
+        *MEMBERS_AT_THE_LIMITS,
         SplitStencil(0.0),
         SplitStencil(0.4),
         SplitStencil(0.5),

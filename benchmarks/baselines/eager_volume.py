@@ -7,34 +7,19 @@ views, along one axis after the other, which is faster than a convolution with s
 
 from __future__ import annotations
 
-import functools
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.baselines.smoothing import gaussian, mirrored
+
 _AXES = (0, 1, 2)
 
 
-@functools.cache
-def _gaussian(sigma: float) -> Tensor:
-    radius = int(4 * sigma + 0.5)
-    weights = [math.exp(-0.5 * (offset / sigma) ** 2) for offset in range(-radius, radius + 1)]
-    return torch.tensor(weights) / sum(weights)
-
-
-def _mirrored(u: Tensor, radius: int, axis: int) -> Tensor:
-    """The volume continued by its mirror image … 1 0 | 0 1 … along one axis."""
-    before = u.narrow(axis, 0, radius).flip(axis)
-    after = u.narrow(axis, u.shape[axis] - radius, radius).flip(axis)
-    return torch.cat([before, u, after], axis)
-
-
 def _smoothed(u: Tensor, sigma: float) -> Tensor:
-    kernel = _gaussian(sigma)
+    kernel = gaussian(sigma)
     for axis in _AXES:
-        wide = _mirrored(u, len(kernel) // 2, axis)
+        wide = mirrored(u, len(kernel) // 2, axis)
         shape = [1] * 5
         shape[axis + 2] = -1
         u = F.conv3d(wide[None, None], kernel.view(shape))[0, 0]

@@ -6,12 +6,11 @@ diagonals of a 2×2 cell), a weight for each, and the transposed convolution bac
 
 from __future__ import annotations
 
-import functools
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from benchmarks.baselines.smoothing import gaussian, mirrored
 
 
 def _differences() -> Tensor:
@@ -28,25 +27,11 @@ DIFFERENCES = _differences()
 GRADIENT = 0.5 * torch.tensor([[[[-1.0, 1.0], [-1.0, 1.0]]], [[[-1.0, -1.0], [1.0, 1.0]]]])
 
 
-@functools.cache
-def _gaussian(sigma: float) -> Tensor:
-    radius = int(4 * sigma + 0.5)
-    weights = [math.exp(-0.5 * (offset / sigma) ** 2) for offset in range(-radius, radius + 1)]
-    return torch.tensor(weights) / sum(weights)
-
-
-def _mirrored(u: Tensor, radius: int, axis: int) -> Tensor:
-    """The image continued by its mirror image … 1 0 | 0 1 … along one axis."""
-    before = u.narrow(axis, 0, radius).flip(axis)
-    after = u.narrow(axis, u.shape[axis] - radius, radius).flip(axis)
-    return torch.cat([before, u, after], axis)
-
-
 def _smoothed(u: Tensor, sigma: float) -> Tensor:
-    kernel = _gaussian(sigma)
+    kernel = gaussian(sigma)
     radius = len(kernel) // 2
-    u = F.conv2d(_mirrored(u, radius, 3), kernel.view(1, 1, 1, -1))
-    return F.conv2d(_mirrored(u, radius, 2), kernel.view(1, 1, -1, 1))
+    u = F.conv2d(mirrored(u, radius, 3), kernel.view(1, 1, 1, -1))
+    return F.conv2d(mirrored(u, radius, 2), kernel.view(1, 1, -1, 1))
 
 
 def _weights(u: Tensor, sigma: float, contrast: float, alpha: float, gamma: float) -> Tensor:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aniso import estimates as estimates
+    from aniso import info as info
     from aniso import io as io
     from aniso import models as models
     from aniso import nn as nn
@@ -59,7 +60,18 @@ _HOMES = {
     "scale_space_figure": "figures",
     "upsample": "upsampling",
 }
-_MODULES = ("estimates", "io", "models", "nn", "samples", "schemes", "stability", "stencil", "volumes")
+_MODULES = (
+    "estimates",
+    "info",
+    "io",
+    "models",
+    "nn",
+    "samples",
+    "schemes",
+    "stability",
+    "stencil",
+    "volumes",
+)
 
 __all__ = [
     "FED",
@@ -77,6 +89,7 @@ __all__ = [
     "diffuse",
     "enhance",
     "estimates",
+    "info",
     "inpaint",
     "io",
     "models",

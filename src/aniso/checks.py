@@ -6,11 +6,13 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+#: What leaves a number to be estimated.
+Auto = Literal["auto"] | None
 Spacing = float | Sequence[float]
 Field = npt.NDArray[np.float64]
 _Error = TypeVar("_Error", bound=Exception)
@@ -93,15 +95,27 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
     return number
 
 
-def positive_or_auto(name: str, value: Any, meaning: str) -> float | None:
-    """The value as a positive float, or None for "auto"."""
+def number_or_auto(name: str, value: Any, meaning: str, *, open_low: bool = True) -> float | None:
+    """The value as a finite float above 0 (or from 0 on); None for "auto" and None, which estimate it.
+
+    Examples
+    --------
+    >>> from aniso import checks
+    >>> checks.number_or_auto("time", 2, "the stopping time")
+    2.0
+    >>> checks.number_or_auto("time", "auto", "the stopping time") is None
+    True
+    """
+    if value is None:
+        return None
     if isinstance(value, str):
         if value == "auto":
             return None
         raise ValueError(f'{name} must be a number or "auto", got {value!r}: it is {meaning}.')
-    number = within(name, value, 0, math.inf, f'it is {meaning}. "auto" estimates it.', open_low=True)
+    why = f'it is {meaning}. "auto" estimates it.'
+    number = within(name, value, 0, math.inf, why, open_low=open_low)
     if number == math.inf:
-        raise ValueError(f'{name} must be finite, got inf: it is {meaning}. "auto" estimates it.')
+        raise ValueError(f"{name} must be finite, got inf: {why}")
     return number
 
 

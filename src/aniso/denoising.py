@@ -13,7 +13,8 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso import checks, estimates
-from aniso.checks import Spacing
+from aniso.checks import Auto, Spacing
+from aniso.edge_contrast import given_contrast
 from aniso.engines.tiled.lazy import is_dask
 from aniso.evolve import (
     EngineName,
@@ -22,17 +23,16 @@ from aniso.evolve import (
     reporter,
     scale_space,
 )
-from aniso.info import Info, told
+from aniso.info import DenoiseInfo
 from aniso.layouts import channels_back, channels_first, checked_image, result_type
 from aniso.models import CoherenceEnhancing, EdgeEnhancing, ImageDriven
 from aniso.schemes import FED, Explicit, Scheme
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs import takes_tensors
 
-__all__ = ["DenoiseInfo", "denoise"]
+__all__ = ["denoise"]
 
 Image = npt.NDArray[Any]
-Auto = Literal["auto"]
 
 # The candidates, over the noise level and in pixels: contrast and noise scale of edge-enhancing diffusion;
 # contrast, noise and integration scale of coherence-enhancing one, and whether it takes plates for structure.
@@ -57,31 +57,17 @@ _RISK_IN_DOUBT = 0.05
 _EDGE_ENERGY = 0.05
 
 
-@dataclass(frozen=True)
-class DenoiseInfo(Info):
-    """What :func:`denoise` chose, and the error it expects."""
-
-    noise: float = told("noise level", "grey values")
-    model: ImageDriven | None = told("best single diffusion")  # noqa: RUF009
-    contrast: float = told("its contrast λ", "grey values per unit length")
-    time: float = told("its time")
-    single_error: float = told("its expected error (root mean square)", "grey values")
-    expected_error: float = told("expected error of the result", "grey values")
-    candidates: int = told("diffusions that were tried")
-    mixed: int = told("images that were mixed")
-
-
 # fmt: off
 @overload
 def denoise(
-    image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
+    image: npt.ArrayLike, *, noise: float | Auto = ..., contrast: float | Auto = ...,
     time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[False] = ...,
 ) -> Any: ...
 @overload
 def denoise(
-    image: npt.ArrayLike, *, noise: float | None = ..., contrast: float | Auto = ...,
+    image: npt.ArrayLike, *, noise: float | Auto = ..., contrast: float | Auto = ...,
     time: float | Auto = ..., mix: bool | None = ..., stencil: Stencil = ..., spacing: Spacing | None = ...,
     channel_axis: int | None = ..., engine: EngineName | None = ..., threads: int | None = ...,
     progress: Progress = ..., return_info: Literal[True],
@@ -91,7 +77,7 @@ def denoise(
 def denoise(
     image: npt.ArrayLike,
     *,
-    noise: float | None = None,
+    noise: float | Auto = "auto",
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     mix: bool | None = None,
@@ -120,7 +106,7 @@ def denoise(
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    noise : float, optional
+    noise : float or "auto"
         Standard deviation of the noise in grey values, the same in all channels; by default
         :func:`aniso.estimates.noise_level`.
     contrast : float or "auto"
@@ -142,12 +128,15 @@ def denoise(
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, total), in diffusions.
     return_info : bool
-        True: also say what was chosen.
+        Whether to return also what was chosen.
 
     Returns
     -------
-    array, or (array, DenoiseInfo)
-        Of the shape of the image. float32 and float64 are kept, other types give float32.
+    array
+        Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
+        grey scale they have.
+    aniso.info.DenoiseInfo
+        Only with ``return_info=True``.
 
     Examples
     --------
@@ -160,8 +149,8 @@ def denoise(
     True
     """
     check_progress(progress)
-    fixed_contrast = checks.positive_or_auto("contrast", contrast, "the gradient above which there are edges")
-    fixed_time = checks.positive_or_auto("time", time, "the stopping time")
+    fixed_contrast = given_contrast(contrast)
+    fixed_time = checks.number_or_auto("time", time, "the stopping time")
     if is_dask(image):
         from aniso.in_blocks import verbs
 

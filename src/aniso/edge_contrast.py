@@ -1,4 +1,4 @@
-"""How strong a gradient must be to count as an edge: what inpainting and upsampling assume by default."""
+"""How strong a gradient must be to count as an edge: what verbs take it to be."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def check_sums(values: npt.NDArray[Any]) -> None:
     checks.ordinary("image", values, 0.0, high, values.dtype.name)
 
 
-def checked_contrast(contrast: float | str) -> float | None:
-    """The number given, or None for "auto"."""
-    if isinstance(contrast, str) and contrast == "auto":
-        return None
-    remedy = 'it is the gradient that counts as an edge. Use contrast="auto" to have it estimated.'
-    number = checks.within("contrast", contrast, 0.0, math.inf, remedy, open_low=True)
-    if number == math.inf:
-        raise ValueError(f"contrast must be finite, got inf: {remedy}")
-    return number
+def given_contrast(contrast: float | checks.Auto) -> float | None:
+    """The number given, or None to estimate it."""
+    return checks.number_or_auto("contrast", contrast, "the gradient above which there are edges")
+
+
+def given_scale(name: str, scale: float | checks.Auto, usual: float) -> float:
+    """The width of a Gaussian that was given, or the usual one."""
+    number = checks.number_or_auto(name, scale, "the width of a Gaussian", open_low=False)
+    return usual if number is None else number
 
 
 def estimated_contrast(usual: float, least: float) -> float:

@@ -12,20 +12,19 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso import checks, estimates
-from aniso.checks import Spacing
+from aniso.checks import Auto, Spacing
 from aniso.engines.tiled.lazy import is_dask
 from aniso.evolve import EngineName, Progress, check_progress, diffuse, reporter
-from aniso.info import Info, told
+from aniso.info import EnhanceInfo
 from aniso.layouts import channels_back, channels_first, checked_image, result_type
 from aniso.models import CoherenceEnhancing
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs import takes_tensors
 
-__all__ = ["EnhanceInfo", "enhance"]
+__all__ = ["enhance"]
 
 Image = npt.NDArray[Any]
-Auto = Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -55,25 +54,10 @@ _PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 _ROUNDS, CYCLES = 3, 4
 
 
-@dataclass(frozen=True)
-class EnhanceInfo(Info):
-    """What :func:`enhance` chose and found."""
-
-    noise: float = told("noise level", "grey values")
-    wavelength: float = told("distance of the lines")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    time: float = told("time of a diffusion")
-    diffusions: int = told("diffusions")
-    interrupted: float = told("share taken for gaps in lines")
-    put_back: float = told("share of structure put back")
-
-
 # fmt: off
 @overload
 def enhance(
-    image: npt.ArrayLike, *, noise: float | None = ..., wavelength: float | Auto = ...,
+    image: npt.ArrayLike, *, noise: float | Auto = ..., wavelength: float | Auto = ...,
     contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
@@ -81,7 +65,7 @@ def enhance(
 ) -> Any: ...
 @overload
 def enhance(
-    image: npt.ArrayLike, *, noise: float | None = ..., wavelength: float | Auto = ...,
+    image: npt.ArrayLike, *, noise: float | Auto = ..., wavelength: float | Auto = ...,
     contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
     stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
     engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
@@ -92,7 +76,7 @@ def enhance(
 def enhance(
     image: npt.ArrayLike,
     *,
-    noise: float | None = None,
+    noise: float | Auto = "auto",
     wavelength: float | Auto = "auto",
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
@@ -122,7 +106,7 @@ def enhance(
     image : array
         An image (H, W) or a volume (D, H, W), with any number of channels along `channel_axis`. Never
         modified.
-    noise : float, optional
+    noise : float or "auto"
         Standard deviation of the noise in grey values; by default :func:`aniso.estimates.noise_level`.
     wavelength : float or "auto"
         Distance from line to line in units of length; :func:`aniso.estimates.wavelength` by default.
@@ -149,12 +133,15 @@ def enhance(
     engine, threads, progress
         As for :func:`aniso.diffuse`.
     return_info : bool
-        True: also say what was chosen.
+        Whether to return also what was chosen.
 
     Returns
     -------
-    array, or (array, EnhanceInfo)
-        Of the shape of the image. float32 and float64 are kept, other types give float32.
+    array
+        Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
+        grey scale they have.
+    aniso.info.EnhanceInfo
+        Only with ``return_info=True``.
 
     Examples
     --------
@@ -241,7 +228,7 @@ class Scene:
     def of(
         cls,
         array: Image,
-        noise: float | None,
+        noise: float | Auto,
         wavelength: float | Auto,
         contrast: float | Auto,
         time: float | Auto,
@@ -256,7 +243,7 @@ class Scene:
         estimates.check_squares(array)
         level = estimates.given_noise(noise, array, channel_axis)
         where: dict[str, Any] = {"noise": level, "spacing": spacings, "channel_axis": channel_axis}
-        period = checks.positive_or_auto("wavelength", wavelength, "the distance of lines")
+        period = checks.number_or_auto("wavelength", wavelength, "the distance of lines")
         shortest = min(
             n * h for n, h in zip(channels_first(array, channel_axis).shape[1:], spacings, strict=True)
         )
@@ -270,11 +257,11 @@ class Scene:
             )
         sigma, rho = rule.sigma * period, rule.rho * period
         typical = estimates.contrast(array, sigma=sigma, rho=rho, **where)
-        lam = checks.positive_or_auto("contrast", contrast, "the coherence above which lines are enhanced")
+        lam = checks.number_or_auto("contrast", contrast, "the coherence above which lines are enhanced")
         lam = math.sqrt(rule.coherence_share) * typical if lam is None else lam
         # Nothing but a constant, whatever its rounding: any contrast will do.
         flat = lam <= 1e-9 * float(np.abs(array).max(initial=0)) / period or lam < 1e-140
-        duration = checks.positive_or_auto("time", time, "the diffusion time")
+        duration = checks.number_or_auto("time", time, "the diffusion time")
         if duration is None:
             channels = channels_first(array.astype(np.float64), channel_axis)
             variance = sum(float(channel.var()) for channel in channels) / len(channels)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso import checks
-from aniso.checks import Field, Spacing
+from aniso.checks import Auto, Field, Spacing
 from aniso.layouts import channels_first, checked_image, result_type
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -87,7 +87,7 @@ def noise_level(image: npt.ArrayLike, *, channel_axis: int | None = None) -> flo
 def contrast(
     image: npt.ArrayLike,
     *,
-    noise: float | None = None,
+    noise: float | Auto = "auto",
     sigma: float = 1.0,
     rho: float = 0.0,
     quantile: float = 0.5,
@@ -104,7 +104,7 @@ def contrast(
     ----------
     image : array
         A signal, an image or a volume.
-    noise : float, optional
+    noise : float or "auto"
         Its noise level in grey values; by default :func:`noise_level`.
     sigma, rho : float
         Noise scale and integration scale, in units of length.
@@ -143,7 +143,7 @@ def contrast(
 def wavelength(
     image: npt.ArrayLike,
     *,
-    noise: float | None = None,
+    noise: float | Auto = "auto",
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
 ) -> float:
@@ -156,7 +156,7 @@ def wavelength(
     ----------
     image : array
         A signal, an image or a volume.
-    noise : float, optional
+    noise : float or "auto"
         Its noise level in grey values; by default :func:`noise_level`.
     spacing : float or one float per axis, optional
         Distance of the pixels.
@@ -215,14 +215,12 @@ def _check_squares_of(name: str, values: npt.NDArray[Any] | float, precision: np
     checks.ordinary(name, values, 10.0**-size, 10.0**size, precision.name)
 
 
-def given_noise(noise: float | None, image: npt.ArrayLike, channel_axis: int | None) -> float:
+def given_noise(noise: float | Auto, image: npt.ArrayLike, channel_axis: int | None) -> float:
     """The noise level that was given, or else the estimated one."""
-    if noise is None:
+    meaning = "the standard deviation of the noise in grey values"
+    level = checks.number_or_auto("noise", noise, meaning, open_low=False)
+    if level is None:
         return noise_level(image, channel_axis=channel_axis)
-    why = "it is the standard deviation of the noise in grey values; None estimates it."
-    level = checks.within("noise", noise, 0, math.inf, why)
-    if level == math.inf:
-        raise ValueError(f"noise must be finite, got inf: {why}")
     _check_squares_of("noise", level, result_type(np.asarray(image).dtype))
     return level
 

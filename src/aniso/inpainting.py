@@ -12,8 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, engines
-from aniso.checks import Spacing
-from aniso.edge_contrast import check_sums, checked_contrast, estimated_contrast, usual_difference
+from aniso.checks import Auto, Spacing
+from aniso.edge_contrast import (
+    check_sums,
+    estimated_contrast,
+    given_contrast,
+    given_scale,
+    usual_difference,
+)
 from aniso.engines.tiled.lazy import is_dask
 from aniso.estimates import pixel_size
 from aniso.evolve import (
@@ -26,14 +32,14 @@ from aniso.evolve import (
     reporter,
 )
 from aniso.formulas.gaussian import gaussian_radius
-from aniso.info import Info, told
+from aniso.info import InpaintInfo
 from aniso.layouts import channels_back, channels_first, checked_layout, result_type
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
 from aniso.stencil import DeltaStencil
 from aniso.verbs import takes_tensors
 
-__all__ = ["Inpainting", "inpaint"]
+__all__ = ["inpaint"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -46,34 +52,14 @@ _STEPS, COARSE_CYCLES = 8, 3
 SHARE, LEAST = 0.5, 0.005
 
 
-@dataclass(frozen=True)
-class Inpainting(Info):
-    """What :func:`inpaint` chose and how far it got."""
-
-    unknown: int = told("unknown pixels")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    grids: int = told("grids, from coarse to fine")
-    cycles: int = told("cycles on the finest grid")
-    steps: int = told("steps on the finest grid")
-    residual: float = told("change in the last cycle (of the spread)")
-    tolerance: float = told("change asked for")
-
-    @property
-    def converged(self) -> bool:
-        """Whether the residual came down to the tolerance."""
-        return self.residual <= self.tolerance
-
-
 @overload
 def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = ...,
     *,
-    contrast: float | Literal["auto"] = ...,
-    sigma: float | None = ...,
-    rho: float | None = ...,
+    contrast: float | Auto = ...,
+    sigma: float | Auto = ...,
+    rho: float | Auto = ...,
     tolerance: float = ...,
     max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
@@ -90,9 +76,9 @@ def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = ...,
     *,
-    contrast: float | Literal["auto"] = ...,
-    sigma: float | None = ...,
-    rho: float | None = ...,
+    contrast: float | Auto = ...,
+    sigma: float | Auto = ...,
+    rho: float | Auto = ...,
     tolerance: float = ...,
     max_cycles: int | None = ...,
     spacing: Spacing | None = ...,
@@ -101,7 +87,7 @@ def inpaint(
     threads: int | None = ...,
     progress: Progress = ...,
     return_info: Literal[True],
-) -> tuple[Image, Inpainting]: ...
+) -> tuple[Image, InpaintInfo]: ...
 
 
 @takes_tensors
@@ -109,9 +95,9 @@ def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = None,
     *,
-    contrast: float | Literal["auto"] = "auto",
-    sigma: float | None = None,
-    rho: float | None = None,
+    contrast: float | Auto = "auto",
+    sigma: float | Auto = "auto",
+    rho: float | Auto = "auto",
     tolerance: float = 5e-3,
     max_cycles: int | None = None,
     spacing: Spacing | None = None,
@@ -120,7 +106,7 @@ def inpaint(
     threads: int | None = None,
     progress: Progress = None,
     return_info: bool = False,
-) -> Image | tuple[Image, Inpainting]:
+) -> Image | tuple[Image, InpaintInfo]:
     """The image with its unknown pixels filled in; known pixels keep their values bit for bit.
 
     Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
@@ -141,7 +127,7 @@ def inpaint(
         the differences d of known neighbours, per unit length (for colours, their root mean square), and
         0.005 of the standard deviation of the known values at least. So the result scales with the image.
         Where too few known pixels are neighbours, pairs s = 2, 4, 8, … pixels apart serve, with d/√s.
-    sigma, rho : float, optional
+    sigma, rho : float or "auto"
         Noise scale and integration scale, in the units of `spacing`; by default 0.7 and 0.8 times the
         (geometric) mean distance of pixels.
     tolerance : float
@@ -155,19 +141,19 @@ def inpaint(
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
     engine, threads
-        As for :func:`aniso.evolve.diffuse`.
+        As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0), where `done` says how
         far the residual has come down to the tolerance.
     return_info : bool
-        Whether to return also what was chosen and reached.
+        Whether to return also what was chosen.
 
     Returns
     -------
     array
         Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
         grey scale they have.
-    Inpainting
+    aniso.info.InpaintInfo
         Only with ``return_info=True``.
 
     Examples
@@ -179,7 +165,7 @@ def inpaint(
     >>> bool((filled[~unknown] == truth[~unknown]).all()), info.converged
     (True, True)
     """
-    wanted = checked_contrast(contrast)
+    wanted = given_contrast(contrast)
     tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
     if max_cycles is not None:
         max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
@@ -212,8 +198,6 @@ def inpaint(
     known = _known_pixels(channels, mask)
     spacings = checks.axis_spacing(spacing, known.ndim)
     pixel = pixel_size(spacings)
-    sigma = 0.7 * pixel if sigma is None else sigma
-    rho = 0.8 * pixel if rho is None else rho
 
     filled = channels.astype(result_type(given.dtype))
     check_sums(filled[:, known])
@@ -221,7 +205,7 @@ def inpaint(
     if wanted is None:
         usual = usual_difference(filled, spacings, known)
         wanted = estimated_contrast(SHARE * usual, LEAST * spread / pixel)
-    model = EdgeContinuing(wanted, sigma, rho, "charbonnier")
+    model = edge_continuing(wanted, sigma, rho, pixel)
     course = _Course(0, 0, 0.0)
     if not known.all():
         window = _surroundings(known, model, spacings)
@@ -234,7 +218,7 @@ def inpaint(
     result = channels_back(filled, channel_axis)
     if not return_info:
         return result
-    return result, Inpainting(
+    return result, InpaintInfo(
         unknown=int(known.size - np.count_nonzero(known)),
         contrast=model.contrast,
         sigma=model.sigma,
@@ -245,6 +229,12 @@ def inpaint(
         residual=course.residual,
         tolerance=tolerance,
     )
+
+
+def edge_continuing(contrast: float, sigma: float | Auto, rho: float | Auto, pixel: float) -> EdgeContinuing:
+    """The diffusion that fills in, for pixels of this size."""
+    scales = given_scale("sigma", sigma, 0.7 * pixel), given_scale("rho", rho, 0.8 * pixel)
+    return EdgeContinuing(contrast, *scales, "charbonnier")
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
             "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
-            "image.filled(0), or keep pixels by fixed=."
+            "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
         )
     array = checked_layout(checks.array_of("image", image), channel_axis)
     if array.dtype.kind == "f":

@@ -487,8 +487,7 @@ def assembled(fields: Sequence[Field], *, coupled: bool = False) -> scipy.sparse
     pick = [_selection(index, numbers.size) for index in mirrored]
     drop = [scipy.sparse.diags_array(kept.ravel().astype(float)) for kept in inside]
     columns = (field.reshape(-1, 1) for field in fields)
-    fluxes = formulas.coupled_fluxes if coupled else formulas.fluxes
-    shares = formulas.corner_shares(*fluxes(*formulas.modes(*pick), *columns))
+    shares = formulas.cell_shares(pick, columns, coupled=coupled)
     total = sum((keep @ selected).T @ share for selected, keep, share in zip(pick, drop, shares, strict=True))
     result = scipy.sparse.csr_array(total)
     result.sum_duplicates()

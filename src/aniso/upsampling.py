@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
-from aniso.checks import Spacing
-from aniso.edge_contrast import check_sums, checked_contrast, estimated_contrast, usual_difference
+from aniso.checks import Auto, Spacing
+from aniso.edge_contrast import (
+    check_sums,
+    estimated_contrast,
+    given_contrast,
+    given_scale,
+    usual_difference,
+)
 from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
@@ -21,17 +26,16 @@ from aniso.evolve import (
     Journey,
     Progress,
     check_progress,
-    checked_time,
     reporter,
 )
-from aniso.info import Info, told
-from aniso.layouts import channels_back, channels_first, checked_layout, result_type
+from aniso.info import UpsampleInfo
+from aniso.layouts import channels_back, channels_first, checked_image, result_type
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
 from aniso.stencil import DeltaStencil
 from aniso.verbs import takes_tensors
 
-__all__ = ["Upsampling", "upsample"]
+__all__ = ["upsample"]
 
 # As dissipative as the longest steps allow.
 _STENCIL = DeltaStencil(alpha=0.25, gamma=0.0)
@@ -41,28 +45,15 @@ _SHARE, _LEAST = 0.3, 0.003
 _CYCLES = 2
 
 
-@dataclass(frozen=True)
-class Upsampling(Info):
-    """What :func:`upsample` chose and how well the result agrees with the image."""
-
-    factor: int = told("factor")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    time: float = told("diffusion time")
-    steps: int = told("steps, each with a projection")
-    mismatch: float = told("largest error of a block mean", "grey values")
-
-
 @overload
 def upsample(
     image: npt.ArrayLike,
     factor: int,
     *,
-    contrast: float | Literal["auto"] = ...,
-    sigma: float | None = ...,
-    rho: float | None = ...,
-    time: float | None = ...,
+    contrast: float | Auto = ...,
+    sigma: float | Auto = ...,
+    rho: float | Auto = ...,
+    time: float | Auto = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
@@ -77,17 +68,17 @@ def upsample(
     image: npt.ArrayLike,
     factor: int,
     *,
-    contrast: float | Literal["auto"] = ...,
-    sigma: float | None = ...,
-    rho: float | None = ...,
-    time: float | None = ...,
+    contrast: float | Auto = ...,
+    sigma: float | Auto = ...,
+    rho: float | Auto = ...,
+    time: float | Auto = ...,
     spacing: Spacing | None = ...,
     channel_axis: int | None = ...,
     engine: EngineName | None = ...,
     threads: int | None = ...,
     progress: Progress = ...,
     return_info: Literal[True],
-) -> tuple[Image, Upsampling]: ...
+) -> tuple[Image, UpsampleInfo]: ...
 
 
 @takes_tensors
@@ -95,17 +86,17 @@ def upsample(
     image: npt.ArrayLike,
     factor: int,
     *,
-    contrast: float | Literal["auto"] = "auto",
-    sigma: float | None = None,
-    rho: float | None = None,
-    time: float | None = None,
+    contrast: float | Auto = "auto",
+    sigma: float | Auto = "auto",
+    rho: float | Auto = "auto",
+    time: float | Auto = "auto",
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
     return_info: bool = False,
-) -> Image | tuple[Image, Upsampling]:
+) -> Image | tuple[Image, UpsampleInfo]:
     """The image on a grid that is `factor` times finer, with sharper and smoother edges than splines give.
 
     Every pixel of the image is taken as the mean of a block of factor × factor finer ones (in a volume
@@ -124,17 +115,17 @@ def upsample(
         λ in grey values per unit length: stronger gradients are edges. "auto" takes 0.3·(mean of ∣d∣^¼)⁴ over
         the differences d of neighbours in the image, per unit length (for colours, their root mean square),
         and 0.003 of the standard deviation of the image at least. So the result scales with the image.
-    sigma, rho : float, optional
+    sigma, rho : float or "auto"
         Noise scale and integration scale, in the units of `spacing`; by default 0.45·√factor times the
         (geometric) mean distance of the finer pixels.
-    time : float, optional
+    time : float or "auto"
         How long to diffuse; by default 8 times the squared mean distance of the pixels of the image.
     spacing : float or one float per axis, optional
         Distance of the pixels of the image, axis 0 first, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
     engine, threads, progress
-        As for :func:`aniso.evolve.diffuse`.
+        As for :func:`aniso.diffuse`.
     return_info : bool
         Whether to return also what was chosen.
 
@@ -143,7 +134,7 @@ def upsample(
     array
         `factor` times as long along all axes but that of the channels. float32 and float64 are kept;
         integers and float16 give float32, in the grey scale they have.
-    Upsampling
+    aniso.info.UpsampleInfo
         Only with ``return_info=True``.
 
     Examples
@@ -155,16 +146,10 @@ def upsample(
     ((128, 128), True)
     """
     factor = _checked_factor(factor)
-    wanted = checked_contrast(contrast)
+    wanted = given_contrast(contrast)
+    duration = checks.number_or_auto("time", time, "the diffusion time", open_low=False)
     check_progress(progress)
-    if isinstance(image, np.ma.MaskedArray):
-        raise TypeError(
-            "image is a masked array, whose mask upsampling does not know. Fill it first, e.g. with "
-            "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
-        )
-    given = checked_layout(checks.array_of("image", image), channel_axis)
-    if given.dtype.kind == "f":
-        checks.finite("image", given, "a single one would spread over the whole image")
+    given = checked_image(image, channel_axis)
     channels = channels_first(given, channel_axis)
     coarse = channels.astype(result_type(given.dtype))
     check_sums(coarse)
@@ -174,10 +159,9 @@ def upsample(
     if wanted is None:
         spread = float(coarse.std(axis=tuple(range(1, coarse.ndim)), dtype=np.float64).max())
         wanted = estimated_contrast(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel)
-    model = EdgeContinuing(
-        wanted, scale if sigma is None else sigma, scale if rho is None else rho, "charbonnier"
-    )
-    end = 8 * pixel**2 if time is None else checked_time(time)
+    scales = given_scale("sigma", sigma, scale), given_scale("rho", rho, scale)
+    model = EdgeContinuing(wanted, *scales, "charbonnier")
+    end = 8 * pixel**2 if duration is None else duration
 
     fine_spacings = tuple(h / factor for h in spacings)
     # Made even for factor 1, so that its options are checked alike.
@@ -199,7 +183,7 @@ def upsample(
     if not return_info:
         return result
     mismatch = float(abs(_block_means(fine, factor, np.float64) - coarse).max())
-    return result, Upsampling(factor, model.contrast, model.sigma, model.rho, end, steps, mismatch)
+    return result, UpsampleInfo(factor, model.contrast, model.sigma, model.rho, end, steps, mismatch)
 
 
 def _checked_factor(factor: Any) -> int:

@@ -95,7 +95,7 @@ class Reading:
     channel_axis: Annotated[
         int | None,
         typer.Option(
-            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a volume or grey pages.",
+            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a volume or a stack in grey.",
             parser=parsing.axis,
             metavar="AXIS",
             rich_help_panel=_FILES,
@@ -174,12 +174,6 @@ class Computing:
             rich_help_panel=_COMPUTING,
         ),
     ] = None
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="By default all cores.", metavar="N", show_default=False, rich_help_panel=_COMPUTING
-        ),
-    ] = None
     engine: Annotated[
         Literal["cpu", "torch", "reference"] | None,
         typer.Option(
@@ -187,6 +181,12 @@ class Computing:
             metavar="NAME",
             show_default=False,
             rich_help_panel=_COMPUTING,
+        ),
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="By default all cores.", metavar="N", show_default=False, rich_help_panel=_COMPUTING
         ),
     ] = None
 

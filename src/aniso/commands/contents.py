@@ -21,7 +21,10 @@ def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, An
     picture = pages.read(path, reading)
     facts = {**described(picture), **_beside(picture), **_values(picture)}
     found = _estimated(picture, reading) if estimate else {}
-    rows = [*_rows(picture, facts), *_estimate_rows(found)]
+    volume = pages.is_volume(picture, reading.volume)
+    rows = [*_rows(picture, facts, volume), *_estimate_rows(found, "voxel" if volume else "pixel")]
+    if volume and "noise" in found and len(set(picture.spacing or ())) > 1:
+        rows.append(("lengths", "in units of the shortest side of a voxel"))
     return {**facts, "estimates": found}, [f"{path}", columns(rows)]
 
 
@@ -78,16 +81,13 @@ def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
         return {"none": sentence(error).rstrip(".")}
 
 
-def _rows(picture: Picture, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(picture: Picture, facts: dict[str, Any], volume: bool) -> list[tuple[str, str]]:
     rows = [("kind", f"{picture.format}, {picture.dtype}")]
     if facts["stored"] is not None:
         rows.append(
             ("stored as", "{dtype}, times {slope:.6g} plus {intercept:.6g}".format(**facts["stored"]))
         )
-    size = " × ".join(map(str, picture.shape[-2:]))
-    rows.append(("size", f"{size} pixels (height × width)" if len(picture.shape) > 1 else f"{size} samples"))
-    if len(picture.shape) > 2:
-        rows.append(("pages", " × ".join(map(str, picture.shape[:-2]))))
+    rows += _size_rows(picture.shape, volume)
     colours = "grey" if picture.channels is None else f"{picture.channels}"
     rows.append(("channels", colours + (", with alpha" if picture.alpha is not None else "")))
     if facts["least"] is not None:
@@ -108,7 +108,19 @@ def _rows(picture: Picture, facts: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _estimate_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _size_rows(shape: tuple[int, ...], volume: bool) -> list[tuple[str, str]]:
+    sizes = " × ".join(map(str, shape))
+    if volume:
+        return [("size", f"{sizes} voxels (depth × height × width)")]
+    if len(shape) == 1:
+        return [("size", f"{sizes} samples")]
+    rows = [("size", " × ".join(map(str, shape[-2:])) + " pixels (height × width)")]
+    if len(shape) > 2:
+        rows.append(("pages", " × ".join(map(str, shape[:-2]))))
+    return rows
+
+
+def _estimate_rows(found: dict[str, Any], element: str) -> list[tuple[str, str]]:
     if not found:
         return []
     if "none" in found:
@@ -117,7 +129,7 @@ def _estimate_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("noise", f"{found['noise']:.4g} grey values (standard deviation)"),
         (
             "gradients",
-            f"{found['contrast']:.4g} grey values per pixel (typical), {found['edges']:.4g} (edges)",
+            f"{found['contrast']:.4g} grey values per {element} (typical), {found['edges']:.4g} (edges)",
         ),
-        ("wavelength", f"{found['wavelength']:.4g} pixels (distance from line to line)"),
+        ("wavelength", f"{found['wavelength']:.4g} {element}s (distance from line to line)"),
     ]

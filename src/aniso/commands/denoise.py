@@ -27,18 +27,20 @@ EXAMPLES = (
 
 def command(
     files: Files,
+    stencil: Stencil,
     reading: Reading,
     writing: Writing,
     computing: Computing,
     cluster: Cluster,
-    stencil: Stencil,
     reporting: Reporting,
     noise: Annotated[
         float | None,
-        number_option("Standard deviation of the noise in grey values. Default: estimated.", low=0),
+        number_option(
+            "Standard deviation of the noise in grey values. Default: estimated.", low=0, auto=True
+        ),
     ] = None,
     contrast: Annotated[
-        Any,
+        float | None,
         number_option(
             "λ in grey values per unit length: gradients above it are edges. Default: found by the error "
             "expected from it.",
@@ -48,7 +50,7 @@ def command(
         ),
     ] = None,
     time: Annotated[
-        Any,
+        float | None,
         number_option(
             "Stopping time in squared units of length. Default: found likewise.",
             low=0,
@@ -79,7 +81,7 @@ def command(
     used = stencil.chosen() or DeltaStencil()
 
     def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
-        return recipes.denoising(windows(), spacings, noise, _number(contrast), _number(time), used)
+        return recipes.denoising(windows(), spacings, noise, contrast, time, used)
 
     chosen = with_verb(
         denoise,
@@ -92,8 +94,3 @@ def command(
     )
     work = Work("denoise", files, reading, writing, computing, reporting)
     filter_files(work, "{stem}_denoised{suffix}", chosen, stores=InStores(cluster, recipe, used))
-
-
-def _number(given: Any) -> float | None:
-    """A number, or None for "auto"."""
-    return None if given == "auto" else given

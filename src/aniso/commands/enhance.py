@@ -26,18 +26,20 @@ EXAMPLES = (
 
 def command(
     files: Files,
+    stencil: Stencil,
     reading: Reading,
     writing: Writing,
     computing: Computing,
     cluster: Cluster,
-    stencil: Stencil,
     reporting: Reporting,
     noise: Annotated[
         float | None,
-        number_option("Standard deviation of the noise in grey values. Default: estimated.", low=0),
+        number_option(
+            "Standard deviation of the noise in grey values. Default: estimated.", low=0, auto=True
+        ),
     ] = None,
     wavelength: Annotated[
-        Any,
+        float | None,
         number_option(
             "Distance from line to line; all scales follow from it. Default: estimated.",
             low=0,
@@ -46,7 +48,7 @@ def command(
         ),
     ] = None,
     contrast: Annotated[
-        Any,
+        float | None,
         number_option(
             "λ in grey values per unit length: structures that are more coherent are enhanced. Default: "
             "estimated.",
@@ -56,7 +58,7 @@ def command(
         ),
     ] = None,
     time: Annotated[
-        Any,
+        float | None,
         number_option(
             "Time of a diffusion in squared units of length. Default: from the wavelength and the noise.",
             low=0,
@@ -93,8 +95,7 @@ def command(
     from aniso.stencil import DeltaStencil
 
     def recipe(windows: Any, spacings: Any) -> recipes.Recipe:
-        given = wavelength or "auto", contrast or "auto", time or "auto"
-        return recipes.enhancing(windows(), spacings, noise, *given, plates)
+        return recipes.enhancing(windows(), spacings, noise, wavelength, contrast, time, plates)
 
     chosen = with_verb(
         enhance,

@@ -40,7 +40,7 @@ def command(
         number_option("Pixels are unknown where all channels have this value."),
     ] = None,
     contrast: Annotated[
-        Any,
+        float | None,
         number_option(
             "λ in grey values per unit length: stronger gradients are edges. Default: from the differences "
             "of known neighbours.",
@@ -49,8 +49,12 @@ def command(
             auto=True,
         ),
     ] = None,
-    sigma: Annotated[float | None, number_option("Noise scale σ. Default: 0.7 pixels.", low=0)] = None,
-    rho: Annotated[float | None, number_option("Integration scale ρ. Default: 0.8 pixels.", low=0)] = None,
+    sigma: Annotated[
+        float | None, number_option("Noise scale σ. Default: 0.7 pixels.", low=0, auto=True)
+    ] = None,
+    rho: Annotated[
+        float | None, number_option("Integration scale ρ. Default: 0.8 pixels.", low=0, auto=True)
+    ] = None,
     tolerance: Annotated[
         float,
         typer.Option(

@@ -15,7 +15,7 @@ import typer
 def number(
     low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, auto: bool = False
 ) -> Callable[[Any], Any]:
-    """A parser for finite numbers in a range, or the word "auto".
+    """A parser for finite numbers in a range, or the word "auto", which is as if nothing were said: None.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def number(
 
     def parse(text: Any) -> Any:
         if auto and text == "auto":
-            return "auto"
+            return None
         try:
             value = float(text)
         except (TypeError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,7 +30,7 @@ def command(
     computing: Computing,
     reporting: Reporting,
     contrast: Annotated[
-        Any,
+        float | None,
         number_option(
             "λ in grey values per unit length: stronger gradients are edges. Default: from the differences "
             "of neighbours.",
@@ -40,12 +40,16 @@ def command(
         ),
     ] = None,
     sigma: Annotated[
-        float | None, number_option("Noise scale σ. Default: 0.45 · √FACTOR finer pixels.", low=0)
+        float | None, number_option("Noise scale σ. Default: 0.45 · √FACTOR finer pixels.", low=0, auto=True)
     ] = None,
-    rho: Annotated[float | None, number_option("Integration scale ρ. Default: as σ.", low=0)] = None,
+    rho: Annotated[
+        float | None, number_option("Integration scale ρ. Default: as σ.", low=0, auto=True)
+    ] = None,
     time: Annotated[
         float | None,
-        number_option("Diffusion time. Default: 8 times the squared size of a pixel of the input.", low=0),
+        number_option(
+            "Diffusion time. Default: 8 times the squared size of a pixel of the input.", low=0, auto=True
+        ),
     ] = None,
 ) -> None:
     """Make an image up to 8 times finer, with sharp and smooth edges.

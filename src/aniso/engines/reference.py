@@ -56,11 +56,11 @@ def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
     formulas, stencil = dimensions.of(len(problem.spacings)), problem.stencil
     entries = formulas.scaled(*diffusion_tensor(u, problem), *per_unit(problem.spacings))
     inner = stencil.hourglass_weights(entries, 1 / math.prod(problem.spacings))
-    fluxes = formulas.coupled_fluxes if stencil.coupled else formulas.fluxes
 
     def rate(v: Array) -> Array:
-        modes = formulas.modes(*views.corners(_mirrored(v), formulas.ndim))
-        sums: Array = views.pixel_sums(*formulas.corner_shares(*fluxes(*modes, *entries, *inner)))
+        corners = views.corners(_mirrored(v), formulas.ndim)
+        shares = formulas.cell_shares(corners, (*entries, *inner), coupled=stencil.coupled)
+        sums: Array = views.pixel_sums(*shares)
         return sums
 
     return rate

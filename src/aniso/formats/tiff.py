@@ -37,7 +37,7 @@ _LOSSLESS = (
 )  # none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard
 _DEFLATE = 8
 _NOT_PREDICTED = (1, 32773)
-_MIN_IS_WHITE, _MIN_IS_BLACK, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
+_MIN_IS_WHITE, _RGB, _PALETTE, _YCBCR = 0, 2, 3, 6
 _ASSOCIATED, _UNASSOCIATED = 1, 2
 _INCH, _CENTIMETRE = 2, 3
 # Who, when and with what; then XMP.

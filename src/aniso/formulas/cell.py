@@ -34,36 +34,3 @@ def corner_shares(fx: Any, fy: Any, fz: Any) -> tuple[Any, Any, Any, Any]:
     along, across = 0.5 * (fx + fy), 0.5 * (fx - fy)
     hourglass = 0.5 * fz
     return along - hourglass, hourglass - across, across + hourglass, -along - hourglass
-
-
-def six_differences(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, ...]:
-    """The differences along the edges and diagonals of a cell: x twice, y twice, ↘, ↙."""
-    return u01 - u00, u11 - u10, u10 - u00, u11 - u01, u11 - u00, u10 - u01
-
-
-def six_fluxes(differences: tuple[Any, ...], w0: Any, w1: Any, w2: Any, w3: Any) -> tuple[Any, ...]:
-    """Each of the four 1-D diffusions acts on its own differences.
-
-    The factor ½ is the average over two cells for the edges, and the squared length √2 of the
-    diagonals, which lie in one cell alone.
-    """
-    top, bottom, left, right, falling, rising = differences
-    return (
-        0.5 * w0 * top,
-        0.5 * w0 * bottom,
-        0.5 * w2 * left,
-        0.5 * w2 * right,
-        0.5 * w1 * falling,
-        0.5 * w3 * rising,
-    )
-
-
-def six_corner_shares(six: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
-    """What the six directional fluxes of a cell add to A u at its corners 00, 01, 10, 11."""
-    top, bottom, left, right, falling, rising = six
-    return (
-        top + left + falling,
-        right + rising - top,
-        bottom - left - rising,
-        -bottom - right - falling,
-    )

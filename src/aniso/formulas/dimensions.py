@@ -5,7 +5,7 @@ Entries of tensors come in the order xx, xy, yy and, for volumes, xz, yz, zz; x 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,13 @@ class Dimension:
     def entry_axes(self) -> tuple[tuple[int, int], ...]:
         """The two axes of each entry of a tensor."""
         return ENTRY_AXES[: self.ndim * (self.ndim + 1) // 2]
+
+    def cell_shares(
+        self, corners: Iterable[Any], fields: Iterable[Any], *, coupled: bool = False
+    ) -> tuple[Any, ...]:
+        """What cells add to A u at their corners: from the values there, the tensors and ζ (or ζ_x, …, κ)."""
+        fluxes = self.coupled_fluxes if coupled else self.fluxes
+        return self.corner_shares(*fluxes(*self.modes(*corners), *fields))
 
 
 _DIMENSIONS = {

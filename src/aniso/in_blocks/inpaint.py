@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aniso import checks, engines, layouts
-from aniso.checks import Spacing
-from aniso.edge_contrast import check_sums, estimated_contrast, usual_difference
+from aniso.checks import Auto, Spacing
+from aniso.edge_contrast import (
+    check_sums,
+    estimated_contrast,
+    usual_difference,
+)
 from aniso.engines.tiled import lazy
 from aniso.estimates import pixel_size
 from aniso.in_blocks.grids import on_finer_grid, sums_over_pairs
 from aniso.in_blocks.sample import windows
-from aniso.inpainting import COARSE_CYCLES, LEAST, SHARE, STENCIL, Solver, fsi_cycle, spread_of
-from aniso.models import EdgeContinuing
+from aniso.inpainting import (
+    COARSE_CYCLES,
+    LEAST,
+    SHARE,
+    STENCIL,
+    Solver,
+    edge_continuing,
+    fsi_cycle,
+    spread_of,
+)
 from aniso.stability import stable_step
 
 if TYPE_CHECKING:
@@ -32,8 +44,8 @@ def inpaint(
     image: dask.array.Array,
     mask: Any,
     contrast: float | None,
-    sigma: float | None,
-    rho: float | None,
+    sigma: float | Auto,
+    rho: float | Auto,
     cycles: int | None,
     spacing: Spacing | None,
     channel_axis: int | None,
@@ -53,13 +65,8 @@ def inpaint(
     known = _known(channels, mask)
     values = lazy.finite(da.where(known, channels, 0)).astype(layouts.result_type(image.dtype))
     spacings = checks.axis_spacing(spacing, known.ndim)
-    pixel = pixel_size(spacings)
-    model = EdgeContinuing(
-        contrast or _sampled_contrast(values, known, spacings),
-        0.7 * pixel if sigma is None else sigma,
-        0.8 * pixel if rho is None else rho,
-        "charbonnier",
-    )
+    wanted = contrast or _sampled_contrast(values, known, spacings)
+    model = edge_continuing(wanted, sigma, rho, pixel_size(spacings))
     cycle = fsi_cycle(stable_step(model, STENCIL, spacings, len(spacings)))
     problem = engines.Problem(model, STENCIL, spacings, None, threads or 1)
 

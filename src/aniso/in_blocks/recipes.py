@@ -15,26 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import estimates
+from aniso.checks import Auto
 from aniso.denoising import GIVEN_SIGMA, TIMES, Judge, candidates, edge_enhancing
 from aniso.enhancing import CYCLES, Scene
 from aniso.evolve import scale_space
-from aniso.info import Info, told
+from aniso.info import BlockInfo
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.schemes import FED, Explicit, Scheme
 from aniso.stencil import Stencil
 
 #: A window of the array, (channels, …).
 Window = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class BlockInfo(Info):
-    """What was chosen for an array in blocks, and from what."""
-
-    noise: float = told("noise level", "grey values")
-    model: ImageDriven | None = told("diffusion")  # noqa: RUF009
-    time: float = told("its time")
-    windows: int = told("windows that were looked at")
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ class Recipe:
 def denoising(
     windows: Sequence[Window],
     spacings: tuple[float, ...],
-    noise: float | None,
+    noise: float | Auto,
     contrast: float | None,
     time: float | None,
     stencil: Stencil,
@@ -79,7 +70,7 @@ def denoising(
 def enhancing(
     windows: Sequence[Window],
     spacings: tuple[float, ...],
-    noise: float | None,
+    noise: float | Auto,
     wavelength: Any,
     contrast: Any,
     time: Any,
@@ -100,13 +91,11 @@ def enhancing(
     return Recipe(model, duration, FED(CYCLES), BlockInfo(level, model, duration, len(windows)))
 
 
-def _noise(windows: Sequence[Window], noise: float | None) -> float:
+def _noise(windows: Sequence[Window], noise: float | Auto) -> float:
     """The level that was given, or the median of those of the windows, which strong texture does not move."""
     for window in windows:
         estimates.check_squares(window)
-    if noise is not None:
-        return estimates.given_noise(noise, windows[0], 0)
-    return float(np.median([estimates.noise_level(window, channel_axis=0) for window in windows]))
+    return float(np.median([estimates.given_noise(noise, window, 0) for window in windows]))
 
 
 def _risks(

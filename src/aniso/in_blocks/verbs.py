@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from aniso import checks, layouts
-from aniso.checks import Spacing
+from aniso.checks import Auto, Spacing
 from aniso.engines.tiled import blocks, halo, lazy
 from aniso.evolve import check_progress, diffuse
 from aniso.in_blocks import recipes
@@ -17,7 +17,7 @@ from aniso.stencil import Stencil
 
 def denoise(
     image: Any,
-    noise: float | None,
+    noise: float | Auto,
     contrast: float | None,
     time: float | None,
     mix: bool | None,
@@ -40,7 +40,7 @@ def denoise(
 
 def enhance(
     image: Any,
-    noise: float | None,
+    noise: float | Auto,
     wavelength: Any,
     contrast: Any,
     time: Any,

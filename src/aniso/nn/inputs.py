@@ -62,7 +62,7 @@ def checked_factory(device: Any, dtype: Any) -> dict[str, Any]:
     return {"device": device, "dtype": dtype}
 
 
-def check_prediction(prediction: object, image: Tensor, module: nn.Module) -> None:
+def check_prediction(prediction: object, image: Tensor) -> None:
     """Refuse predicted numbers that do not fit the image."""
     images, _, *pixels = image.shape
     cells = [n + 1 for n in pixels]

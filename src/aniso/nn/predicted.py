@@ -119,7 +119,7 @@ class TensorDiffusion(Learning):
         Volumes (N, C, D, H, W) take a prediction (N, 6 or 7, D, H, W) or (N, 6 or 7, D+1, H+1, W+1).
         """
         check_image(image, self.ndim, self)
-        check_prediction(prediction, image, self)
+        check_prediction(prediction, image)
         with full_precision(image):
             u, values = working_precision(image), self.values()
             entries, inner = self._weights(over_cells(saturated(prediction.to(u.dtype)), image), values)

@@ -83,9 +83,8 @@ def at_unit_spacing(entries: Entries, spacings: tuple[float, ...]) -> Entries:
 def rate(v: Tensor, entries: Entries, inner: Entries, *, coupled: bool = False) -> Tensor:
     """A v, for a tensor that is scaled to unit spacing; `inner` are the weights of the hourglasses."""
     formulas = dimensions.of(v.ndim - 2)
-    act = formulas.coupled_fluxes if coupled else formulas.fluxes
-    modes = formulas.modes(*views.corners(mirrored(v), formulas.ndim))
-    sums: Tensor = views.pixel_sums(*formulas.corner_shares(*act(*modes, *entries, *inner)))
+    corners = views.corners(mirrored(v), formulas.ndim)
+    sums: Tensor = views.pixel_sums(*formulas.cell_shares(corners, (*entries, *inner), coupled=coupled))
     return sums
 
 
