@@ -71,7 +71,7 @@ def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
     ids=["without", "with", "elsewhere"],
 )
 def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, cluster, installed, words):
-    monkeypatch.setattr(zarrs.importlib.util, "find_spec", lambda name: installed)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: installed)
     said = zarrs._page_needs(cluster)
     assert words in said
     assert bool(said) == bool(words)
