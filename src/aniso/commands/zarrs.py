@@ -167,7 +167,7 @@ def _page_needs(cluster: Cluster) -> str:
 
 def _check_package() -> None:
     if any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "zarr")):
-        raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]"')
+        raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')
 
 
 def _spacings(found: Opened, work: Work) -> tuple[float, ...]:
