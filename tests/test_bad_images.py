@@ -97,6 +97,9 @@ class TestTypes:
             image=image,
         )
 
+    def test_the_name_of_a_file(self):
+        refused(TypeError, "aniso.io.read(name).pixels for a file", image="camera.png")
+
     def test_ragged_lists(self):
         ragged: Any = [[1.0, 2.0], [3.0]]
         with pytest.raises(ValueError, match="inhomogeneous"):

@@ -194,6 +194,11 @@ class TestVerbs:
         wanted = aniso.diffuse(noisy(), aniso.EdgeEnhancing(), 1.0)
         np.testing.assert_array_equal(io.read(camera / "camera_1.png").pixels, np.rint(wanted))
 
+    def test_a_scale_space_of_one_time(self, camera):
+        assert (
+            "camera.png at one time  (" in called(camera, "scale-space", "camera.png", "--times", "1,").stdout
+        )
+
     def test_scale_space_of_pages(self, tmp_path):
         io.write(tmp_path / "scan.tif", Picture(noisy((2, 20, 24))))
         words = ("--times", "1,2", "-o", "{stem}-t{time}.npy", "--json", "--contrast", "4")
@@ -673,6 +678,7 @@ class TestUsage:
             (("diffuse", "camera.png", "--time", "1", "--angle", "3", "--sigma", "1"), "Leave --sigma out"),
             (("scale-space", "camera.png", "--times", "4,1"), "times must increase"),
             (("scale-space", "camera.png", "--times", "a"), "'a' is not a number"),
+            (("scale-space", "camera.png", "--times", "1 4"), "Put commas between times"),
             (("dream",), "No such command 'dream'"),
             (("denois", "camera.png"), "No such command 'denois'. Did you mean 'denoise'"),
         ],

@@ -11,6 +11,8 @@ import pytest
 import zarr as zarr_package
 
 import aniso
+from aniso.commands import zarrs
+from aniso.commands.bundles import Cluster
 from aniso.picture import stored
 from tests.registry import SAMPLES
 from tests.test_stores import ome_group
@@ -57,6 +59,28 @@ def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
     expected = stored(aniso.diffuse(image, model, 2.0, spacing=(1.0, 2.0)), np.uint16)
     assert abs(found.astype(int) - expected.astype(int)).max() <= 1
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("cluster", "installed", "words"),
+    [
+        (Cluster(), None, "pip install bokeh"),
+        (Cluster(), object(), ""),
+        (Cluster(scheduler="tcp://10.0.0.1:8786"), None, ""),
+    ],
+    ids=["without", "with", "elsewhere"],
+)
+def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, cluster, installed, words):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: installed)
+    said = zarrs._page_needs(cluster)
+    assert words in said
+    assert bool(said) == bool(words)
+
+
+def test_only_some_commands_take_stores(tmp_path, store):
+    answer = command(tmp_path, "info", "in.zarr")
+    assert answer.returncode == 1
+    assert "Only denoise, enhance and diffuse take Zarr stores." in words_of(answer)
 
 
 def test_an_array_within_a_store(tmp_path, store, image):

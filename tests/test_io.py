@@ -1410,10 +1410,10 @@ class TestExtras:
     def test_what_is_not_installed_is_named(self, tmp_path, monkeypatch, suffix, name):
         MAKERS[suffix](tmp_path / f"a{suffix}")
         monkeypatch.setitem(sys.modules, name, None)
-        refused(lambda: read(tmp_path / f"a{suffix}"), name, "pip install 'aniso[volumes]'")
+        refused(lambda: read(tmp_path / f"a{suffix}"), name, 'pip install "aniso[volumes]"')
         refused(
             lambda: write(tmp_path / f"b{suffix}", pixels((5, 7), "int16")),
-            "pip install 'aniso[volumes]'",
+            'pip install "aniso[volumes]"',
             folder=tmp_path,
         )
 

@@ -247,7 +247,7 @@ def doubles_at_most(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def ordinary(name: str, values: npt.NDArray[Any] | float, low: float, high: float, precision: str) -> None:
     """Refuse numbers whose squares, or sums, this precision could not hold; 0 is ordinary."""
-    largest = float(np.abs(np.asarray(values, np.float64)).max(initial=0))
+    largest = max(float(np.max(values)), -float(np.min(values)))
     if largest and not low <= largest <= high:
         raise ValueError(
             f"{name} reaches {largest:g}: beyond {low:g} and {high:g}, {precision} is not enough to compute "

@@ -50,7 +50,7 @@ def diffuse(
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified. An image with colours is not a volume: say `channel_axis`. A PyTorch
         tensor may also be a batch (N, C, H, W) or (N, C, D, H, W); gradients flow through.
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
         What steers the diffusion. Its scales must not be more than four times as wide as the image.
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian

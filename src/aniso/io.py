@@ -109,11 +109,14 @@ def check_input(path: str | os.PathLike[str]) -> None:
     """
     path = _path(path)
     if os.path.isdir(path):
+        store = path.suffix == ".zarr"
         raise checks.refusal(
             FileError,
             f"{path} is a folder, not a file.",
-            python="Name a file in it.",
-            command=f"Name files in it, such as '{path / '*.png'}'.",
+            python="Read it with dask.array.from_zarr." if store else "Name a file in it.",
+            command="Only denoise, enhance and diffuse take Zarr stores."
+            if store
+            else f"Name files in it, such as '{path / '*.png'}'.",
         )
     format_of(path)
     if not os.path.exists(path):

@@ -192,10 +192,11 @@ def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDA
 def check_type(dtype: np.dtype[Any]) -> None:
     """Refuse what does not hold real numbers."""
     if dtype.kind not in "iuf":
+        file = ", or aniso.io.read(name).pixels for a file" if dtype.kind in "US" else ""
         raise checks.refusal(
             TypeError,
             f"image must hold real numbers, got dtype {dtype}: diffusion is for grey values.",
-            python="Give an array of numbers, e.g. image.astype(numpy.float32).",
+            python=f"Give an array of numbers, e.g. image.astype(numpy.float32){file}.",
             command="Save it as numbers first.",
         )
 

@@ -96,7 +96,11 @@ def times(text: Any) -> tuple[float, ...]:
     """Increasing times, separated by commas."""
     if not isinstance(text, str):
         return tuple(text)
-    values = tuple(number(0)(part) for part in text.replace(" ", "").rstrip(",").split(","))
+    parts = [part.strip() for part in text.strip().rstrip(",").split(",")]
+    for part in parts:
+        if len(part.split()) > 1:
+            raise typer.BadParameter(f"{part!r} is not a number. Put commas between times, such as 1,4,16.")
+    values = tuple(number(0)(part) for part in parts)
     for before, after in itertools.pairwise(values):
         if after <= before:
             raise typer.BadParameter(

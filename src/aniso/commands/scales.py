@@ -51,7 +51,8 @@ def write_scales(scales: Scales) -> None:
             written = work.write(where, target, stack, images)
             outputs.append({"time": time, "output": target})
         rows = [(f"t = {entry['time']:g}", str(entry["output"])) for entry in outputs]
-        lines = [f"{path} at {len(outputs)} times  ({{seconds}})", columns(rows)]
+        count = "one time" if len(outputs) == 1 else f"{len(outputs)} times"
+        lines = [f"{path} at {count}  ({{seconds}})", columns(rows)]
         return {"outputs": outputs, **described(written)}, lines
 
     each_file(work.report, work.paths, action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -75,7 +76,7 @@ def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None
     spacings = _spacings(found, work)
     with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
         available = capacity(client)
-        report.note("dashboard", f"watch the workers at {client.dashboard_link}")
+        report.note("dashboard", f"watch the workers at {client.dashboard_link}{_page_needs(cluster)}")
         recipe = filters.recipe(partial(_windows, found), spacings)
         job = _job(found, recipe, filters.stencil, spacings, work, *available)
         if not job.cycles:
@@ -157,11 +158,16 @@ def _is_zarr(word: str) -> bool:
     return any(part.suffix == _SUFFIX for part in (path, *path.parents))
 
 
-def _check_package() -> None:
-    import importlib.util
+def _page_needs(cluster: Cluster) -> str:
+    """What the page of this machine's workers lacks: Dask draws it with Bokeh, but does not bring that."""
+    if cluster.scheduler or importlib.util.find_spec("bokeh"):
+        return ""
+    return " (this page needs Bokeh: pip install bokeh)"
 
+
+def _check_package() -> None:
     if any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "zarr")):
-        raise ImportError("Zarr stores need Dask and Zarr. Install them with: pip install 'aniso[dask]'")
+        raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')
 
 
 def _spacings(found: Opened, work: Work) -> tuple[float, ...]:

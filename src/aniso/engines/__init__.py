@@ -68,7 +68,7 @@ def check_name(engine: str | None) -> None:
             f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."
         )
     if engine == "torch" and importlib.util.find_spec("torch") is None:
-        raise ImportError("the torch engine needs PyTorch. Install it with: pip install 'aniso[torch]'")
+        raise ImportError('the torch engine needs PyTorch. Install it with: pip install "aniso[torch]".')
 
 
 def chosen(engine: str) -> type[Evolution]:

@@ -112,7 +112,7 @@ def extra(files: str, name: str) -> Any:
     except ImportError as error:
         raise FileError(
             f"{files} files need the package {name}, which is not installed. Install it with: "
-            "pip install 'aniso[volumes]'"
+            'pip install "aniso[volumes]".'
         ) from error
 
 

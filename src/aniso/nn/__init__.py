@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 if importlib.util.find_spec("torch") is None:
-    raise ImportError("aniso.nn needs PyTorch. Install it with: pip install 'aniso[torch]'")
+    raise ImportError('aniso.nn needs PyTorch. Install it with: pip install "aniso[torch]".')
 
 from aniso.nn.block import DiffusionBlock
 from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
