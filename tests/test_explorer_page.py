@@ -352,16 +352,16 @@ def test_a_mask_is_drawn_and_filled_in(page):
 def test_a_volume_is_dropped_and_sliced(page, files):
     page.set_input_files("#open-file", files / "volume.npy")
     expect(page.locator(".status")).to_contain_text("volume.npy: 9 × 30 × 40, float32")
-    expect(page.locator(".slices")).to_contain_text("slice 4 of 9")
+    expect(page.locator(".slices")).to_contain_text("slice 4, of 0 to 8")
     page.get_by_label("Slices along").select_option("2")
-    expect(page.locator(".slices")).to_contain_text("slice 20 of 40")
+    expect(page.locator(".slices")).to_contain_text("slice 20, of 0 to 39")
     settled(page)
     page.get_by_role("button", name="After", exact=True).click()
     shown = pixels(page)
     page.get_by_role("slider", name="Slice", exact=True).evaluate(
         "(slider) => { slider.value = 7; slider.dispatchEvent(new Event('input')); }"
     )
-    expect(page.locator(".slices")).to_contain_text("slice 7 of 40")
+    expect(page.locator(".slices")).to_contain_text("slice 7, of 0 to 39")
     settled(page)
     expect(page.locator(".status")).to_contain_text("9 × 30 × 40 in")
     wait_until(lambda: (pixels(page) != shown).any())  # the same result, another slice of it

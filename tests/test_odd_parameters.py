@@ -74,18 +74,19 @@ def test_an_infinite_tensor_of_a_signal():
 
 class TestWidths:
     @pytest.mark.parametrize("name", ["sigma", "rho"])
-    @pytest.mark.parametrize("width", [1e3, 1e9, 1e300, 1.7e308])
-    def test_far_wider_than_the_image(self, name, width):
+    @pytest.mark.parametrize("width", [1.1e4, 1e9, 1e300, 1.7e308])
+    def test_over_far_too_many_pixels(self, name, width):
         options: dict[str, Any] = {name: width}
-        with pytest.raises(ValueError, match=f"{name}=.*nothing but its mean"):
+        with pytest.raises(ValueError, match=f"{name}=.*would reach over"):
             aniso.diffuse(IMAGE, aniso.EdgeContinuing(**options), 1.0)
-        with pytest.raises(ValueError, match=f"{name}=.*nothing but its mean"):
+        with pytest.raises(ValueError, match=f"{name}=.*would reach over"):
             estimates.contrast(IMAGE, **options)
 
-    def test_as_wide_as_the_image_is_allowed(self):
+    @pytest.mark.parametrize("width", [9.0, 1e3, 9e3])
+    def test_wider_than_the_image_is_allowed(self, width):
         for shape in ((1, 1), (1, 9), (3, 4, 5), (7,)):
             image = np.random.default_rng(0).normal(100, 20, shape)
-            assert np.isfinite(aniso.diffuse(image, aniso.EdgeContinuing(sigma=9.0, rho=9.0), 1.0)).all()
+            assert np.isfinite(aniso.diffuse(image, aniso.EdgeContinuing(sigma=width, rho=width), 1.0)).all()
 
     def test_over_far_too_many_pixels_along_one_axis(self):
         with pytest.raises(ValueError, match="along one axis"):

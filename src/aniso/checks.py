@@ -18,8 +18,8 @@ Field = npt.NDArray[np.float64]
 _Error = TypeVar("_Error", bound=Exception)
 # Lengths whose squares single precision can hold, with room for what they are multiplied by.
 _SHORTEST, _LONGEST = 1e-15, 1e15
-# How many times wider than the image a Gaussian may be, and over how many pixels along an axis.
-_WIDEST, _MOST_PIXELS = 4.0, 1e5
+# How many pixels along an axis a Gaussian may be wide.
+_MOST_PIXELS = 1e4
 # Entries of tensors whose products double precision can hold.
 _LARGEST_ENTRY = 1e100
 
@@ -144,17 +144,6 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
                 "are too large or too small to compute with. Choose another unit of length."
             )
     return tuple(float(value) for value in values)  # type: ignore[arg-type]
-
-
-def not_too_wide(name: str, width: float, shape: Sequence[int], spacings: Sequence[float]) -> None:
-    """Refuse a Gaussian that is far wider than the image: it would see nothing but the mean."""
-    longest = max(n * h for n, h in zip(shape, spacings, strict=True))
-    if width > _WIDEST * max(longest, _WIDEST * max(spacings)):
-        raise ValueError(
-            f"{name}={width:g} is the width of a Gaussian, got an image of at most {longest:g} along any "
-            "axis: nothing but its mean would be seen. Give a width in the units of spacing."
-        )
-    not_too_many_pixels(name, width, spacings)
 
 
 def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> None:

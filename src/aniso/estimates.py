@@ -132,7 +132,7 @@ def contrast(
     level = given_noise(noise, image, channel_axis)
     for name, width in (("sigma", sigma), ("rho", rho)):
         number = checks.within(name, width, 0, math.inf, "it is the width of a Gaussian.")
-        checks.not_too_wide(name, number, channels.shape[1:], spacings)
+        checks.not_too_many_pixels(name, number, spacings)
     checks.within("quantile", quantile, 0, 1, "it is a share of the pixels.")
     tensor = structure_tensor(channels, sigma, rho, spacings)
     gap = float(np.quantile(_eigenvalue_gap(tensor), quantile))

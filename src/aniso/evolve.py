@@ -51,7 +51,7 @@ def diffuse(
         `channel_axis`. Never modified. An image with colours is not a volume: say `channel_axis`. A PyTorch
         tensor may also be a batch (N, C, H, W) or (N, C, D, H, W); gradients flow through.
     model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik, Homogeneous or FixedTensor
-        What steers the diffusion. Its scales must not be more than four times as wide as the image.
+        What steers the diffusion.
     time : float
         How long to diffuse, in squared units of length: homogeneous diffusion for a time t is a Gaussian
         of variance 2t. It is reached exactly.
@@ -224,7 +224,7 @@ def _checked_problem(
     _check_fit(model, stencil, shape)
     if isinstance(model, ImageDriven):
         for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
-            checks.not_too_wide(name, width, shape, spacings)
+            checks.not_too_many_pixels(name, width, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
 
 

@@ -251,7 +251,7 @@ class Page:
             self._press_whole("volume" if scene.whole else "slice")
             show_value(self._axis, str(scene.axis))
             show_value(self._index, scene.index, max=count - 1)
-            self._index_label.set_text(f"slice {scene.index} of {count}")
+            self._index_label.set_text(f"slice {scene.index}, of 0 to {count - 1}")
         show_value(self._samples, "" if source.is_file else source.stem)
         if not keep_view or scene.whole != self._whole:
             self._whole = scene.whole
