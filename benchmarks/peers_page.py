@@ -97,7 +97,7 @@ def _conditions(found: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
         f"{machine['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; "
-        f"{settings['threads']} threads, rounds: {settings['rounds']} (at most three for others), of which the best counts; "
+        f"{settings['threads']} threads, the best of rounds, {settings['rounds']} (at most 3 for others); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]
     if (machine["load before"] or 0) > 1:
