@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from aniso.engines import Problem
 from aniso.engines.tiled.blocks import Work
 from aniso.stores import cluster, passes
 from aniso.stores.opened import opened
+from benchmarks.fresh import peak
 from benchmarks.timing import CONSOLE
 
 MODEL = aniso.EdgeEnhancing(contrast=10.0)
@@ -79,7 +79,7 @@ def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Ru
         start = time.perf_counter()
         passes.run(planned, folder / "out.zarr", client, lambda done, total: None)
         seconds = time.perf_counter() - start
-        peaks = tuple(client.run(_peak).values())
+        peaks = tuple(client.run(peak).values())
     shutil.rmtree(folder / "out.zarr")
     run = Run(planned, count, seconds, peaks)
     CONSOLE.print(
@@ -102,7 +102,3 @@ def _workers(count: int, memory: float) -> Iterator[Any]:
 def _warm() -> None:
     volume = np.zeros((8, 8, 8), np.float32)
     aniso.diffuse(volume, MODEL, 0.1, threads=1)
-
-
-def _peak() -> float:
-    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -74,7 +74,7 @@ def _memory(scheme: str, size: int) -> dict[str, Any]:
     _forget_peak()
     before = _resident()
     result = aniso.diffuse(image, model, end, scheme=chosen)
-    extra = _peak() - before
+    extra = peak() - before
     assert result.shape == image.shape
     return {"images": extra / image.nbytes}
 
@@ -97,7 +97,7 @@ def _inpaint_memory(size: int) -> dict[str, Any]:
     start = time.perf_counter()
     result, info = aniso.inpaint(image, unknown, return_info=True)
     seconds = time.perf_counter() - start
-    extra = _peak() - before
+    extra = peak() - before
     assert result.shape == image.shape
     return {"images": extra / image.nbytes, "seconds": seconds, "cycles": info.cycles}
 
@@ -118,7 +118,7 @@ def _volume_memory(what: str, size: int) -> dict[str, Any]:
     _forget_peak()
     before = _resident()
     result = aniso.diffuse(volume, model, 0.4, scheme=scheme)
-    extra = _peak() - before
+    extra = peak() - before
     assert result.shape == volume.shape
     return {"volumes": extra / volume.nbytes}
 
@@ -133,7 +133,8 @@ def _status(field: str) -> int | None:
     return 1024 * int(line.split()[1])
 
 
-def _peak() -> int:
+def peak() -> int:
+    """The most memory that this process has had, in bytes."""
     known = _status("VmHWM")
     if known is not None:
         return known
@@ -144,7 +145,7 @@ def _peak() -> int:
 
 def _resident() -> int:
     known = _status("VmRSS")
-    return _peak() if known is None else known
+    return peak() if known is None else known
 
 
 def _forget_peak() -> None:

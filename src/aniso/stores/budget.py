@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aniso.engines.tiled.costs import STORE_BYTES_PER_SECOND, TASK_SECONDS, with_halo
+from aniso.engines.tiled.costs import STORE_BYTES_PER_SECOND, STORE_TASK_SECONDS, with_halo
 
 Block = tuple[int, ...]
 
@@ -49,7 +49,7 @@ class Job:
         """What a worker takes for a block: to compute so many cycles, to read and write it."""
         wide, core = with_halo(block, self.reach, cycles, self.shape), math.prod(block)
         moved = (wide + core) * self.pixel_bytes / self.bytes_per_second
-        return cycles * wide * self.cycle_seconds + moved + TASK_SECONDS
+        return cycles * wide * self.cycle_seconds + moved + STORE_TASK_SECONDS
 
     def seconds(self, block: Block, cycles: int, workers: int) -> float:
         """What all passes take; in each of them, workers wait for the last block."""

@@ -24,12 +24,11 @@ class Rates:
     tap: float  # per pixel of the radius within which structure is averaged
 
 
-RATES = {2: Rates(1.3e-9, 3.3e-9, 9e-9, 0.85e-9), 3: Rates(6.1e-9, 3.2e-9, 20e-9, 2.8e-9)}
-# What a task costs by itself.
-TASK_SECONDS = 5e-3
+RATES = {2: Rates(1.5e-9, 2.8e-9, 7.2e-9, 0.8e-9), 3: Rates(7.7e-9, 3.2e-9, 18e-9, 2.5e-9)}
+# What a task costs by itself: in a graph of Dask, and if it opens stores.
+TASK_SECONDS, STORE_TASK_SECONDS = 5e-3, 35e-3
 # Between workers on one machine or a good network; and what one worker reads from stores and writes.
-NETWORK_BYTES_PER_SECOND = 5e8
-STORE_BYTES_PER_SECOND = 4e8
+NETWORK_BYTES_PER_SECOND, STORE_BYTES_PER_SECOND = 5e8, 2.5e8
 
 
 def stores_tensors(cycle: Cycle, model: ImageDriven | FixedTensor, channels: int) -> bool:
