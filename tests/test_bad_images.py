@@ -308,7 +308,7 @@ class TestWhatSteersIt:
             stencil=stencil,
         )
 
-    @pytest.mark.parametrize("engine", ["cuda", "Reference", "", 3], ids=repr)
+    @pytest.mark.parametrize("engine", ["cuda", "Reference", "", 3, np.ones(2)], ids=repr)
     def test_an_engine_that_does_not_exist(self, engine):
         refused(ValueError, f"there is no engine {engine!r}", "reference", engine=engine)
 

@@ -61,9 +61,9 @@ class Evolution(Protocol):
         ...
 
 
-def check_name(engine: str | None) -> None:
+def check_name(engine: Any) -> None:
     """Refuse an engine that does not exist or is not installed."""
-    if engine is not None and engine not in tuple(_ENGINES):
+    if engine is not None and not (isinstance(engine, str) and engine in _ENGINES):
         raise ValueError(
             f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."
         )
