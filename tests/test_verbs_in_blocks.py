@@ -123,3 +123,9 @@ class TestSample:
 
     def test_a_small_array_is_its_own_sample(self):
         assert sample.windows((40, 50)) == [(slice(0, 40), slice(0, 50))]
+
+
+@pytest.mark.parametrize(("mask", "kind"), [([[1]], ValueError), (1e-9, TypeError), ("all", TypeError)])
+def test_inpaint_refuses_what_is_no_mask(mask, kind):
+    with pytest.raises(kind, match="mask"):
+        aniso.inpaint(da.ones((8, 9), chunks=4), mask)

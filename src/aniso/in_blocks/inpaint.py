@@ -90,11 +90,13 @@ def _known(channels: Any, mask: Any) -> Any:
         if channels.dtype.kind != "f":
             return da.ones(shape, dtype=bool, chunks=chunks)
         return ~da.isnan(channels).any(axis=0)
+    if not lazy.is_dask(mask):
+        mask = np.asarray(mask)
     if mask.dtype.kind not in "biu":
         raise TypeError(f"mask must hold True and False, got dtype {mask.dtype}. Use e.g. mask > 0.")
     if mask.shape != shape:
         raise ValueError(f"mask has shape {mask.shape}, the image without channels {shape}: make them equal.")
-    unknown = mask if lazy.is_dask(mask) else da.from_array(np.asarray(mask), chunks=chunks)
+    unknown: Any = mask if lazy.is_dask(mask) else da.from_array(mask, chunks=chunks)
     return unknown.rechunk(chunks) == 0
 
 
