@@ -89,6 +89,16 @@ def settled(tab):
     expect(tab.locator(".viewer")).to_have_attribute("aria-busy", "false", timeout=WAIT)
 
 
+def copied_and_downloaded(tab):
+    """The text of "Copy as Python", and the file of "Download"."""
+    tab.get_by_role("button", name="Copy as Python").click()
+    program = tab.get_by_role("textbox", name="The same result as Python").input_value()
+    tab.get_by_role("button", name="Close", exact=True).click()
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Download").click()
+    return program, download.value
+
+
 def wait_until(condition):
     """For what the browser does not see."""
     end = time.monotonic() + 60
@@ -379,13 +389,9 @@ def test_a_volume_as_one_or_slice_by_slice(page, files, tmp_path, monkeypatch):
     page.wait_for_function("drawn.some((each) => each.preview && each.words.includes('slices'))")
     settled(page)
     expect(page.locator(".status")).to_contain_text("9 × 30 × 40 in")
-    page.get_by_role("button", name="Copy as Python").click()
-    program = page.get_by_role("textbox", name="The same result as Python").input_value()
-    page.get_by_role("button", name="Close", exact=True).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download").click()
-    assert download.value.suggested_filename == "volume_diffused.npy"
-    download.value.save_as(tmp_path / "downloaded.npy")
+    program, download = copied_and_downloaded(page)
+    assert download.suggested_filename == "volume_diffused.npy"
+    download.save_as(tmp_path / "downloaded.npy")
     monkeypatch.chdir(tmp_path)
     aniso.io.write("volume.npy", aniso.io.read(files / "volume.npy"))
     exec(program, {})
@@ -443,13 +449,9 @@ def test_copy_and_download(page, files, tmp_path, monkeypatch):
     page.wait_for_function("async (words) => (await navigator.clipboard.readText()) === words", arg=words)
     by_command = words
     page.get_by_role("button", name="Close", exact=True).click()
-    page.get_by_role("button", name="Copy as Python").click()
-    program = page.get_by_role("textbox", name="The same result as Python").input_value()
-    page.get_by_role("button", name="Close", exact=True).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download").click()
-    assert download.value.suggested_filename == "shapes_diffused.png"
-    download.value.save_as(tmp_path / "downloaded.png")
+    program, download = copied_and_downloaded(page)
+    assert download.suggested_filename == "shapes_diffused.png"
+    download.save_as(tmp_path / "downloaded.png")
     monkeypatch.chdir(tmp_path)
     exec(program, {})
     results = [aniso.io.read(tmp_path / name) for name in ("downloaded.png", "shapes_diffused.png")]

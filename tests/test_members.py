@@ -9,7 +9,7 @@ from scipy import ndimage
 import aniso
 from aniso.stencil import entries, matrix
 from tests.oracles.printed_stencil import collapsed, constant_stencil, paper_delta
-from tests.oracles.quadrature import bilinear, energy_matrix, one_sided
+from tests.oracles.quadrature import RULES, energy_matrix
 from tests.problems import (
     Problem,
     Tensor,
@@ -81,16 +81,6 @@ def test_delta_in_ghost_cells_does_not_matter(problem: Problem, seed):
 
 
 # --- the named members, against discretisations written down independently
-
-# Name → the rule of quadrature that gives the member, from the sign of b in the cell.
-RULES = {
-    "standard": lambda b: one_sided(["00", "01", "10", "11"]),
-    "nonnegativity": lambda b: one_sided(["01", "10"] if b > 0 else ["00", "11"]),
-    "forward-forward": lambda b: one_sided(["00", "11"]),
-    "forward-backward": lambda b: one_sided(["01", "10"]),
-    "finite-elements": lambda b: bilinear(2),
-    "cell-centred": lambda b: bilinear(1),
-}
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -7,11 +7,11 @@ import pytest
 
 from aniso.stability import paper_bound, spectral_bound
 from benchmarks import reproduce
-from benchmarks.claims import acceleration, bound, family, networks, splitting, steps
+from benchmarks.claims import acceleration, bound, networks, splitting, steps
 from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
 from benchmarks.claims.page import BEYOND, page, section
 from benchmarks.claims.registry import CLAIMS
-from tests.oracles.quadrature import bilinear
+from tests.oracles import quadrature
 
 UNTIMED = [claim for claim in CLAIMS if not claim.timed]
 GOOD, BAD = at_most("error", 1e-15, 1e-12), at_most("error", 1.0, 1e-12)
@@ -36,7 +36,7 @@ def test_a_quick_measurement_gives_the_expected_verdict(claim):
         ("theorem", bound, "paper_bound", lambda *given: 0.9 * paper_bound(*given)),
         ("sharpness", bound, "spectral_bound", lambda *given: 1.1 * spectral_bound(*given)),
         ("anisotropies", steps, "spectral_bound", lambda *given: 0.9 * spectral_bound(*given)),
-        ("members", family, "one_sided", lambda corners: bilinear(2)),
+        ("members", quadrature, "one_sided", lambda corners: quadrature.bilinear(2)),
         ("block-1d", networks, "flux", lambda derivative: derivative),
         ("backbone", acceleration, "spectral_bound", lambda *given: 0.5 * spectral_bound(*given)),
     ],

@@ -47,17 +47,21 @@ def assert_same(blocks, whole):
     assert abs(blocks - whole).max() <= slack(whole.dtype) * np.ptp(whole)
 
 
+def assert_blocks_do_not_show(array, chunkings, model, time, scheme):
+    whole = aniso.diffuse(array, model, time, scheme=scheme)
+    for chunks in chunkings:
+        blocks = da.from_array(array, chunks=chunks)
+        result = aniso.diffuse(blocks, model, time, scheme=scheme)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+
+
 @every_model
 @every_scheme
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_do_not_show(name, scheme, dtype):
     image, model = SAMPLES["edges"](SHAPE).astype(dtype), MODELS[name](SHAPE)
-    whole = aniso.diffuse(image, model, TIME, scheme=scheme)
-    for chunks in CHUNKS:
-        blocks = da.from_array(image, chunks=chunks)
-        result = aniso.diffuse(blocks, model, TIME, scheme=scheme)
-        assert result.chunks == blocks.chunks
-        assert_same(result.compute(), whole)
+    assert_blocks_do_not_show(image, CHUNKS, model, TIME, scheme)
 
 
 @pytest.mark.parametrize("name", VOLUME_MODELS)
@@ -65,12 +69,7 @@ def test_blocks_do_not_show(name, scheme, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_do_not_show_in_volumes(name, scheme, dtype):
     volume, model = VOLUME_SAMPLES["edges"](VOLUME).astype(dtype), VOLUME_MODELS[name](VOLUME)
-    whole = aniso.diffuse(volume, model, VOLUME_TIME, scheme=scheme)
-    for chunks in VOLUME_CHUNKS:
-        blocks = da.from_array(volume, chunks=chunks)
-        result = aniso.diffuse(blocks, model, VOLUME_TIME, scheme=scheme)
-        assert result.chunks == blocks.chunks
-        assert_same(result.compute(), whole)
+    assert_blocks_do_not_show(volume, VOLUME_CHUNKS, model, VOLUME_TIME, scheme)
 
 
 @pytest.mark.parametrize("scheme", [aniso.Explicit(), aniso.FSI(cycles=4)], ids=repr)

@@ -12,17 +12,8 @@ from benchmarks.claims.claim import Claim, Figure, Finding, Table, Verdict, at_m
 from benchmarks.claims.fields import ROUNDING, Tensors, difference, random_field, slope, tensors_at
 from tests.oracles.manufactured import MIRRORED, samples
 from tests.oracles.printed_stencil import collapsed, constant_stencil
-from tests.oracles.quadrature import bilinear, energy_matrix, one_sided
+from tests.oracles.quadrature import RULES, energy_matrix
 
-#: Name → a discretisation written down independently, from the sign of b in the cell.
-RULES = {
-    "standard": lambda b: one_sided(["00", "01", "10", "11"]),
-    "nonnegativity": lambda b: one_sided(["01", "10"] if b > 0 else ["00", "11"]),
-    "forward-forward": lambda b: one_sided(["00", "11"]),
-    "forward-backward": lambda b: one_sided(["01", "10"]),
-    "finite-elements": lambda b: bilinear(2),
-    "cell-centred": lambda b: bilinear(1),
-}
 NINE_POINTS = np.array([[1, 4, 1], [4, -20, 4], [1, 4, 1]]) / 6
 WORDS = {
     "standard": "mixed differences, central",

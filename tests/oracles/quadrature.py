@@ -50,3 +50,14 @@ def energy_matrix(a, b, c, rule):
                 gradient = np.array([along_x, along_y])
                 matrix[np.ix_(corners, corners)] -= weight * gradient.T @ tensor @ gradient
     return matrix
+
+
+#: Name of a member → the rule of quadrature that gives it, from the sign of b in the cell.
+RULES = {
+    "standard": lambda b: one_sided(["00", "01", "10", "11"]),
+    "nonnegativity": lambda b: one_sided(["01", "10"] if b > 0 else ["00", "11"]),
+    "forward-forward": lambda b: one_sided(["00", "11"]),
+    "forward-backward": lambda b: one_sided(["01", "10"]),
+    "finite-elements": lambda b: bilinear(2),
+    "cell-centred": lambda b: bilinear(1),
+}

@@ -47,9 +47,8 @@ def number(
 
 def memory(text: str) -> str:
     """A size in bytes such as 4GB or 500 MiB, as it was written."""
-    if not re.fullmatch(r"\s*\d+(\.\d*)?\s*([kmgt]i?)?b?\s*", text, re.IGNORECASE) or not re.search(
-        "[1-9]", text
-    ):
+    size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", text, re.IGNORECASE)
+    if size is None or float(size[1]) == 0:
         raise typer.BadParameter(f"{text!r} is no size. Give e.g. 4GB or 500MB.")
     return text.strip()
 
