@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import aniso
-from aniso.engines.tiled import costs, halo
+from aniso.blocks import costs, halo
+from aniso.blocks.stores import budget
 from aniso.schemes import Cycle
-from aniso.stores import budget
 from benchmarks.report import Report
 
 SHAPE, CHUNK = (10_000, 10_000, 10_000), 64

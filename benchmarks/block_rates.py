@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import aniso
-from aniso.engines.tiled.costs import Rates
+from aniso.blocks.costs import Rates
 from aniso.formulas.gaussian import gaussian_radius
 
 SHAPES = {2: (1024, 1024), 3: (128, 128, 128)}

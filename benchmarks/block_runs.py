@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import aniso
+from aniso.blocks.stores import cluster, passes
+from aniso.blocks.stores.opened import opened
+from aniso.blocks.worker import Work
 from aniso.engines import Problem
-from aniso.engines.tiled.blocks import Work
-from aniso.stores import cluster, passes
-from aniso.stores.opened import opened
 from benchmarks.fresh import peak
 from benchmarks.timing import CONSOLE
 

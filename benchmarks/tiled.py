@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aniso.engines.tiled.costs import (
+from aniso.blocks.costs import (
     NETWORK_BYTES_PER_SECOND,
     RATES,
     STORE_BYTES_PER_SECOND,

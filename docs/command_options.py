@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from aniso import commands
+from aniso.cli import commands
 
 PAGE = Path(__file__).with_name("command_line.md")
 OWN = "Options"

@@ -2,10 +2,10 @@
 
 import matplotlib.pyplot as plt
 
-from aniso import demo
+from aniso.cli.jobs import demonstration
 
 figure, axes = plt.subplots(2, 4, figsize=(11, 6.2), layout="constrained")
-for column, make in zip(axes.T, demo.BLOCKS[:4], strict=True):
+for column, make in zip(axes.T, demonstration.BLOCKS[:4], strict=True):
     block = make()
     column[0].set_title(block.call, fontsize=12)
     for panel, shown in zip(column, block.panels, strict=True):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from aniso import demo
+from aniso.cli.jobs import demonstration
 
-sheet = demo.sheet([make() for make in demo.BLOCKS])
+sheet = demonstration.sheet([make() for make in demonstration.BLOCKS])
 small = sheet.resize((round(0.75 * sheet.width), round(0.75 * sheet.height)), Image.Resampling.LANCZOS)
 colours = small.quantize(256, kmeans=2)
 few = small.quantize(palette=colours, dither=Image.Dither.FLOYDSTEINBERG)

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aniso import estimates as estimates
-    from aniso import info as info
     from aniso import io as io
     from aniso import models as models
     from aniso import nn as nn
@@ -18,12 +17,9 @@ if TYPE_CHECKING:
     from aniso import stability as stability
     from aniso import stencil as stencil
     from aniso import volumes as volumes
-    from aniso.denoising import denoise as denoise
-    from aniso.enhancing import enhance as enhance
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
     from aniso.figures import scale_space_figure as scale_space_figure
-    from aniso.inpainting import inpaint as inpaint
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
     from aniso.models import EdgeContinuing as EdgeContinuing
     from aniso.models import EdgeEnhancing as EdgeEnhancing
@@ -35,7 +31,11 @@ if TYPE_CHECKING:
     from aniso.schemes import Explicit as Explicit
     from aniso.stencil import DeltaStencil as DeltaStencil
     from aniso.stencil import FreeStencil as FreeStencil
-    from aniso.upsampling import upsample as upsample
+    from aniso.verbs import info as info
+    from aniso.verbs.denoise import denoise as denoise
+    from aniso.verbs.enhance import enhance as enhance
+    from aniso.verbs.inpaint import inpaint as inpaint
+    from aniso.verbs.upsample import upsample as upsample
 
     __version__: str
 
@@ -52,26 +52,26 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
-    "denoise": "denoising",
+    "denoise": "verbs.denoise",
     "diffuse": "evolve",
-    "enhance": "enhancing",
-    "inpaint": "inpainting",
+    "enhance": "verbs.enhance",
+    "inpaint": "verbs.inpaint",
     "scale_space": "evolve",
     "scale_space_figure": "figures",
-    "upsample": "upsampling",
+    "upsample": "verbs.upsample",
 }
-_MODULES = (
-    "estimates",
-    "info",
-    "io",
-    "models",
-    "nn",
-    "samples",
-    "schemes",
-    "stability",
-    "stencil",
-    "volumes",
-)
+_MODULES = {
+    "estimates": "estimates",
+    "info": "verbs.info",
+    "io": "io",
+    "models": "models",
+    "nn": "nn",
+    "samples": "samples",
+    "schemes": "schemes",
+    "stability": "stability",
+    "stencil": "stencil",
+    "volumes": "volumes",
+}
 
 __all__ = [
     "FED",
@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"aniso.{_HOMES[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"aniso.{name}")
+        value = importlib.import_module(f"aniso.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'aniso' has no attribute {name!r}")
     globals()[name] = value

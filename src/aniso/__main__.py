@@ -47,7 +47,7 @@ def main() -> None:
 
 def _run() -> None:
     from aniso.cli import app
-    from aniso.commands import Unheard
+    from aniso.cli.commands import Unheard
 
     try:
         app(prog_name="aniso")

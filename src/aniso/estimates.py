@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso import checks
+from aniso.arrays import channels_first, checked_image, result_type
 from aniso.checks import Auto, Field, Spacing
-from aniso.layouts import channels_first, checked_image, result_type
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 

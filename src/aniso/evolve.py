@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, engines, layouts, stability
+from aniso import arrays, checks, engines, stability
+from aniso.arrays import Layout
+from aniso.blocks import lazy
+from aniso.blocks.lazy import is_dask
 from aniso.checks import Spacing
-from aniso.engines.tiled import lazy
-from aniso.engines.tiled.lazy import is_dask
-from aniso.layouts import Layout
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
 from aniso.stencil import DeltaStencil, FreeStencil, Stencil, check_stencil
@@ -181,7 +181,7 @@ class Journey:
         threads: int | None,
     ) -> Journey:
         engines.check_name(engine)
-        layout, name = layouts.layout(image, channel_axis, engine)
+        layout, name = arrays.layout(image, channel_axis, engine)
         shape, start = layout.shape, layout.start
         spacings, limit = _checked_problem(shape, model, stencil, scheme, spacing)
         mask = _checked_mask(fixed, shape)
@@ -204,11 +204,11 @@ class Journey:
     def pixels(self) -> npt.NDArray[Any]:
         """The evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
         image = self.evolution.image
-        return (image[0].numpy() if layouts.is_tensor(image) else image).reshape(-1, *self.layout.shape)
+        return (image[0].numpy() if arrays.is_tensor(image) else image).reshape(-1, *self.layout.shape)
 
     def image(self) -> Image:
         """The image as it is now: a new array."""
-        return layouts.checked_result(self.layout, self.evolution.image)
+        return arrays.checked_result(self.layout, self.evolution.image)
 
 
 def _checked_problem(
@@ -249,7 +249,7 @@ def _tiled(
             "progress was asked for, but a Dask array is not computed before you say so. Use "
             "dask.diagnostics.ProgressBar, or the dashboard of a cluster."
         )
-    shape = layouts.channels_first(image, channel_axis).shape[1:]
+    shape = arrays.channels_first(image, channel_axis).shape[1:]
     spacings, limit = _checked_problem(shape, model, stencil, scheme, spacing)
     mask = None if is_dask(fixed) else _checked_mask(fixed, shape)
     if is_dask(fixed):
@@ -302,7 +302,7 @@ def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
 def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
     if fixed is None:
         return None
-    mask = np.asarray(fixed.cpu() if layouts.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
+    mask = np.asarray(fixed.cpu() if arrays.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
     _check_mask(mask, shape)
     return mask.copy()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, layouts
+from aniso import arrays, checks
 from aniso.evolve import scale_space
 from aniso.models import FixedTensor, ImageDriven
 
@@ -62,7 +62,7 @@ def scale_space_figure(
         raise ImportError(
             'figures are drawn with matplotlib, which is not installed: pip install "aniso[plot]".'
         ) from error
-    array = layouts.checked_image(image, channel_axis)
+    array = arrays.checked_image(image, channel_axis)
     if columns is not None:
         columns = checks.whole("columns", columns, "", "a whole number or None")
     channels = 1 if channel_axis is None else array.shape[channel_axis]

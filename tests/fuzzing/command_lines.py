@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from aniso import io
-from aniso.commands import SUMMARIES
-from tests.command_calls import called, contents
+from aniso.cli.commands import SUMMARIES
+from tests.cli.command_calls import called, contents
 from tests.fuzzing.file_calls import damaged, sound_files
 from tests.fuzzing.judging import Case
 from tests.fuzzing.odd_values import Draw
@@ -106,7 +106,7 @@ _COMMANDS = tuple(name for name in SUMMARIES if name not in _LEFT_OUT)
 
 
 def _own_options(command: str) -> set[str]:
-    from aniso.commands import loaded
+    from aniso.cli.commands import loaded
 
     return {name for option in loaded(command).params for name in (*option.opts, *option.secondary_opts)}
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from aniso import io
-from aniso.formats import FORMATS
-from aniso.picture import Picture
+from aniso.io.formats import FORMATS
+from aniso.io.picture import Picture
 from tests.fuzzing.judging import Case
 from tests.fuzzing.odd_values import Draw, call_text
 

@@ -21,11 +21,11 @@ from nicegui import Client, app, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from aniso.explorer.pace import Pace
-from aniso.explorer.page import Page
-from aniso.explorer.source import Source
-from aniso.formats import suffix_of
-from aniso.picture import FileError
+from aniso.explorer.choosing.source import Source
+from aniso.explorer.computing.pace import Pace
+from aniso.explorer.page.layout import Page
+from aniso.io.formats import suffix_of
+from aniso.io.picture import FileError
 
 #: Bytes of a file that may be uploaded.
 UPLOAD_LIMIT = 512 * 2**20

@@ -1,0 +1,233 @@
+"""What a Zarr array or OME-Zarr group holds, and an empty one like it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso.io import units
+
+# The files that describe arrays and groups, of Zarr 3 and 2.
+_ATTRIBUTES = ".zattrs"
+_DESCRIPTIONS = ("zarr.json", ".zarray", ".zgroup", _ATTRIBUTES)
+# How axes are called that are not of space.
+_CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A Zarr array on disk, with what is known about its axes."""
+
+    path: Path
+    key: str  # of the array within a group, or "" if the path is the array itself
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+    channel_axis: int | None
+    frame_axes: tuple[int, ...]
+    spacing: tuple[float, ...]
+    odd_units: str | None  # of lengths along these axes, if they cannot be compared
+    ome: dict[str, Any] | None
+
+    @property
+    def location(self) -> str:
+        """Where the array itself is."""
+        return str(self.path / self.key) if self.key else str(self.path)
+
+    @property
+    def spatial_axes(self) -> tuple[int, ...]:
+        """The two or three axes of an image or volume."""
+        other = {self.channel_axis, *self.frame_axes}
+        return tuple(axis for axis in range(len(self.shape)) if axis not in other)
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...]:
+        """The shape of one image or volume, without channels."""
+        return tuple(self.shape[axis] for axis in self.spatial_axes)
+
+    @property
+    def spatial_chunks(self) -> tuple[int, ...]:
+        """What is written at once, along these axes."""
+        return tuple(self.chunks[axis] for axis in self.spatial_axes)
+
+    @property
+    def channels(self) -> int:
+        """How many channels diffuse with one tensor."""
+        return 1 if self.channel_axis is None else self.shape[self.channel_axis]
+
+
+def opened(path: Path, channel_axis: int | None = None) -> Opened:
+    """The array at this path, or the one of full resolution if it is an OME-Zarr group."""
+    import zarr
+
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    path = path.absolute()  # workers may have another working directory
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on what is odd in the metadata and does not matter here
+            node = zarr.open(str(path), mode="r")
+    except Exception as error:
+        raise ValueError(f"{path} is no Zarr array or group that can be read: {error}") from error
+    array: Any = node
+    ome, key = None, ""
+    names: list[str] = []
+    lengths: list[str] = []
+    scale: list[float] = []
+    if isinstance(node, zarr.Group):
+        ome = _multiscale(node, path)
+        try:
+            level = ome["datasets"][0]
+            key = level["path"]
+            array = node[key]
+            axes = ome.get("axes", [])
+            scale = _scale(ome, level, array.ndim)
+            names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: "
+                f"{error}). Give the path of one of its arrays."
+            ) from error
+    if names and len(names) != array.ndim:
+        raise ValueError(
+            f"{path} has metadata for {len(names)} axes, and its array has shape {array.shape}: which is "
+            "which is not known. Give the path of the array itself."
+        )
+    names, lengths = names or _dimension_names(array), lengths or [""] * array.ndim
+    scale = scale or [1.0] * array.ndim
+    channel, frames = _axes(array, names, channel_axis, path)
+    spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
+    spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{path} holds {array.dtype}, not real numbers: there is nothing to diffuse.")
+    if 0 in array.shape:
+        raise ValueError(f"{path} is empty, shape {array.shape}: there is nothing to diffuse.")
+    return Opened(
+        path,
+        key,
+        array.shape,
+        tuple(array.shards or array.chunks),
+        array.dtype,
+        channel,
+        tuple(frames),
+        spacing or (1.0,) * len(spatial),
+        None if spacing else " and ".join(sorted({lengths[axis] or "none" for axis in spatial})),
+        ome,
+    )
+
+
+def array_at(location: str) -> Any:
+    """A Zarr array to read from; what is odd in its metadata was looked at before."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(location, mode="r")
+
+
+def create_like(source: Opened, path: Path) -> str:
+    """An empty array that is described by the same files as the source; its location.
+
+    Of an OME-Zarr group only the full resolution is kept: the others would show the unfiltered image.
+    """
+    place, copy = source.path, path
+    for part in (*Path(source.key).parts, None):
+        copy.mkdir(parents=True)
+        for name in _DESCRIPTIONS:
+            if (place / name).exists():
+                shutil.copyfile(place / name, copy / name)
+        if part is not None:
+            place, copy = place / part, copy / part
+    if source.ome is not None:
+        _keep_one_level(path, source.ome)
+    return str(copy)
+
+
+def _keep_one_level(path: Path, ome: dict[str, Any]) -> None:
+    """Of the levels of resolution and other images in a group, name only the one that is there."""
+    new = path / _DESCRIPTIONS[0]
+    file = new if new.exists() else path / _ATTRIBUTES
+    found = json.loads(file.read_text("utf-8"))
+    found.pop("consolidated_metadata", None)
+    attributes = found["attributes"] if file == new else found
+    attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": ome["datasets"][:1]}]
+    file.write_text(json.dumps(found, indent=2, ensure_ascii=False), "utf-8")
+
+
+def _multiscale(group: Any, path: Path) -> dict[str, Any]:
+    attributes = dict(group.attrs)
+    holder = attributes.get("ome", attributes)
+    listed = holder.get("multiscales") if isinstance(holder, dict) else None
+    first = listed[0] if listed and isinstance(listed, list) else None
+    if not isinstance(first, dict) or not first.get("datasets"):
+        arrays = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
+        raise ValueError(
+            f"{path} is a Zarr group without OME-Zarr metadata. Give the path of one of its arrays: {arrays}."
+        )
+    return first
+
+
+def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]:
+    """The product of the scales of the level and of all levels."""
+    scale = [1.0] * ndim
+    for transformation in (
+        *level.get("coordinateTransformations", ()),
+        *ome.get("coordinateTransformations", ()),
+    ):
+        if transformation.get("type") == "scale":
+            factors = transformation.get("scale", ())
+            if len(factors) == ndim:
+                scale = [old * float(factor) for old, factor in zip(scale, factors, strict=True)]
+    return [h if math.isfinite(h) and h > 0 else 1.0 for h in scale]
+
+
+def _kind(axis: Any) -> str:
+    """The name of an axis; its type, where there is one, says whether it is a channel or time."""
+    if isinstance(axis, str):
+        return axis.lower()
+    kind = axis.get("type")
+    return {"channel": "c", "time": "t"}.get(kind, str(axis.get("name", "")).lower())
+
+
+def _spacing(scale: list[float], lengths: list[str]) -> tuple[float, ...] | None:
+    """Distances along the spatial axes, all in the unit of the last one; None if units are not comparable."""
+    ratios = [1.0 if unit == lengths[-1] else units.ratio(unit, lengths[-1]) for unit in lengths]
+    found = tuple(h * ratio for h, ratio in zip(scale, ratios, strict=True) if ratio is not None)
+    return found if len(found) == len(scale) else None
+
+
+def _unit(axis: Any) -> str:
+    """The unit of length, or "" if none is given."""
+    return "" if isinstance(axis, str) else str(axis.get("unit") or "")
+
+
+def _dimension_names(array: Any) -> list[str]:
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    return [] if names is None else [str(name).lower() for name in names]
+
+
+def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) -> tuple[int | None, list[int]]:
+    """The axis of the channels, and those along which images follow one another."""
+    names = names or [""] * array.ndim
+    frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]
+    channels = [axis for axis, name in enumerate(names) if name in _CHANNEL_NAMES]
+    channel = channels[0] if channels else None
+    if channel_axis is not None:
+        if not -array.ndim <= channel_axis < array.ndim:
+            raise ValueError(f"{path} has no axis {channel_axis}: its shape is {array.shape}.")
+        channel = channel_axis % array.ndim
+        frames = [axis for axis in frames if axis != channel]
+    spatial = array.ndim - len(frames) - (channel is not None)
+    if spatial not in (2, 3):
+        raise ValueError(
+            f"{path} has shape {array.shape} and axes {', '.join(names) if any(names) else 'without names'}: "
+            "an image has two axes besides channels and time, a volume three. Say which axis holds channels."
+        )
+    return channel, frames

@@ -1,0 +1,51 @@
+"""aniso stencil."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from aniso.cli.options import parsing
+from aniso.cli.options.bundles import Reporting, Stencil, Tensor
+
+NEEDS_ARGUMENTS = False
+EXAMPLES = (
+    "aniso stencil --alpha 0.4 --gamma 1 --angle 30 --eigenvalues 1 0.1",
+    "aniso stencil --stencil nonnegativity --tensor 1 0.25 0.5",
+    "aniso stencil --alpha 0.25 --beta 0.5 --tensor 1 0.2 1 --json",
+)
+
+
+def command(
+    stencil: Stencil,
+    tensor: Tensor,
+    reporting: Reporting,
+    spacing: Annotated[
+        Any,
+        typer.Option(
+            help="Distance of the pixels: a number, or 'Y,X'.",
+            parser=parsing.lengths,
+            metavar="SPACING",
+            show_default=False,
+        ),
+    ] = 1.0,
+) -> None:
+    """Print weights, entries and step limits of a stencil.
+
+    For a member of the 3 × 3 family (default α = 0.4, γ = 1) and a constant diffusion tensor (default:
+    along x).
+    """
+    from aniso.cli.jobs.reporting import Report
+    from aniso.cli.jobs.stencil_table import stencil_facts, stencil_lines
+    from aniso.stencil import DeltaStencil
+
+    member = stencil.chosen() or DeltaStencil()
+    entries = tensor.entries()
+    report = Report("stencil", reporting)
+    with report.attempt(""):
+        facts = stencil_facts(member, *entries, spacing)
+        report.results.append(facts)
+        for line in stencil_lines(facts):
+            report.say(line)
+    report.finish()

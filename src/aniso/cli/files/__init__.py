@@ -1,0 +1,1 @@
+"""Files on the command line: what to read, where to write."""

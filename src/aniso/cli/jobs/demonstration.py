@@ -1,0 +1,276 @@
+"""What `aniso demo` shows: before and after, five times, on one sheet and as files of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
+
+from aniso import io, samples
+from aniso.evolve import diffuse
+from aniso.io.picture import stored
+from aniso.models import FixedTensor
+from aniso.schemes import FED
+from aniso.stencil import DeltaStencil
+from aniso.verbs.denoise import denoise
+from aniso.verbs.enhance import enhance
+from aniso.verbs.inpaint import inpaint
+from aniso.verbs.upsample import upsample
+
+_SIDE = 256
+_MARGIN, _GAP, _HEADING, _LABEL = 22, 12, 54, 46
+_INK, _GREY, _PAPER, _FRAME = (28, 28, 32), (110, 110, 118), (255, 255, 255), (255, 255, 255)
+_ZOOM = 3
+
+Pixels = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """An image with grey values or colours from 0 to 255, and what to write under it.
+
+    `zoom` is the part that is shown magnified, (row, column, pixels per side), and `corner` where it goes.
+    """
+
+    name: str
+    label: str
+    figure: str
+    image: Pixels
+    zoom: tuple[int, int, int] | None = None
+    corner: str = "top right"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Panels that belong together, the line of Python that made them, and a file for each of them."""
+
+    title: str
+    call: str
+    panels: list[Panel]
+    truth: Panel | None = None
+
+
+def denoising() -> Block:
+    """Noise goes, contours stay."""
+    sample = samples.lighthouse(_SIDE, noise=30.0)
+    noisy, truth = _float32(sample.image), sample.truth
+    result = denoise(noisy, channel_axis=-1)
+    zoom = (28, 50, 32)
+    return Block(
+        "Denoising",
+        "aniso.denoise(image)",
+        [
+            Panel("denoise-before", "with noise", _decibels(noisy, truth), noisy, zoom),
+            Panel("denoise-after", "denoised", _decibels(result, truth), result, zoom),
+        ],
+        Panel("denoise-truth", "", "", truth),
+    )
+
+
+def enhancing() -> Block:
+    """Lines lose their noise, and their gaps close."""
+    sample = samples.fingerprint(_SIDE, period=11.0, noise=60.0, seed=1)
+    damaged, truth = _float32(sample.image), sample.truth
+    result = enhance(damaged)
+    closed = np.mean(result[sample.gaps] < 127.5)
+    zoom, low = (8, 123, 32), "bottom right"
+    return Block(
+        "Coherence enhancement",
+        "aniso.enhance(image)",
+        [
+            Panel("enhance-before", "lines with gaps, noise", _decibels(damaged, truth), damaged, zoom, low),
+            Panel(
+                "enhance-after", f"{closed:.0%} of gaps closed", _decibels(result, truth), result, zoom, low
+            ),
+        ],
+        Panel("enhance-truth", "", "", truth),
+    )
+
+
+def inpainting() -> Block:
+    """Nine pixels of ten are lost and come back."""
+    truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
+    unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
+    damaged = np.where(unknown[..., np.newaxis], 0, truth)
+    result = inpaint(damaged, unknown, channel_axis=-1)
+    zoom = (128, 56, 32)
+    return Block(
+        "Inpainting",
+        "aniso.inpaint(image, mask)",
+        [
+            Panel("inpaint-before", "one pixel of ten is known", _decibels(damaged, truth), damaged, zoom),
+            Panel("inpaint-after", "filled in", _decibels(result, truth), result, zoom),
+        ],
+        Panel("inpaint-truth", "", "", truth),
+    )
+
+
+def upsampling() -> Block:
+    """A finer image with the same block means and smooth contours."""
+    truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
+    coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
+    blocks = coarse.repeat(4, axis=0).repeat(4, axis=1)
+    result = upsample(coarse, 4, channel_axis=-1)
+    zoom = (94, 44, 32)
+    return Block(
+        "Super-resolution",
+        "aniso.upsample(image, 4)",
+        [
+            Panel("upsample-before", "64 pixels wide", _decibels(blocks, truth), blocks, zoom),
+            Panel("upsample-after", "256 pixels wide", _decibels(result, truth), result, zoom),
+        ],
+        Panel("upsample-truth", "", "", truth),
+    )
+
+
+def stencils() -> Block:
+    """Diffusion along circles should leave circles alone: what changes them is the stencil."""
+    pattern = samples.ring_pattern(_SIDE, radius=0.47 * _SIDE, width=0.05 * _SIDE)
+    image = _float32(127.5 + 127.5 * pattern)
+    circles = FixedTensor.from_entries(*samples.ring_tensor(_SIDE))
+    panels = [Panel("rings-before", "rings, to be left alone", "", image)]
+    for name, label, stencil in (
+        ("standard", "standard stencil", DeltaStencil.named("standard")),
+        ("nonnegativity", "nonnegativity stencil", DeltaStencil.named("nonnegativity")),
+        ("aniso", "stencil of aniso", DeltaStencil()),
+    ):
+        result = diffuse(image, circles, 60.0, stencil=stencil, scheme=FED(1))
+        lost = np.linalg.norm(result - image) / np.linalg.norm(127.5 * pattern)
+        panels.append(Panel(f"rings-{name}", label, f"{lost:.0%} changed", result))
+    return Block("The stencil decides: diffusion along circles", "aniso.diffuse(image, tensors, 60)", panels)
+
+
+#: What is shown, in this order: the first four side by side, in pairs, and the last over the full width.
+BLOCKS: tuple[Callable[[], Block], ...] = (denoising, enhancing, inpainting, upsampling, stencils)
+
+
+def sheet(blocks: list[Block]) -> Image.Image:
+    """All panels on one sheet, four in a row; 0 is black and 255 white in all of them."""
+    rows = list(_rows(blocks))
+    width = 2 * _MARGIN + 4 * _SIDE + 3 * _GAP + 2 * _GAP
+    row_height = _HEADING + _SIDE + _LABEL
+    page = Image.new("RGB", (width, 2 * _MARGIN + len(rows) * row_height - 20), _PAPER)
+    draw = ImageDraw.Draw(page)
+    title, code, label = (ImageFont.load_default(size) for size in (22, 16, 16))
+    for row, members in enumerate(rows):
+        top, column = _MARGIN + row * row_height, 0
+        for block in members:
+            left = _left(column)
+            draw.text((left, top), block.title, _INK, title)
+            draw.text((left, top + 27), block.call, _GREY, code)
+            for panel in block.panels:
+                left = _left(column)
+                page.paste(_shown(panel), (left, top + _HEADING))
+                below = top + _HEADING + _SIDE + 5
+                draw.text((left, below), panel.label, _INK, label)
+                draw.text((left + _SIDE, below), panel.figure, _GREY, label, anchor="ra")
+                column += 1
+    return page
+
+
+def _rows(blocks: list[Block]) -> Iterator[list[Block]]:
+    """Blocks that fill four columns together."""
+    row: list[Block] = []
+    for block in blocks:
+        row.append(block)
+        if sum(len(each.panels) for each in row) >= 4:
+            yield row
+            row = []
+    if row:
+        yield row
+
+
+def _left(column: int) -> int:
+    """Pairs of panels stand a little further apart."""
+    return _MARGIN + column * (_SIDE + _GAP) + (2 * _GAP if column > 1 else 0)
+
+
+def _shown(panel: Panel) -> Image.Image:
+    """The panel, with a part of it magnified in a corner and a frame where it comes from."""
+    shown = Image.fromarray(stored(panel.image, np.uint8)).convert("RGB")
+    if panel.zoom is None:
+        return shown
+    row, column, size = panel.zoom
+    part = shown.crop((column, row, column + size, row + size))
+    part = part.resize((_ZOOM * size, _ZOOM * size), Image.Resampling.NEAREST)
+    draw = ImageDraw.Draw(shown)
+    _framed(draw, column, row, size, 1)
+    left = _SIDE - _ZOOM * size - 5
+    top = 5 if panel.corner.startswith("top") else left
+    shown.paste(part, (left, top))
+    _framed(draw, left, top, _ZOOM * size, 2)
+    return shown
+
+
+def _framed(draw: ImageDraw.ImageDraw, left: int, top: int, size: int, width: int) -> None:
+    """A bright line with a dark one around it, to be seen on any ground."""
+    outer = width + 1
+    draw.rectangle(
+        (left - outer, top - outer, left + size + outer - 1, top + size + outer - 1), outline=_INK, width=1
+    )
+    draw.rectangle(
+        (left - width, top - width, left + size + width - 1, top + size + width - 1),
+        outline=_FRAME,
+        width=width,
+    )
+
+
+def run(folder: Path, tell: Callable[[str], object]) -> Path:
+    """Compute everything, write it into this folder, or one beside it if that is taken, and say where.
+
+    Raises :class:`aniso.io.FileError` if the folder cannot be made.
+    """
+    if folder.name in ("", ".."):  # here, or above: a folder in it
+        folder = folder / "aniso-demo"
+    target = free_path(folder)
+    if target != folder:
+        tell(f"{folder} exists and is left as it is; writing to {target}.")
+    try:
+        target.mkdir(parents=True)
+    except OSError as error:
+        raise io.FileError(
+            f"the folder {target} cannot be made: {error.strerror or error}. Give another one with --output."
+        ) from error
+    written: list[Path] = []
+    try:
+        blocks = []
+        for make in BLOCKS:
+            block = make()
+            blocks.append(block)
+            for panel in (*block.panels, *filter(None, [block.truth])):
+                written.append(io.write(target / f"{panel.name}.png", stored(panel.image, np.uint8)))
+            tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
+        picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
+    except BaseException:  # half a demonstration is none
+        for path in written:
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody may have put something into it
+            target.rmdir()
+        raise
+    tell(f"Wrote {picture}, all of it in one picture, and the files above beside it.")
+    return picture
+
+
+def free_path(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, … that does not exist: nothing is overwritten."""
+    number, candidate = 1, path
+    while candidate.exists() or candidate.is_symlink():
+        number += 1
+        candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return candidate
+
+
+def _float32(values: Pixels) -> npt.NDArray[np.float32]:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _decibels(image: Pixels, truth: Pixels) -> str:
+    """Peak signal to noise ratio of the image as it is shown."""
+    error = np.mean((np.clip(image, 0, 255) - truth) ** 2)
+    return f"{10 * np.log10(255**2 / error):.1f} dB"

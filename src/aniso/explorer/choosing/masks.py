@@ -1,0 +1,90 @@
+"""Which pixels are to be filled in: drawn with a brush, or chosen at random."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import threading
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.explorer.computing.blocks import block_means
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RandomPixels:
+    """A share of all pixels, chosen at random."""
+
+    share: float = 0.9
+    seed: int = 0
+    _kept: dict[tuple[int, ...], Mask] = field(default_factory=dict, compare=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+
+    def mask(self, shape: tuple[int, ...]) -> Mask:
+        """True where a pixel is unknown; kept for the last shape, since several threads ask for it."""
+        with self._lock:
+            if shape not in self._kept:
+                self._kept.clear()
+                mask = np.random.default_rng(self.seed).random(shape) < self.share
+                mask.flags.writeable = False
+                self._kept[shape] = mask
+            return self._kept[shape]
+
+    def line(self, shape: tuple[int, ...]) -> str:
+        """The same in Python."""
+        return f"np.random.default_rng({self.seed}).random({shape}) < {self.share!r}"
+
+
+def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> None:
+    """A stroke of a round brush through these points (x, y), in pixels, on the mask itself.
+
+    It takes the time of the stroke's pixels, however large the mask is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aniso.explorer import masks
+    >>> mask = np.zeros((5, 9), bool)
+    >>> masks.paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
+    >>> mask.sum()
+    np.int64(18)
+    """
+    height, width = mask.shape
+    ways = list(itertools.pairwise(points)) or [(points[0], points[0])]
+    for (x0, y0), (x1, y1) in ways:
+        left, right = _span(min(x0, x1) - radius, max(x0, x1) + radius, width)
+        top, bottom = _span(min(y0, y1) - radius, max(y0, y1) + radius, height)
+        x, y = np.arange(left, right) + 0.5, np.arange(top, bottom)[:, np.newaxis] + 0.5
+        length = (x1 - x0) ** 2 + (y1 - y0) ** 2
+        along = np.clip(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length, 0, 1) if length else 0.0
+        near = np.hypot(x - x0 - along * (x1 - x0), y - y0 - along * (y1 - y0)) <= radius
+        mask[top:bottom, left:right][near] = not erase
+
+
+def mask_line(mask: Mask) -> str:
+    """A line of Python that gives this mask, bit by bit."""
+    packed = base64.b85encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode("ascii")
+    bits = f"np.frombuffer(zlib.decompress(base64.b85decode({packed!r})), np.uint8)"
+    return f"np.unpackbits({bits}, count={mask.size}).reshape{mask.shape}.astype(bool)"
+
+
+def known_means(image: Any, mask: Mask, factor: int) -> tuple[Any, Mask]:
+    """The image and the mask on a coarser grid: means of known pixels, unknown where there is none."""
+    known = block_means((~mask).astype(np.float32), factor)
+    weights = (~mask).astype(np.float32)
+    if image.ndim == 3:
+        weights, known = weights[..., np.newaxis], known[..., np.newaxis]
+    filled = np.where(weights > 0, image, 0)
+    coarse = block_means(filled * weights, factor) / np.maximum(known, 1e-6)
+    return coarse.astype(np.float32), known.reshape(known.shape[:2]) < 1e-6
+
+
+def _span(low: float, high: float, length: int) -> tuple[int, int]:
+    return max(0, int(low)), max(0, min(length, int(high) + 1))

@@ -1,0 +1,222 @@
+"""The result once more, without the explorer: as Python, and as a command."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+import aniso
+from aniso import schemes
+from aniso.cli.files import pages
+from aniso.cli.options.model_options import kinds
+from aniso.explorer.choosing import masks
+from aniso.explorer.choosing.choices import Call, Choices
+from aniso.explorer.choosing.scene import Scene
+from aniso.stencil import DeltaStencil
+
+_DONE = {
+    "denoise": "denoised",
+    "enhance": "enhanced",
+    "inpaint": "inpainted",
+    "upsample": "upsampled",
+    "diffuse": "diffused",
+}
+
+
+def output_name(call: Call, scene: Scene) -> str:
+    """What the file with the result is called."""
+    return f"{scene.source.stem}{_slice_name(scene)}_{_DONE[call.verb]}{scene.suffix}"
+
+
+def python(choices: Choices, scene: Scene) -> str:
+    """A program whose `result` is the result, and which writes it to a file.
+
+    Examples
+    --------
+    >>> from aniso.explorer import recipes
+    >>> from aniso.explorer.choosing.choices import Choices
+    >>> from aniso.explorer.choosing.scene import Scene
+    >>> from aniso.explorer.choosing.source import Source
+    >>> print(recipes.python(Choices(), Scene(Source.of_sample("shapes"))))
+    import aniso
+    <BLANKLINE>
+    image = aniso.samples.shapes().image
+    result = aniso.denoise(image)
+    aniso.io.write('shapes_denoised.npy', result)
+    <BLANKLINE>
+    """
+    call = choices.call(scene)
+    modules, lines = _image_lines(scene)
+    words = ["image"]
+    if call.verb == "inpaint":
+        needed, line = _mask_line(choices, scene)
+        modules |= needed
+        lines.append(f"unknown = {line}")
+        words.append("unknown")
+    else:
+        words += [_python(argument) for argument in call.arguments]
+        if call.verb == "diffuse":
+            words[-1] = f"time={words[-1]}"
+    words += [f"{name}={_python(value)}" for name, value in call.options.items()]
+    lines.append(f"result = aniso.{call.verb}({', '.join(words)})")
+    like = f", like={_like(scene)}" if _like(scene) else ""
+    lines.append(f"aniso.io.write({output_name(call, scene)!r}, result{like})")
+    standard = sorted(f"import {name}" for name in modules if name != "numpy")
+    heading = [*standard, *([""] if standard else [])]
+    heading += ["import aniso", *(["import numpy as np"] if "numpy" in modules else []), ""]
+    return "\n".join([*heading, *lines]) + "\n"
+
+
+def command(choices: Choices, scene: Scene) -> str:
+    """Commands for a terminal that write the same file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from aniso.explorer import recipes
+    >>> from aniso.explorer.choosing.choices import Choices
+    >>> from aniso.explorer.choosing.scene import Scene
+    >>> from aniso.explorer.choosing.source import Source
+    >>> import tempfile, numpy, aniso.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = aniso.io.write(Path(folder, "a.png"), numpy.zeros((9, 9), "uint8"))
+    ...     scene = Scene(Source.of_file(path, name="a.png"))
+    >>> print(recipes.command(Choices(method="upsample"), scene))
+    aniso upsample 2 a.png -o a_upsampled.png
+    <BLANKLINE>
+    """
+    call = choices.call(scene)
+    lines, file = [], scene.source.name
+    modules, code = _image_lines(scene)
+    if not scene.source.is_file or _is_slice(scene):
+        file = f"{scene.source.stem}{_slice_name(scene)}.npy"
+        lines.append(_one_line(modules, code, f"np.save({file!r}, image)"))
+    words = ["aniso", call.verb]
+    if call.verb == "upsample":
+        words.append(str(call.arguments[0]))
+    words.append(file)
+    if call.verb == "inpaint":
+        needed, line = _mask_line(choices, scene)
+        mask = f"{scene.source.stem}_mask.npy"
+        lines.append(_one_line(modules | needed, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
+        words += ["--mask", mask]
+    if call.verb == "diffuse":
+        words += _model_words(choices, call)
+    for name, value in call.options.items():
+        words += _option_words(name, value, file)
+    if scene.whole:
+        words += _volume_words(scene, file)
+    target = output_name(call, scene)
+    if not scene.source.is_file:
+        target = f"{target.rpartition('.')[0]}.npy"
+    words += ["-o", target]
+    return "\n".join([*lines, shlex.join(words)]) + "\n"
+
+
+def _image_lines(scene: Scene) -> tuple[set[str], list[str]]:
+    """Modules, and lines that make `image`."""
+    if not scene.source.is_file:
+        image = scene.source.line + (f"[{':, ' * scene.axis}{scene.index}]" if _is_slice(scene) else "")
+        return set(), [f"image = {image}"]
+    image = "picture.pixels"
+    if _is_slice(scene):
+        image += f"[{':, ' * scene.axis}{scene.index}]"
+    if scene.filtered.dtype != scene.source.picture.pixels.dtype:
+        image += f'.astype("{scene.image.dtype}")'
+    return set(), [f"picture = {scene.source.line}", f"image = {image}"]
+
+
+def _like(scene: Scene) -> str:
+    """What says type and profile when the result is written; nothing for arrays of floats."""
+    if scene.source.is_file and not _is_slice(scene):
+        return "picture"
+    if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.filtered, np.float32):
+        return ""
+    axis = f", channel_axis={scene.channel_axis}" if scene.channel_axis is not None else ""
+    dtype = f', dtype="{scene.like.dtype}"' if scene.like.dtype != scene.filtered.dtype else ""
+    return f"aniso.io.Picture(image{axis}{dtype})"
+
+
+def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
+    """Modules, and an expression for the mask of `image`: short where it was chosen at random, or is NaN."""
+    chosen, pixels, modules = choices.chosen_unknown(scene), choices.random_pixels, {"numpy"}
+    terms = []
+    if pixels is not None:
+        terms.append(pixels.line(scene.extent))
+    elif chosen is not None and chosen.any():
+        terms.append(masks.mask_line(chosen))
+        modules |= {"base64", "zlib"}
+    if scene.filtered.dtype.kind == "f" and np.isnan(scene.filtered).any():
+        terms.append("np.isnan(image)" + ("" if scene.channel_axis is None else ".any(axis=-1)"))
+    if not terms:
+        raise ValueError(
+            "there is nothing to fill in yet. Draw with the brush what is unknown, or have pixels chosen at "
+            "random."
+        )
+    return modules, terms[0] if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
+
+
+def _one_line(modules: set[str], code: list[str], last: str) -> str:
+    """A call of Python for the shell."""
+    standard = sorted(module for module in modules if module != "numpy")
+    program = "; ".join([f"import {', '.join([*standard, 'aniso'])}", "import numpy as np", *code, last])
+    return f"python -c {shlex.quote(program)}"
+
+
+def _python(value: Any) -> str:
+    text = repr(value)
+    if isinstance(value, DeltaStencil):
+        return f"aniso.DeltaStencil(alpha={value.alpha!r}, gamma={value.gamma!r})"
+    if not hasattr(value, "__dataclass_fields__"):
+        return text
+    module = "aniso" if type(value).__name__ in aniso.__all__ else "aniso.models"
+    return f"{module}.{text}"
+
+
+def _model_words(choices: Choices, call: Call) -> list[str]:
+    model, time = call.arguments
+    words = ["--model", choices.model]
+    for field in fields(kinds()[choices.model]):
+        value, flag = getattr(model, field.name), field.name.replace("_", "-")
+        if "switch" in field.metadata:
+            if value != field.default:
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", str(value)]
+    return [*words, "--time", repr(time)]
+
+
+def _volume_words(scene: Scene, file: str) -> list[str]:
+    """What the command line has to be told about a volume, if it would not see by itself that it is one."""
+    picture = scene.source.picture
+    grey = picture.channel_axis is None and file.endswith(".npy")
+    words = ["--channel-axis", "none"] if grey and {3, 4} & {picture.shape[0], picture.shape[-1]} else []
+    return words if pages.is_volume(picture, None) else [*words, "--volume"]
+
+
+def _option_words(name: str, value: Any, file: str) -> list[str]:
+    if name == "stencil":
+        return ["--alpha", repr(value.alpha), "--gamma", repr(value.gamma)]
+    if name == "scheme":
+        if isinstance(value, schemes.Explicit):
+            return []
+        return ["--scheme", type(value).__name__.lower(), "--cycles", str(value.cycles)]
+    if name == "spacing":
+        return ["--spacing", ",".join(map(repr, value))]
+    if name == "channel_axis":
+        # Other files say it themselves.
+        return ["--channel-axis", str(value)] if file.endswith(".npy") else []
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value)]
+
+
+def _is_slice(scene: Scene) -> bool:
+    return scene.source.is_volume and not scene.whole
+
+
+def _slice_name(scene: Scene) -> str:
+    return f"_{'zyx'[scene.axis]}{scene.index}" if _is_slice(scene) else ""

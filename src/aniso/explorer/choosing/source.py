@@ -1,0 +1,129 @@
+"""Where pictures come from: files, and samples."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso import io, samples
+from aniso.explorer.choosing.measures import Measures, grey_range, refused_pixels
+from aniso.io.picture import Picture
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A picture, the name that people know it by, and the line of Python that gives it."""
+
+    picture: Picture
+    name: str
+    line: str
+    is_file: bool
+
+    @classmethod
+    def of_file(cls, path: Path, name: str | None = None) -> Source:
+        """From a file; `name` is what it was called where it came from.
+
+        Arrays (H, W, 3) and (H, W, 4) of NPY files are taken for colours. A volume with 3 or 4 columns is
+        seen as such in a NIfTI or MRC file.
+        """
+        try:
+            picture = io.read(path)
+        except io.FileError as error:  # people know it by its name, not by where it is kept here
+            raise io.FileError(str(error).replace(str(path), name or str(path))) from error
+        if picture.format == "NPY" and picture.pixels.ndim == 3 and picture.pixels.shape[-1] in (3, 4):
+            picture = replace(picture, channel_axis=-1)
+        name = name or str(path)
+        if len(picture.shape) not in (2, 3):
+            raise io.FileError(
+                f"{Path(name).name} has {len(picture.shape)} axes besides the channels: the explorer shows "
+                "images and volumes. Split it first."
+            )
+        return cls(picture, name, f"aniso.io.read({name!r})", True)
+
+    @classmethod
+    def of_sample(cls, name: str) -> Source:
+        """One of :func:`sample_names`."""
+        if name in samples.PHOTOGRAPHS:
+            image, line, suffix = samples.photograph(name), f"aniso.samples.photograph({name!r})", ".png"
+        else:
+            line = f"aniso.samples.{name}({_words(name)}).image"
+            image, suffix = _SYNTHETIC[name]().image, ".npy"
+        picture = Picture(image, channel_axis=-1 if image.shape[-1] == 3 else None)
+        return cls(picture, name + suffix, line, False)
+
+    @functools.cached_property
+    def pixels(self) -> Array:
+        """What the verbs get, as the command line gives it to them."""
+        pixels = self.picture.pixels
+        if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
+            return pixels.astype(np.float64)  # float32 has not enough digits for them
+        return pixels
+
+    @functools.cached_property
+    def measures(self) -> Measures:
+        """Of all of it, a volume too."""
+        return Measures.of(self.pixels, None if self.picture.channel_axis is None else -1)
+
+    @functools.cached_property
+    def refused_pixels(self) -> tuple[int, int]:
+        """How many numbers are NaN, and how many are infinite."""
+        return refused_pixels(self.pixels)
+
+    @functools.cached_property
+    def grey_range(self) -> tuple[float, float]:
+        """What is shown as black and as white."""
+        return (0.0, 255.0) if self.picture.dtype == np.uint8 else grey_range(self.pixels)
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether there are slices to choose from."""
+        return len(self.picture.shape) == 3
+
+    @property
+    def stem(self) -> str:
+        """The name without folder and suffix."""
+        return Path(self.name).name.removesuffix(self.suffix) if self.suffix else Path(self.name).name
+
+    @property
+    def suffix(self) -> str:
+        """With its dot; .nii.gz is one."""
+        from aniso.io.formats import suffix_of
+
+        return suffix_of(Path(self.name))
+
+
+_SYNTHETIC: dict[str, functools.partial[samples.Sample]] = {
+    "lighthouse": functools.partial(samples.lighthouse),
+    "fingerprint": functools.partial(samples.fingerprint),
+    "rings": functools.partial(samples.rings),
+    "shapes": functools.partial(samples.shapes),
+    "fibres": functools.partial(samples.fibres, gaps=30),
+    "layers": functools.partial(samples.layers, gaps=30),
+}
+
+
+def sample_names() -> list[str]:
+    """Samples that can be opened here: synthetic ones, and photographs where scikit-image is installed.
+
+    Examples
+    --------
+    >>> from aniso.explorer import source
+    >>> source.sample_names()[0]
+    'lighthouse'
+    """
+    import importlib.util
+
+    photographs = samples.PHOTOGRAPHS if importlib.util.find_spec("skimage") else ()
+    return [*_SYNTHETIC, *photographs]
+
+
+def _words(name: str) -> str:
+    """How a synthetic sample is called."""
+    return ", ".join(f"{option}={value!r}" for option, value in _SYNTHETIC[name].keywords.items())

@@ -1,0 +1,169 @@
+"""From choices to results: a preview at once, full resolution when the hand rests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.parts import View
+from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.computing import memory, previews
+from aniso.explorer.computing.workers import Ticket
+from aniso.explorer.page.tab import Result, Tab
+from aniso.explorer.showing import rendering
+from aniso.explorer.showing.rendering import Shot
+
+#: Seconds without a change after which the full resolution is computed.
+REST = 0.3
+# Seconds between two news about the progress.
+_NEWS = 0.15
+
+
+class Results:
+    """Computes for a tab.
+
+    `finished` is called when the result at full resolution is there, `redrawn` when it is shown once more.
+    """
+
+    def __init__(self, tab: Tab, *, finished: Callable[[], None], redrawn: Callable[[], None]) -> None:
+        self._tab, self._when_finished, self._when_redrawn = tab, finished, redrawn
+        self._rest: asyncio.TimerHandle | None = None
+        # Version that a preview must have to be news.
+        self._newest = 0
+
+    def request(self, call: Call, stamp: float | None) -> None:
+        """A preview now, and full resolution after a while."""
+        self.stop()
+        self._tab.full_worker.withdraw()
+        self.preview(call, stamp)
+        self._rest = self._tab.later(REST, self._request_full, call)
+
+    def stop(self) -> None:
+        """Do not begin with what has been waiting for the hand to rest."""
+        if self._rest is not None:
+            self._rest.cancel()
+
+    def give_up(self) -> None:
+        """What was chosen cannot be computed: nothing of what came before it is news."""
+        self.stop()
+        self._tab.full_worker.withdraw()
+        self._newest = self._tab.version + 1
+
+    def preview(self, call: Call, stamp: float | None = None) -> None:
+        """What is visible, as quickly as possible."""
+        tab, scene, version = self._tab, self._tab.scene, self._tab.version
+        assert scene is not None
+        view = tab.view or View.of_all(scene.shape)
+        quick, owner = previews.rehearsed(call, scene), tab.choices.owner
+        part = previews.part(scene, view, quick, tab.pace.affordable)
+
+        def still() -> bool:
+            # One that is a little older is better than none while a slider moves; but not another method's,
+            # and not in place of the result or of something newer.
+            fresh = tab.result is None and tab.choices.owner == owner and version >= self._newest
+            self._newest = version if fresh else self._newest
+            return fresh
+
+        def job(ticket: Ticket) -> None:
+            trial = previews.coarse(quick, scene, part)
+            begin = time.perf_counter()
+            try:
+                result, info = trial.call(trial.image, ticket.progress)
+            except Exception:
+                if scene.whole or not part.covers(scene.shape):
+                    return  # full resolution will tell whether there is more to it than the part
+                raise
+            seconds = time.perf_counter() - begin
+            tab.pace.measured(quick, part.pixels, seconds, part.factor)
+            before, after = trial.shown(trial.image), trial.shown(result)
+            difference = tab.shows_difference
+            shot = rendering.preview(scene, part, before, after, difference=difference)
+            tab.publish(shot, scene, still, stamp=stamp, seconds=seconds, words=trial.words)
+            if previews.is_exact(call, part, scene):
+                tab.post(self._finished, Result(call, result, info, seconds), scene, version, difference)
+
+        tab.submit(tab.preview_worker, job)
+
+    def show(self) -> None:
+        """The result once more: another slice of it, or its difference."""
+        tab, scene, result = self._tab, self._tab.scene, self._tab.result
+        assert scene is not None
+        assert result is not None
+        difference = tab.shows_difference
+
+        def redraw(shot: Shot) -> None:
+            if tab.result is result and tab.shows_difference == difference:
+                tab.place(shot, scene)
+                self._when_redrawn()
+
+        def job(ticket: Ticket) -> None:
+            tab.post(redraw, rendering.result(scene, result.image, difference=difference))
+
+        tab.submit(tab.preview_worker, job)
+
+    def _request_full(self, call: Call) -> None:
+        tab, scene, version = self._tab, self._tab.scene, self._tab.version
+        if scene is None or tab.result is not None:
+            return
+
+        def job(ticket: Ticket) -> None:
+            if scene.whole:
+                memory.check(call, scene)
+            begin = time.perf_counter()
+            image, info = call(scene.filtered, self._teller(ticket, version))
+            result = Result(call, image, info, time.perf_counter() - begin)
+            if ticket.wanted:
+                difference = tab.shows_difference
+                shot = rendering.result(scene, image, difference=difference)
+                tab.post(self._finished, result, scene, version, difference, shot)
+
+        tab.submit(tab.full_worker, job)
+
+    def _teller(self, ticket: Ticket, version: int) -> Callable[[float, float], None]:
+        """For the library: passes the progress on now and then, and ends what is no longer wanted."""
+        last = time.perf_counter()
+
+        def progress(done: float, total: float) -> None:
+            nonlocal last
+            ticket.progress(done, total)
+            now = time.perf_counter()
+            if now - last > _NEWS:
+                last = now
+                self._tab.post(self._progress, ticket.share, version)
+
+        return progress
+
+    def _progress(self, share: float, version: int) -> None:
+        if version == self._tab.version:
+            self._tab.stage.tell(progress=share)
+
+    def _finished(
+        self, result: Result, scene: Scene, version: int, difference: bool, shot: Shot | None = None
+    ) -> None:
+        tab = self._tab
+        if version != tab.version or tab.scene is None:
+            return
+        tab.result, self._newest = result, version + 1
+        self.stop()
+        tab.succeeded()
+        tab.stage.tell(busy=False, result=result, found=_found(result.info, tab.choices.parameters))
+        if tab.scene is not scene or tab.shows_difference != difference:
+            self.show()  # by now another slice of the same volume is looked at, or the difference
+        elif shot is not None:
+            tab.place(shot, scene)
+        self._when_finished()
+
+
+def _found(info: Any, names: Any) -> dict[str, float]:
+    """What was chosen automatically."""
+    values = {name: getattr(info, name, None) for name in names}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, float | int) and not isinstance(value, bool) and np.isfinite(value)
+    }

@@ -1,0 +1,115 @@
+"""Threads that compute for the page: the latest request counts, those before it are dropped, never queued."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+
+class Stale(Exception):
+    """Raised within a computation whose result nobody waits for any more."""
+
+
+class Ticket:
+    """A request: whether it is still wanted, and how far it got."""
+
+    def __init__(self) -> None:
+        self._withdrawn = threading.Event()
+        self.share = 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody still waits for it."""
+        return not self._withdrawn.is_set()
+
+    def withdraw(self) -> None:
+        """Nobody waits for it any more."""
+        self._withdrawn.set()
+
+    def progress(self, done: float, total: float) -> None:
+        """For the `progress` of the library: ends a computation that is no longer wanted."""
+        self.share = done / total if total > 0 else 1.0
+        if not self.wanted:
+            raise Stale
+
+
+class Worker:
+    """One thread that carries out the latest request of each lane.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    interrupts : bool
+        Whether a new request ends the one that runs. If not, that one is finished first (the picture has
+        to follow a hand that never stops) and only those that wait are dropped.
+
+    Examples
+    --------
+    >>> from aniso.explorer.computing.workers import Worker
+    >>> worker, said = Worker("an example", interrupts=False), []
+    >>> ticket = worker.submit(lambda ticket: said.append("done"))
+    >>> worker.close()
+    >>> said
+    ['done']
+    """
+
+    def __init__(self, name: str, *, interrupts: bool) -> None:
+        self._interrupts = interrupts
+        self._news = threading.Condition()
+        self._waiting: dict[str, tuple[Callable[[Ticket], object], Ticket]] = {}
+        self._running: tuple[str, Ticket] | None = None
+        self._begun, self._closed = False, False
+        # Begins with the first request: pages may be asked for that nobody looks at.
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    def submit(self, job: Callable[[Ticket], object], lane: str = "") -> Ticket:
+        """Have this done next, in place of everything that waits in the same lane."""
+        ticket = Ticket()
+        with self._news:
+            self._drop(lane, running=self._interrupts)
+            self._waiting[lane] = job, ticket
+            self._news.notify()
+            if not self._begun and not self._closed:
+                self._begun = True
+                self._thread.start()
+        return ticket
+
+    def withdraw(self) -> None:
+        """Drop all that waits, and end what runs."""
+        with self._news:
+            for lane in list(self._waiting):
+                self._drop(lane, running=False)
+            if self._running is not None:
+                self._running[1].withdraw()
+
+    def close(self, *, wait: bool = True) -> None:
+        """End the thread, after what it has been asked for unless that was withdrawn."""
+        with self._news:
+            self._closed = True
+            self._news.notify()
+        if wait and self._begun:
+            self._thread.join()
+
+    def _drop(self, lane: str, *, running: bool) -> None:
+        if lane in self._waiting:
+            self._waiting.pop(lane)[1].withdraw()
+        if running and self._running is not None and self._running[0] == lane:
+            self._running[1].withdraw()
+
+    def _work(self) -> None:
+        while True:
+            with self._news:
+                self._running = None
+                while not self._waiting and not self._closed:
+                    self._news.wait()
+                if not self._waiting:
+                    return
+                lane = next(iter(self._waiting))
+                job, ticket = self._waiting.pop(lane)
+                self._running = lane, ticket
+            with contextlib.suppress(Stale):
+                job(ticket)
+            # The job's arrays must not outlive it while the thread waits.
+            del job, ticket

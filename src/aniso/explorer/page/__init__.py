@@ -1,0 +1,1 @@
+"""The elements of the page."""

@@ -1,0 +1,269 @@
+"""The page: elements on the one side, a session on the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+from aniso.explorer.choosing.parts import View
+from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.source import Source, sample_names
+from aniso.explorer.computing.pace import Pace
+from aniso.explorer.page import widgets
+from aniso.explorer.page.panel import Panel
+from aniso.explorer.page.session import Session
+from aniso.explorer.page.stencil_tab import StencilTab
+from aniso.explorer.page.tab import Result
+from aniso.explorer.page.widgets import (
+    Files,
+    Viewer,
+    button,
+    html,
+    segments,
+    select,
+    show_or_hide,
+    show_value,
+    text,
+    toggle,
+)
+from aniso.io.formats import FORMATS
+
+_MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
+_FILTERED = {"slice": "This slice", "volume": "Whole volume"}
+_AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
+
+
+class Page:
+    """One tab. It is the stage of its session."""
+
+    def __init__(self, pace: Pace, limit: int) -> None:
+        self.session = Session(self, pace)
+        self._limit = limit
+        # To which the difference goes back.
+        self._mode = "compare"
+        self._has_film, self._busy, self._whole = False, False, False
+        self._build()
+
+    def url(self, slot: str) -> str:
+        """Where the page fetches something from."""
+        return f"/explorer/{self.session.key}/{slot}"
+
+    # -- elements -------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        ui.colors(primary="#0d6e6e")
+        self._dark = ui.dark_mode(None)
+        ui.add_css(widgets.STYLE)
+        with html("div", "explorer"):
+            self._build_bar()
+            with html("main", "tab") as self._image_tab:
+                aside = html("aside", "panel", aria_label="Parameters")
+                with html("section", "work", aria_label="Image"):
+                    self._build_work()
+                self._panel = Panel(aside, self.session, self._viewer, self.url("result"))
+            self._stencil_tab = StencilTab(self.session, self.url, self._panel.use_stencil)
+
+    def _build_bar(self) -> None:
+        with html("header", "bar"):
+            with html("h1", "brand"):
+                text("aniso ")
+                text("explorer", "small")
+            endings = ",".join(suffix for format in FORMATS for suffix in format.suffixes)
+            files = Files(self.url("file"), self._limit, endings)
+            files.on("too_large", lambda event: self.tell(error=_too_large(event.args, self._limit)))
+            files.on(
+                "failed", lambda event: self.tell(error=f"{event.args['name']} did not arrive. Try again.")
+            )
+            names = {"": "choose…", **{name: name.replace("_", " ") for name in sample_names()}}
+            self._samples = select("Sample", names, "", self._open_sample)
+            html("span", "grow")
+            segments("View", {"image": "Image", "stencil": "Stencil"}, "image", self._show_tab)
+            self._theme = button("Theme: auto", self._next_theme, title="Light, dark, or as the system says")
+
+    def _build_work(self) -> None:
+        with html("div", "tools", role="toolbar", aria_label="View"):
+            self._press_mode = segments("What is shown", _MODES, "compare", self._show_mode)
+            with html("span", "row"):
+                text("Overlays", classes="summary")
+                toggle(
+                    "Tensors", lambda on: self._overlay("ellipses", on),
+                    title="Ellipses: where a drop of ink would spread",
+                )  # fmt: skip
+                toggle(
+                    "Stopped flow", lambda on: self._overlay("stopped", on),
+                    title="Where edges stop the diffusion across them",
+                )  # fmt: skip
+            html("span", "grow")
+            text("Hold F to flicker, D for the difference", classes="summary hint")
+            button("Fit", lambda: self._viewer.run_method("fit"), title="Show the whole image (0)")
+        self._build_slices()
+        with html("div", "error hidden", role="alert") as self._error:
+            self._error_text = text("", classes="grow")
+            with html("button", type="button", aria_label="Close the message") as close:
+                text("×")
+            close.on("click", lambda: self.tell(error=None))
+        self._viewer = Viewer()
+        self._viewer.on("view", lambda event: self.session.look(View(**event.args)))
+        self._viewer.on("stroke", self._stroke)
+        self._viewer.on("film", lambda: self._film())
+        self._viewer.on("use_time", lambda event: self._panel.use_time(event.args["time"]))
+        self._viewer.on("difference", lambda: self._flip_difference())
+
+    def _build_slices(self) -> None:
+        with html("div", "slices", role="toolbar", aria_label="Volume") as self._slices:
+            self._press_whole = segments(
+                "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+            )
+            self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
+            self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
+            self._index.on(
+                "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
+                js_handler="(e) => emit(e.target.value)",
+            )  # fmt: skip
+            self._index_label = text("slice", "output")
+        self._slices.set_visibility(False)
+
+    # -- what the user does ---------------------------------------------------------------------------
+
+    async def _open_sample(self, name: str) -> None:
+        if name:
+            await self.session.open(lambda: Source.of_sample(name))
+
+    async def _slice(self, axis: int | None = None, index: int | None = None) -> None:
+        scene = self.session.scene
+        if scene is None:
+            return
+        if axis is not None:
+            await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
+        elif index is not None and index != scene.index:
+            await self.session.slice(scene.axis, index)
+
+    async def _filter(self, whole: bool) -> None:
+        await self.session.filter_whole(whole)
+
+    def _stroke(self, event: Any) -> None:
+        self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
+
+    def _show_mode(self, mode: str) -> None:
+        if mode != "difference":
+            self._mode = mode
+        self._viewer.set(mode=mode)
+        self.session.show_difference(mode == "difference")
+
+    def _flip_difference(self) -> None:
+        mode = self._mode if self.session.shows_difference else "difference"
+        self._press_mode(mode)
+        self._show_mode(mode)
+
+    def _overlay(self, name: str, shown: bool) -> None:
+        self._viewer.set(**{f"{name}Shown": shown})
+        self.session.show_overlay(name, shown)
+
+    def _film(self) -> None:
+        self._has_film = True
+        self.session.film()
+
+    def _show_tab(self, tab: str) -> None:
+        show_or_hide(self._image_tab, tab == "image")
+        self._stencil_tab.show(tab == "stencil")
+
+    def _next_theme(self) -> None:
+        following = {None: ("light", False), False: ("dark", True), True: ("auto", None)}
+        words, value = following[self._dark.value]
+        self._dark.value = value
+        self._theme.clear()
+        with self._theme:
+            text(f"Theme: {words}")
+
+    # -- the stage ------------------------------------------------------------------------------------
+
+    def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
+        """A new picture can be fetched, under this number."""
+        self._viewer.run_method("show", slot, number, self.url(f"{slot}/{number}"), list(rectangle), facts)
+
+    def drop(self, *slots: str) -> None:
+        """Pictures that no longer hold."""
+        known = [slot for slot in slots if self.session.pictures.drop(slot)]
+        if known:
+            self._viewer.run_method("drop", known)
+
+    def tell(self, **news: Any) -> None:
+        """Show what a session has to say; each kind of news has a method of its own."""
+        for kind, value in news.items():
+            handler = getattr(self, f"_tell_{kind}", None)
+            if handler is not None:
+                handler(value)
+        if "ellipses" in news:
+            self._viewer.run_method("setEllipses", news["ellipses"], news["spot"])
+        if "scene" in news:
+            self._show_scene(news["scene"], news["keep_view"])
+
+    def _say(self, **news: Any) -> None:
+        self._viewer.run_method("say", news)
+
+    def _tell_error(self, sentence: str | None) -> None:
+        show_or_hide(self._error, sentence is not None)
+        self._error_text.set_text(sentence or "")
+
+    def _tell_busy(self, busy: bool) -> None:
+        if busy and not self._busy:
+            self._say(aboutResult="computing…")
+        if not busy:
+            self._say(progress=None)
+            if self.session.result is None:  # it was refused; what stands there is about something else
+                self._say(aboutResult="")
+        self._busy = busy
+
+    def _tell_progress(self, share: float) -> None:
+        self._say(progress=share)
+
+    def _tell_film(self, _: bool) -> None:
+        if self._has_film:
+            self._has_film = False
+            self._viewer.run_method("dropFilm")
+
+    def _tell_result(self, result: Result) -> None:
+        axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
+        shape = " × ".join(map(str, result.image.shape[:axes]))
+        self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
+        self._panel.show_info(result.info)
+
+    def _tell_found(self, found: dict[str, float]) -> None:
+        self._panel.show_found(found)
+
+    def _tell_histogram(self, drawing: str) -> None:
+        self._panel.show_histogram(drawing)
+
+    def _show_scene(self, scene: Scene, keep_view: bool) -> None:
+        height, width = scene.shape
+        self._viewer.run_method("look", width, height, keep_view)
+        source = scene.source
+        shape = " × ".join(map(str, source.picture.shape))
+        colours = ", colour" if scene.channel_axis is not None else ""
+        about = f"{Path(source.name).name}: {shape}{colours}, {source.picture.dtype}"
+        self._say(aboutScene=about, **({} if keep_view else {"aboutResult": ""}))
+        self._busy = self._busy and keep_view
+        self._slices.set_visibility(source.is_volume)
+        if source.is_volume:
+            count = source.picture.shape[scene.axis]
+            self._press_whole("volume" if scene.whole else "slice")
+            show_value(self._axis, str(scene.axis))
+            show_value(self._index, scene.index, max=count - 1)
+            self._index_label.set_text(f"slice {scene.index}, of 0 to {count - 1}")
+        show_value(self._samples, "" if source.is_file else source.stem)
+        if not keep_view or scene.whole != self._whole:
+            self._whole = scene.whole
+            self._panel.build()
+
+
+def _duration(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _too_large(facts: dict[str, Any], limit: int) -> str:
+    return (
+        f"{facts['name']} has {facts['size'] / 2**20:.0f} MB, more than the {limit / 2**20:.0f} MB that can "
+        "be uploaded. Start with its path instead: aniso explore FILE."
+    )

@@ -1,0 +1,233 @@
+"""The panel beside the picture: method, controls, unknown pixels, what was chosen, and what to take along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from aniso.cli.jobs.reporting import figures
+from aniso.cli.options.model_options import kinds
+from aniso.explorer.choosing import parameters, recipes
+from aniso.explorer.choosing.choices import AUTO
+from aniso.explorer.choosing.controls import LINEAR, ROOT, Control, controls
+from aniso.explorer.choosing.masks import RandomPixels
+from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.page.session import Session
+from aniso.explorer.page.tab import sentence
+from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
+from aniso.stencil import DeltaStencil
+
+
+class Panel:
+    """Built anew for each method, model and image."""
+
+    def __init__(self, place: Element, session: Session, viewer: Viewer, download: str) -> None:
+        self._place, self.session, self._viewer, self._download = place, session, viewer, download
+        self._controls: dict[str, ControlElement] = {}
+        self._found: dict[str, float] = {}
+        self.build()
+
+    def build(self) -> None:
+        """The parameters of the method, from scratch."""
+        session = self.session
+        self._place.clear()
+        self._controls, self._found = {}, {}
+        self._viewer.set(brush=False, playable=session.choices.method not in ("inpaint", "upsample"))
+        with self._place:
+            titles = {name: name.capitalize() for name in parameters.METHODS}
+            segments("Method", titles, session.choices.method, self._choose_method)
+            text(parameters.METHODS[session.choices.method], "p", "summary")
+            if session.choices.method == "diffuse":
+                names = {name: name.replace("-", " ") for name in kinds()}
+                select("Model", names, session.choices.model, self._choose_model, "wide")
+                text(_first_line(kinds()[session.choices.model]), "p", "summary")
+            if session.choices.method == "inpaint":
+                self._build_mask()
+            with html("div", "controls"):
+                if session.scene is not None:
+                    for control in controls(session.choices, session.scene, self._found):
+                        self._controls[control.name] = ControlElement(control, self._changer(control.name))
+                    self._build_switches(session.scene)
+            with html("div", "group"):
+                text("Gradients of the image, and the contrast", "h2")
+                self._histogram = ui.html("", sanitize=False).classes("histogram")
+            with html("div", "group") as self._told_group:
+                text("What was chosen", "h2")
+                self._told = html("dl", "told")
+            self._told_group.set_visibility(False)
+            with html("div", "group"):
+                text("Take it with you", "h2")
+                with html("div", "row"):
+                    button("Copy as Python", lambda: self._copy("Python", recipes.python))
+                    button("Copy as command", lambda: self._copy("command", recipes.command))
+                    button("Download", self._save, "button primary")
+
+    def _build_switches(self, scene: Scene) -> None:
+        choices = self.session.choices
+        if choices.stencil is not None and choices.method in ("denoise", "enhance", "diffuse"):
+            with html("div", "row"):
+                text(f"Stencil α = {choices.stencil.alpha:g}, γ = {choices.stencil.gamma:g}")
+                button("Back to the usual one", lambda: self.use_stencil(None), "plain")
+        if scene.spacing is not None:
+            words = " × ".join(f"{h:.3g}" for h in scene.spacing)
+            toggle(
+                f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(), self._use_spacing,
+                pressed=choices.file_spacing, title="Use the pixel size that the file tells",
+            )  # fmt: skip
+
+    def _build_mask(self) -> None:
+        choices = self.session.choices
+        with html("div", "group"):
+            text("Unknown pixels", "h2")
+            kind = "random" if choices.random_pixels is not None else "brush"
+            with html("div", "row mask-kind"):
+                segments("Unknown pixels", {"random": "At random", "brush": "Brush"}, kind, self._mask_kind)
+            with html("div", "controls") as self._mask_controls:
+                self._build_mask_controls(kind)
+
+    def _build_mask_controls(self, kind: str) -> None:
+        if kind == "random":
+            pixels = self.session.choices.random_pixels or RandomPixels()
+            meaning = "how many pixels are unknown, chosen by chance"
+            share = _plain("share", 100 * pixels.share, 0, 99.5, "%", meaning, 90.0)
+            ControlElement(share, lambda value, stamp: self._random(value, stamp))
+            self._viewer.set(brush=False)
+            return
+        radius = _plain("radius", 12, 1, 60, "px", "of the brush, in pixels of the image", 12.0)
+        ControlElement(radius, lambda value, stamp: self._viewer.set(radius=12 if value is None else value))
+        with html("div", "row"):
+            toggle("Erase", lambda on: self._viewer.set(erase=on))
+            button("Clear", self.session.clear_mask, "plain")
+        text("Draw on the picture what is to be filled in.", "p", "summary")
+        self._viewer.set(brush=True, radius=12, erase=False)
+
+    def show_info(self, info: Any) -> None:
+        """What a verb chose and found."""
+        self._told.clear()
+        rows = [] if info is None else figures([info])
+        with self._told:
+            for meaning, words in rows:
+                text(meaning, "dt")
+                text(words, "dd")
+        self._told_group.set_visibility(bool(rows))
+
+    def show_found(self, found: dict[str, float]) -> None:
+        """What was chosen automatically, on the sliders."""
+        self._found = found
+        self._show_controls()
+
+    def show_histogram(self, drawing: str) -> None:
+        """The gradients and the contrast."""
+        self._histogram.set_content(drawing)
+
+    def use_time(self, time: float) -> None:
+        """Take a time over that was found in the film."""
+        self._choose("time", float(f"{time:.4g}"), None)
+
+    def use_stencil(self, stencil: DeltaStencil | None) -> None:
+        """Diffuse with this stencil; None is the usual one."""
+        self.session.choose(replace(self.session.choices, stencil=stencil))
+        self.build()
+
+    def _choose_method(self, method: str) -> None:
+        if method == self.session.choices.method:
+            return
+        session = self.session
+        session.choices = replace(session.choices, method=method)
+        self.build()
+        session.changed()
+
+    def _choose_model(self, model: str) -> None:
+        session = self.session
+        session.choices = replace(session.choices, model=model)
+        self.build()
+        session.changed()
+
+    def _changer(self, name: str) -> Callable[[Any, float | None], None]:
+        return lambda value, stamp: self._choose(name, value, stamp)
+
+    def _choose(self, name: str, value: Any, stamp: float | None) -> None:
+        choices = self.session.choices
+        if name not in choices.parameters:
+            return
+        if choices.parameters[name].kind == "number" and value not in (None, AUTO):
+            value = float(value)
+        self.session.choose(choices.with_value(name, value), stamp)
+        if name == "scheme":
+            self.build()
+        elif stamp is None:
+            self._show_controls()
+
+    def _use_spacing(self, used: bool) -> None:
+        self.session.choose(replace(self.session.choices, file_spacing=used))
+        self.build()
+
+    def _mask_kind(self, kind: str) -> None:
+        random = RandomPixels() if kind == "random" else None
+        self.session.choose(replace(self.session.choices, random_pixels=random))
+        self._mask_controls.clear()
+        with self._mask_controls:
+            self._build_mask_controls(kind)
+
+    def _random(self, percent: float | None, stamp: float | None) -> None:
+        share = 0.9 if percent is None else float(f"{percent / 100:.4g}")
+        self.session.draw_at_random(min(max(share, 0.0), 0.995), 0, stamp)
+
+    def _show_controls(self) -> None:
+        scene = self.session.scene
+        if scene is None:
+            return
+        for control in controls(self.session.choices, scene, self._found):
+            element = self._controls.get(control.name)
+            if element is not None and element.control != control:
+                element.show(control)
+
+    async def _copy(self, kind: str, recipe: Callable[..., str]) -> None:
+        if self.session.scene is None:
+            self.session.stage.tell(error="There is no image yet. Open one first.")
+            return
+        try:
+            words = await asyncio.to_thread(recipe, self.session.choices, self.session.scene)
+        except (ValueError, TypeError) as error:
+            self.session.stage.tell(error=sentence(error))
+            return
+        title = f"The same result as {kind}"
+        with self._place, ui.dialog() as dialog, html("div", "recipe"):
+            text(title, "h2")
+            rows = min(14, words.count("\n") + 1)
+            html("textarea", readonly=True, value=words, rows=rows, aria_label=title, spellcheck="false")
+            with html("div", "row"):
+                said = text("", classes="summary grow", role="status")
+
+                def copy() -> None:
+                    ui.clipboard.write(words)
+                    said.set_text("Copied.")
+
+                button("Copy", copy, "button primary")
+                button("Close", dialog.close)
+            copy()
+        dialog.on("hide", dialog.delete)
+        dialog.open()
+
+    async def _save(self) -> None:
+        if await self.session.download() is not None:
+            ui.download.from_url(self._download)
+
+
+def _plain(
+    name: str, value: float, low: float, high: float, unit: str, meaning: str, default: float
+) -> Control:
+    """A control that is not a parameter of the library."""
+    return Control(
+        name, name.capitalize(), "", unit, meaning, "number", value, default, low, high,
+        ROOT if name == "radius" else LINEAR,
+    )  # fmt: skip
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]

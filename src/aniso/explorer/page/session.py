@@ -1,0 +1,218 @@
+"""One tab: what the user does there, and what follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from aniso import io
+from aniso.cli.files.pages import is_volume
+from aniso.explorer.choosing import recipes
+from aniso.explorer.choosing.choices import Choices
+from aniso.explorer.choosing.masks import RandomPixels, paint
+from aniso.explorer.choosing.parts import View
+from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.source import Source
+from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.results import Results
+from aniso.explorer.page.tab import Stage, Tab, sentence
+from aniso.explorer.showing import stencils
+from aniso.explorer.showing.extras import Extras
+
+
+class Session(Tab):
+    """A tab and all that can be done in it."""
+
+    def __init__(self, stage: Stage, pace: Pace) -> None:
+        super().__init__(stage, pace)
+        self.key = secrets.token_urlsafe(18)
+        self._extras = Extras(self)
+        self._results = Results(self, finished=self._extras.result_is_there, redrawn=self._extras.details)
+        self._opened = 0
+        self._folder: Path | None = None
+
+    # -- what is looked at ----------------------------------------------------------------------------
+
+    async def open(self, load: Callable[[], Source]) -> bool:
+        """Look at something else; whether that worked. A file that cannot be read leaves all as it was."""
+        self._opened += 1
+        turn = self._opened
+        try:
+            source = await asyncio.to_thread(load)
+            index = source.picture.shape[0] // 2 if source.is_volume else 0
+            scene = Scene(source, 0, index, is_volume(source.picture, None))
+            await asyncio.to_thread(_looked_at, scene)
+        except Exception as error:
+            self.stage.tell(error=sentence(error))
+            return False
+        if turn == self._opened:  # else something else was opened in the meantime
+            self._look_at(scene)
+        return True
+
+    async def slice(self, axis: int, index: int) -> None:
+        """Look at another slice of the volume; what is computed for the whole of it goes on."""
+        if self.scene is None or not self.scene.source.is_volume:
+            return
+        axis = min(max(axis, 0), 2)
+        index = min(max(index, 0), self.scene.source.picture.shape[axis] - 1)
+        await self._turn_to(replace(self.scene, axis=axis, index=index, _reduced={}))
+
+    async def filter_whole(self, whole: bool) -> None:
+        """Filter the volume as one, or the slice by itself."""
+        if self.scene is not None and self.scene.source.is_volume and self.scene.whole != whole:
+            await self._turn_to(replace(self.scene, whole=whole, _reduced={}))
+
+    async def _turn_to(self, scene: Scene) -> None:
+        assert self.scene is not None
+        self._opened += 1
+        turn, same_size = self._opened, scene.shape == self.scene.shape
+        try:
+            await asyncio.to_thread(_looked_at, scene)
+        except ValueError as error:
+            self.stage.tell(error=sentence(error))
+            return
+        if turn == self._opened:
+            self._look_at(scene, keep_view=same_size)
+
+    def _look_at(self, scene: Scene, *, keep_view: bool = False) -> None:
+        old, self.scene = self.scene, scene
+        still_holds = old is not None and old.source is scene.source and old.whole and scene.whole
+        self.pictures.clear(but=stencils.RINGS)
+        if not keep_view:
+            self.view = None
+        if not still_holds:
+            self.withdraw()
+            self.choices = replace(self.choices, drawn=None)
+        self.stage.tell(error=None, scene=scene, keep_view=keep_view, film=False)
+        self._extras.before()
+        if not still_holds:
+            self.changed()
+        elif self.result is not None:
+            self._results.show()
+            self._extras.follow()
+        else:
+            self._preview_again()
+            self._extras.follow()
+
+    def look(self, view: View) -> None:
+        """Another part is visible: large images need pictures of it."""
+        self.view = view
+        self._extras.details()
+
+    def show_difference(self, shown: bool) -> None:
+        """Difference in place of the result, or the other way round."""
+        self.shows_difference = shown
+        if self.result is not None:
+            self._results.show()
+        else:
+            self._preview_again()
+
+    def show_overlay(self, name: str, shown: bool) -> None:
+        """Ellipses, or the map of stopped flow."""
+        self._extras.show(name, shown)
+
+    def film(self) -> None:
+        """Compute the scale space."""
+        self._extras.film()
+
+    # -- what is chosen -------------------------------------------------------------------------------
+
+    def choose(self, choices: Choices, stamp: float | None = None) -> None:
+        """Take over what was chosen; the picture follows at once, full resolution when the hand rests."""
+        self.choices = choices
+        self.changed(stamp)
+
+    def paint(self, points: list[list[float]], radius: float, *, erase: bool) -> None:
+        """A stroke of the brush, on the shown slice."""
+        if self.scene is None or not points:
+            return
+        # On the mask itself, which threads copy: one that is copying it right now will find itself outdated.
+        mask = self.choices.drawn
+        if mask is None:
+            mask = np.zeros(self.scene.extent, bool)
+        paint(self.scene.shown(mask), points, radius, erase=erase)
+        self.choose(replace(self.choices, drawn=mask, random_pixels=None))
+
+    def clear_mask(self) -> None:
+        """All of what was drawn is known again."""
+        self.choose(replace(self.choices, drawn=None))
+
+    def draw_at_random(self, share: float, seed: int, stamp: float | None = None) -> None:
+        """Let chance choose the unknown pixels."""
+        self.choose(replace(self.choices, random_pixels=RandomPixels(share, seed)), stamp)
+
+    def changed(self, stamp: float | None = None) -> None:
+        """The result no longer holds."""
+        self.version += 1
+        self.result = None
+        self._results.stop()
+        if self.scene is None:
+            return
+        try:
+            call = self.choices.call(self.scene)
+        except (ValueError, TypeError) as error:
+            self._results.give_up()
+            self.failed(error, self.version)
+            self._extras.follow()
+            return
+        self.stage.tell(busy=True, film=False)
+        self._results.request(call, stamp)
+        self._extras.follow()
+
+    def _preview_again(self) -> None:
+        """Show something else while the result is being computed."""
+        with contextlib.suppress(ValueError, TypeError):  # what is refused was said when it was chosen
+            if self.scene is not None:
+                self._results.preview(self.choices.call(self.scene))
+
+    # -- giving away ----------------------------------------------------------------------------------
+
+    async def download(self) -> Path | None:
+        """A file with the result at full resolution, in the type of the input."""
+        if self.scene is None or self.result is None:
+            self.stage.tell(error="The result is not there yet. Wait until it is computed.")
+            return None
+        scene, result = self.scene, self.result
+        target = self.folder / recipes.output_name(result.call, scene)
+        try:
+            like = scene.like
+            return await asyncio.to_thread(io.write, target, result.image, like=like, force=True)
+        except Exception as error:
+            self.stage.tell(error=sentence(error))
+            return None
+
+    @property
+    def folder(self) -> Path:
+        """For what was uploaded and what is to be downloaded; it goes when the tab is closed."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="aniso-explorer-"))
+        return self._folder
+
+    def close(self) -> None:
+        """The tab is closed: end all work and let go of everything."""
+        self._results.stop()
+        self._extras.release()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self.release()
+
+
+def _looked_at(scene: Scene) -> None:
+    """Compute what is needed of a scene, outside the event loop; refuses what is no image."""
+    if min(scene.extent) < 2 or min(scene.shape) < 2:
+        sides = " × ".join(map(str, scene.extent if scene.whole else scene.shape))
+        raise ValueError(f"an image of {sides} pixels is too small to look at.")
+    if scene.image.dtype.kind not in "iuf":
+        raise ValueError(
+            f"pixels of type {scene.image.dtype} cannot be filtered: diffusion is for grey values. Convert "
+            "them to numbers, e.g. image.astype(numpy.float32)."
+        )
+    _ = scene.refused_pixels, scene.measures, scene.grey_range

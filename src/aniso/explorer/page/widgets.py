@@ -1,0 +1,174 @@
+"""Plain labelled elements, and the components of our own that run in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from aniso.explorer.choosing.controls import Control
+
+_BROWSER = Path(__file__).parent / "browser"
+
+#: The page's own style.
+STYLE = (_BROWSER / "style.css").read_text("utf-8")
+
+
+class Viewer(Element, component=_BROWSER / "viewer.js"):
+    """Before and after, and the film."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set(
+            mode="compare", brush=False, radius=12, erase=False, playable=True,
+            ellipsesShown=False, stoppedShown=False,
+        )  # fmt: skip
+
+    def set(self, **props: Any) -> None:
+        """Change what it shows."""
+        for name, value in props.items():
+            self._props[name] = value
+        self.update()
+
+
+class ControlElement(Element, component=_BROWSER / "control.js"):
+    """A control; `on_change` gets the value (None: back to the default) and when that was."""
+
+    def __init__(self, control: Control, on_change: Callable[[Any, float | None], None]) -> None:
+        super().__init__()
+        self.show(control)
+        self.on("change", lambda event: on_change(event.args["value"], event.args.get("stamp")))
+
+    def show(self, control: Control) -> None:
+        """Take over values and ranges."""
+        self.control = control
+        self._props["control"] = control.as_props()
+        self.update()
+
+
+class Files(Element, component=_BROWSER / "files.js"):
+    """Opens files from a dialog, and those dropped on the page."""
+
+    def __init__(self, url: str, limit: int, accept: str) -> None:
+        super().__init__()
+        self._props.update({"url": url, "limit": limit, "accept": accept})
+
+
+def html(tag: str, classes: str = "", **attributes: Any) -> Element:
+    """A plain element; underscores in names of attributes stand for hyphens."""
+    element = ui.element(tag)
+    if classes:
+        element.classes(classes)
+    for name, value in attributes.items():
+        element._props[name.replace("_", "-")] = value
+    return element
+
+
+def text(words: str, tag: str = "span", classes: str = "", **attributes: Any) -> ui.label:
+    """Words that can be changed later."""
+    label = ui.label(words)
+    label.tag = tag
+    if classes:
+        label.classes(classes)
+    for name, value in attributes.items():
+        label._props[name.replace("_", "-")] = value
+    return label
+
+
+def button(words: str, on_click: Callable[[], Any], classes: str = "button", **attributes: Any) -> Element:
+    """A button with words on it."""
+    element = html("button", classes, type="button", **attributes)
+    element.on("click", lambda: on_click())
+    with element:
+        text(words)
+    return element
+
+
+def toggle(
+    words: str,
+    on_change: Callable[[bool], Any],
+    pressed: bool = False,
+    **attributes: Any,
+) -> Element:
+    """A button that stays pressed."""
+    element = html("button", "chip", type="button", aria_pressed=_truth(pressed), **attributes)
+
+    def flip() -> None:
+        now = element._props["aria-pressed"] != "true"
+        press(element, now)
+        on_change(now)
+
+    element.on("click", flip)
+    with element:
+        text(words)
+    return element
+
+
+def press(element: Element, pressed: bool) -> None:
+    """Show a toggle as pressed, or not."""
+    element._props["aria-pressed"] = _truth(pressed)
+    element.update()
+
+
+def select(
+    label: str, options: Mapping[str, str], value: str, on_change: Callable[[str], Any], classes: str = ""
+) -> Element:
+    """A choice from a list, with its label; `options` are values and words."""
+    with html("label", f"select {classes}"):
+        text(label)
+        element = html("select", value=value, aria_label=label)
+        with element:
+            for key, words in options.items():
+                option = html("option", value=key)
+                with option:
+                    text(words)
+
+    def change(event: Any) -> Any:
+        element._props["value"] = event.args  # or an update of the page would bring the old one back
+        return on_change(event.args)
+
+    element.on("change", change, js_handler="(e) => emit(e.target.value)")
+    return element
+
+
+def show_value(element: Element, value: Any, **others: Any) -> None:
+    """Have a field show a value."""
+    element._props.update({"value": value, **others})
+    element.update()
+
+
+def segments(
+    label: str, options: Mapping[str, str], value: str, on_change: Callable[[str], Any]
+) -> Callable[[str], None]:
+    """Buttons side by side of which one is pressed; returns a function that presses one."""
+    elements: dict[str, Element] = {}
+
+    def choose(key: str) -> Any:
+        show(key)
+        return on_change(key)
+
+    def show(key: str) -> None:
+        for name, element in elements.items():
+            press(element, name == key)
+
+    with html("div", "segments", role="group", aria_label=label):
+        for key, words in options.items():
+            element = html("button", "segment", type="button", aria_pressed=_truth(key == value))
+            element._props["data-value"] = key
+            element.on("click", lambda key=key: choose(key))
+            with element:
+                text(words)
+            elements[key] = element
+    return show
+
+
+def show_or_hide(element: Element, shown: bool) -> None:
+    """Have an element on the page, or not."""
+    element.classes(add="" if shown else "hidden", remove="hidden" if shown else "")
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,168 @@
+"""What is shown beside the result: overlays, unknown pixels, details of large images, and the film."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aniso.explorer.computing import scrubbing
+from aniso.explorer.computing.workers import Ticket
+from aniso.explorer.page.tab import Tab
+from aniso.explorer.showing import overlays, pictures, rendering
+from aniso.explorer.showing.rendering import Shot
+
+# Seconds after which overlays follow: they must not slow down the picture.
+_PAUSE = 0.1
+_NO_FILM = (
+    "There is no scale space to play here: nothing was diffused. Choose a noise level above 0, or another "
+    "method."
+)
+
+
+class Extras:
+    """Computes for a tab what is not the result."""
+
+    def __init__(self, tab: Tab) -> None:
+        self._tab = tab
+        self._shown: frozenset[str] = frozenset()
+        self._gradients: overlays.Gradients | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        self._film_awaits_result = False
+
+    def follow(self) -> None:
+        """Something has changed: the veil at once, overlays after a while; a film no longer holds."""
+        self._film_awaits_result = False
+        self._tab.film_worker.withdraw()
+        if self._tab.choices.method == "inpaint":
+            self._veil()
+        else:
+            self._tab.stage.drop("unknown")
+        self.stop()
+        self._pause = self._tab.later(_PAUSE, self.overlay)
+
+    def result_is_there(self) -> None:
+        """What has been waiting for it."""
+        self.overlay()
+        self.details()
+        if self._film_awaits_result:
+            self._film_awaits_result = False
+            self.film()
+
+    def stop(self) -> None:
+        """Do not begin with what waits."""
+        if self._pause is not None:
+            self._pause.cancel()
+
+    def release(self) -> None:
+        """Let go of everything."""
+        self.stop()
+        self._gradients = None
+
+    def before(self) -> None:
+        """The image itself."""
+        tab, scene = self._tab, self._tab.scene
+        if scene is not None:
+            tab.submit(tab.side_worker, lambda ticket: tab.publish(rendering.before(scene), scene), "before")
+
+    def details(self) -> None:
+        """What is visible of a large image, pixel by pixel."""
+        tab, scene, view = self._tab, self._tab.scene, self._tab.view
+        if scene is None or view is None or pictures.reduction(scene.shape) == 1:
+            return
+        result, difference, white = tab.result, tab.shows_difference, tab.white
+
+        def still() -> bool:
+            return tab.result is result and tab.shows_difference == difference
+
+        def job(ticket: Ticket) -> None:
+            image = None if result is None else result.image
+            for shot in rendering.details(scene, image, view, difference=difference, white=white):
+                ticket.progress(0, 1)
+                tab.publish(shot, scene, still)
+
+        tab.submit(tab.side_worker, job, "details")
+
+    def show(self, name: str, shown: bool) -> None:
+        """Ellipses, or the map of stopped flow."""
+        self._shown = self._shown | {name} if shown else self._shown - {name}
+        if shown:
+            self.overlay()
+
+    def overlay(self) -> None:
+        """Ellipses, map and histogram for the model that steers, as far as it is known."""
+        tab, scene, wanted = self._tab, self._tab.scene, self._shown
+        if scene is None or (tab.choices.method == "inpaint" and tab.result is None):
+            return  # the veil of unknown pixels comes first
+        try:
+            call = tab.choices.call(scene)
+        except (ValueError, TypeError):
+            return  # this has been said where the result was asked for
+        steering = call.steering(tab.result.info if tab.result else None)
+        if steering is None:
+            return
+        model, spacing = steering[0], call.options.get("spacing")
+
+        def job(ticket: Ticket) -> None:
+            asked = scene, model.presmoothing, spacing
+            gradients = self._gradients
+            if gradients is None or not gradients.are_of(*asked):
+                gradients = overlays.Gradients.of(*asked)
+                tab.post(self._keep, gradients)
+            histogram = overlays.Histogram.of(gradients, getattr(model, "contrast", None))
+            tab.post(tab.stage.tell, histogram=histogram.svg())
+            if not wanted:
+                return
+            ticket.progress(0, 1)
+            field = overlays.Field.of(scene, model, spacing)
+            ticket.progress(0, 1)
+            if "ellipses" in wanted:
+                tab.post(tab.stage.tell, ellipses=field.ellipses(), spot=field.spot)
+            if "stopped" in wanted:
+                height, width = scene.shape
+                tab.publish(Shot("stopped", field.stopped(), (0, 0, width, height)), scene)
+
+        tab.submit(tab.side_worker, job, "overlays")
+
+    def film(self) -> None:
+        """Compute the scale space, once it is known which model steers it."""
+        tab, scene, version = self._tab, self._tab.scene, self._tab.version
+        if scene is None:
+            return
+        try:
+            call = tab.choices.call(scene)
+        except (ValueError, TypeError) as error:
+            tab.failed(error, version)
+            return
+        steering = call.steering(tab.result.info if tab.result else None)
+        diffuses = call.verb not in ("inpaint", "upsample")
+        if diffuses and steering is None and tab.result is None:
+            self._film_awaits_result = True
+            return
+        if steering is None or not diffuses:
+            tab.failed(ValueError(_NO_FILM), version)
+            return
+        model, end = steering
+        height, width = scene.shape
+
+        def job(ticket: Ticket) -> None:
+            for frame in scrubbing.frames(scene, call, model, end, ticket):
+                if version != tab.version:
+                    return
+                facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES, "end": end}
+                shot = Shot(f"frame{frame.number}", frame.picture, (0, 0, width, height), facts)
+                tab.publish(shot, scene, lambda: version == tab.version)
+
+        tab.submit(tab.film_worker, job)
+
+    def _veil(self) -> None:
+        """Over the pixels to be filled in."""
+        tab, scene, choices = self._tab, self._tab.scene, self._tab.choices
+        assert scene is not None
+
+        def job(ticket: Ticket) -> None:
+            tab.publish(rendering.unknown(scene, choices.unknown_here(scene)), scene)
+
+        tab.submit(tab.side_worker, job, "unknown")
+
+    def _keep(self, gradients: overlays.Gradients) -> None:
+        if self._tab.scene is gradients.scene:  # else it looks at something else by now, or is closed
+            self._gradients = gradients

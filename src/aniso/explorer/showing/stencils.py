@@ -1,0 +1,102 @@
+"""The stencil tab's figures: weights, steps, and the ring test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import aniso
+from aniso import samples
+from aniso.cli.jobs.stencil_table import stencil_facts
+from aniso.explorer.choosing.parameters import Parameter
+from aniso.explorer.showing import pictures
+from aniso.models import FixedTensor
+from aniso.schemes import FED
+from aniso.stencil import DeltaStencil
+
+_SIZE = 129
+
+
+def _parameter(
+    name: str, symbol: str, unit: str, high: float, default: float, meaning: str, low: float = 0.0
+) -> Any:
+    about = {"symbol": symbol, "unit": unit, "low": low, "high": high, "open_low": False, "meaning": meaning}
+    return Parameter(name, default, about)
+
+
+#: What can be chosen on the tab.
+PARAMETERS: dict[str, Parameter] = {
+    parameter.name: parameter
+    for parameter in (
+        _parameter(
+            "alpha", "α", "", 0.5, 0.4, "towards 0.5 sharper; at 0.5 the checkerboard is no longer damped"
+        ),
+        _parameter("gamma", "γ", "", 1.0, 1.0, "1 is sharpest and allows the largest steps", low=-1.0),
+        _parameter("angle", "φ", "°", 180.0, 30.0, "direction of the diffusion, from right towards down"),
+        _parameter("across", "λ₂", "", 1.0, 0.0, "diffusivity across that direction; along it, it is 1"),
+        _parameter("time", "t", "px²", 100.0, 60.0, "how long the rings diffuse along themselves"),
+    )
+}
+
+#: Slots of the two pictures, and what they show.
+RINGS = {"rings-before": "rings, to be left alone", "rings-after": "after diffusing along them"}
+
+
+@dataclass(frozen=True)
+class StencilChoice:
+    """What was chosen on the tab."""
+
+    alpha: float = 0.4
+    gamma: float = 1.0
+    angle: float = 30.0
+    across: float = 0.0
+    time: float = 60.0
+
+    @property
+    def stencil(self) -> DeltaStencil:
+        """The member of the family."""
+        return DeltaStencil(self.alpha, self.gamma)
+
+    def facts(self) -> dict[str, Any]:
+        """Weights, entries and largest steps for the tensor."""
+        x, y = math.cos(math.radians(self.angle)), math.sin(math.radians(self.angle))
+        a, b, c = x * x + self.across * y * y, (1 - self.across) * x * y, y * y + self.across * x * x
+        return stencil_facts(self.stencil, a, b, c, 1.0)
+
+
+@lru_cache(maxsize=1)
+def _rings() -> tuple[Any, Any]:
+    pattern = samples.ring_pattern(_SIZE).astype(np.float32)
+    return pattern, FixedTensor.from_entries(*samples.ring_tensor(_SIZE))
+
+
+@dataclass(frozen=True)
+class RingTest:
+    """Rings after diffusing along themselves, which should leave them as they were."""
+
+    before: pictures.Encoded
+    after: pictures.Encoded
+    changed: float
+
+    @classmethod
+    def of(cls, choice: StencilChoice) -> RingTest:
+        """Diffuse them.
+
+        Examples
+        --------
+        >>> from aniso.explorer.showing.stencils import RingTest, StencilChoice
+        >>> RingTest.of(StencilChoice()).changed < RingTest.of(StencilChoice(alpha=0, gamma=0)).changed
+        True
+        """
+        rings, tensors = _rings()
+        after = aniso.diffuse(rings, tensors, choice.time, stencil=choice.stencil, scheme=FED(1))
+        changed = float(np.linalg.norm(after - rings) / np.linalg.norm(rings))
+
+        def seen(image: Any) -> pictures.Encoded:
+            return pictures.encoded(pictures.shown(image, (-1.0, 1.0)), lossless=True)
+
+        return cls(seen(rings), seen(after), changed)

@@ -1,0 +1,407 @@
+"""Pictures from files and back: `read`, `write`, and what a file says beside its pixels.
+
+PNG, JPEG, TIFF and NPY; with the extra `volumes` also NIfTI and MRC. The kind of file follows from the
+suffix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso import checks
+from aniso.io.formats import FORMATS, format_of, suffix_of
+from aniso.io.picture import FileError, Picture
+
+__all__ = ["FileError", "Picture", "check_input", "check_output", "read", "write"]
+
+LIMIT = 2**30  # bytes to which any file may unfold
+_HEAD = 512  # bytes in which every kind of file says what it is
+# What file systems say that know no second name for a file.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
+
+
+def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
+    """The picture in a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A PNG, JPEG, TIFF, NPY, NIfTI or MRC file, by its suffix.
+    limit : int, optional
+        Bytes to which any file may unfold in memory. Beyond it, files that would grow to more than 200
+        times their size are refused as decompression bombs. None: no limit.
+
+    Returns
+    -------
+    Picture
+        Pixels as stored: integers as integers, colours in the file's own colour space, never turned. Images
+        of less than 8 bit are widened to 8 bit, and palettes become RGB.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is not what its suffix says, damaged, cut short, or of a kind that
+        has no grey values or RGB colours.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, aniso.io
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = aniso.io.write(Path(folder, "ramp.png"), np.arange(12, dtype=np.uint16).reshape(3, 4))
+    ...     aniso.io.read(path)
+    <Picture: 3 × 4 pixels, uint16 PNG>
+    """
+    path = _path(path)
+    check_input(path)
+    if limit is not None:
+        limit = checks.whole("limit", limit, "It is a number of bytes.", "a whole number or None")
+    format = format_of(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        _check_head(path, head)
+        picture = format.load().read(path, limit)
+    except (FileError, ImportError):
+        raise
+    except PermissionError:
+        raise FileError(f"{path} may not be read by this user. Change its permissions.") from None
+    except MemoryError as error:
+        raise FileError(f"{path} does not fit into memory. Cut it into parts first.") from error
+    except Exception as error:  # decoders have many ways to say that a file is broken
+        raise FileError(
+            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_told(error)}). Get "
+            "the file again."
+        ) from error
+    if 0 in picture.pixels.shape or picture.pixels.ndim == 0:
+        raise FileError(
+            f"{path} holds no pixels: its array has shape {picture.pixels.shape}. Check its maker."
+        )
+    return replace(picture, format=format.name, source=path.absolute())
+
+
+def check_input(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `read` would refuse by its name, or because it is none.
+
+    Parameters
+    ----------
+    path : str or path
+        What somebody wants to read.
+
+    Examples
+    --------
+    >>> import aniso.io
+    >>> aniso.io.check_input(".")
+    Traceback (most recent call last):
+    ...
+    aniso.io.picture.FileError: . is a folder, not a file. Name a file in it.
+    """
+    path = _path(path)
+    if os.path.isdir(path):
+        store = path.suffix == ".zarr"
+        raise checks.refusal(
+            FileError,
+            f"{path} is a folder, not a file.",
+            python="Read it with dask.array.from_zarr." if store else "Name a file in it.",
+            command="Only denoise, enhance and diffuse take Zarr stores."
+            if store
+            else f"Name files in it, such as '{path / '*.png'}'.",
+        )
+    format_of(path)
+    if not os.path.exists(path):
+        raise FileError(f"{path} does not exist. Check the name and the folder.")
+    if not os.path.isfile(path):
+        raise FileError(f"{path} is a device or a pipe, not a file. Save it as a file first.")
+
+
+def write(
+    path: str | os.PathLike[str],
+    picture: Any,
+    *,
+    like: Picture | None = None,
+    force: bool = False,
+    parents: bool = False,
+    quality: int = 95,
+) -> Path:
+    """Write a picture to a file, whole or not at all.
+
+    The file is written under another name in the same folder and renamed when it is complete. If anything
+    goes wrong, what was there before is still there.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to; the kind of file follows from the suffix.
+    picture : Picture or array
+        What to write. Values are rounded and clipped to the type that is written, never wrapped.
+    like : Picture, optional
+        Type, alpha, profile, spacing and everything else that is not pixels, for an array. Without it, an
+        array is written in its own type, and a last axis of 3 or 4 holds colours or colours and alpha
+        (except in NPY, NIfTI and MRC files).
+    force : bool
+        Overwrite an existing file, even the one from which `like` was read.
+    parents : bool
+        Make the folders that are missing; they vanish again if the file cannot be written.
+    quality : int
+        Of a JPEG file, 1 to 100. Colours are not subsampled.
+
+    Returns
+    -------
+    Path
+        The path as given.
+
+    Raises
+    ------
+    FileError
+        If the file exists, or cannot hold the picture, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, aniso.io
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = aniso.io.write(Path(folder, "in.png"), np.array([[0, 100, 255]], np.uint8))
+    ...     picture = aniso.io.read(path)
+    ...     result = picture.pixels * 1.5 - 20.0
+    ...     path = aniso.io.write(Path(folder, "out.png"), result, like=picture)
+    ...     print(aniso.io.read(path).pixels)
+    [[  0 130 255]]
+    """
+    path = _path(path)
+    if not 1 <= checks.whole("quality", quality, "A good one is 95.") <= 100:
+        raise FileError(f"quality must be a whole number from 1 to 100, got {quality!r}. A good one is 95.")
+    format = format_of(path)
+    full = _picture(picture, like, format.name)
+    check_output(path, source=full.source, force=force, parents=parents, picture=full)
+    options = {"quality": quality} if format.name == "JPEG" else {}
+    try:
+        with _folders(path.parent), _replacing(path, force=force) as temporary:
+            format.load().write(temporary, full, **options)
+    except (FileError, ImportError):
+        raise
+    except MemoryError as error:
+        raise FileError(f"{path} cannot be written: there is not enough memory.") from error
+    except FileExistsError as error:
+        raise _exists(path, " since a moment ago") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
+    except Exception as error:
+        raise FileError(
+            f"{path} cannot be written as {format.name} ({_told(error)}). Try another kind of file."
+        ) from error
+    return path
+
+
+def check_output(
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    parents: bool = False,
+    picture: Picture | None = None,
+) -> None:
+    """Refuse an output that `write` would refuse, before anything is computed for it.
+
+    Parameters
+    ----------
+    path : str or path
+        Where somebody wants to write.
+    source : str or path, optional
+        The file that is read. It may go by another name: links are followed.
+    force : bool
+        Whether an existing file may be overwritten.
+    parents : bool
+        Whether missing folders are made.
+    picture : Picture, optional
+        What is to be written: its type, channels and size must fit the file, its values do not matter.
+
+    Examples
+    --------
+    >>> import aniso.io
+    >>> aniso.io.check_output("result.gif")
+    Traceback (most recent call last):
+    ...
+    aniso.io.picture.FileError: result.gif has no suffix that stands for an image file: ...
+    """
+    path = _path(path)
+    format = format_of(path)
+    if os.path.isdir(path):
+        raise FileError(f"{path} is a folder, not a file. Name a file in it.")
+    _check_length(path)
+    folder = _target(path).parent
+    while parents and not os.path.lexists(folder):
+        folder = folder.parent
+    if not os.path.isdir(folder):
+        why = "is not a folder" if os.path.lexists(folder) else "does not exist"
+        raise FileError(f"{path} cannot be written: its folder {why}. Make the folder first.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"{path} cannot be written: {_FORBIDDEN}. Choose another folder.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
+    if os.path.lexists(path) and not force:
+        if (
+            source is not None
+            and os.path.exists(path)
+            and os.path.exists(source)
+            and os.path.samefile(path, source)
+        ):
+            raise _exists(path, ": it is the input itself, which would be replaced")
+        raise _exists(path)
+    if picture is not None:
+        format.load().check(picture)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a file is named by a text or a path, got {path!r}. Give e.g. 'image.png'.")
+    if "\0" in os.fspath(path):
+        raise FileError(f"{os.fspath(path)!r} names no file: there is a zero byte in it. Give another name.")
+    return Path(path)
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a name that is too long for the file system."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileError(f"{path} cannot be written: its name is too long. Give a shorter one.") from error
+
+
+def _exists(path: Path, detail: str = "") -> FileError:
+    return checks.refusal(
+        FileError,
+        f"{path} exists already{detail}. Give another name,",
+        python="or force=True to overwrite it.",
+        command="or add --force to overwrite it.",
+    )
+
+
+def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
+    """What is to be written, with everything that goes with it."""
+    if like is not None and not isinstance(like, Picture):
+        raise TypeError(f"like must be a Picture, as read() gives it, got {like!r}.")
+    if isinstance(picture, Picture):
+        if like is not None:
+            raise TypeError("like is for arrays, got a Picture, which says all itself. Leave like out.")
+        full = picture
+    elif like is not None:
+        full = like.with_pixels(picture)
+    else:
+        array = checks.array_of("picture", picture)
+        full = Picture(array)
+        if format in ("PNG", "JPEG", "TIFF") and array.ndim >= 3 and array.shape[-1] in (3, 4):
+            colours, alpha = array[..., :3], (array[..., 3] if array.shape[-1] == 4 else None)
+            full = Picture(colours, channel_axis=-1, alpha=alpha)
+    if 0 in full.pixels.shape or full.pixels.ndim == 0:
+        raise FileError(f"there are no pixels in an array of shape {full.pixels.shape}. Give an image.")
+    if full.dtype.kind == "b" and format != "NPY":
+        # As 1-bit images are read: black and white.
+        full = Picture(full.pixels.astype(np.uint8) * np.uint8(255), source=full.source)
+    return full
+
+
+def _check_head(path: Path, head: bytes) -> None:
+    """Refuse a file that is not what its name says."""
+    format = format_of(path)
+    if not head:
+        raise FileError(f"{path} is empty: it has no bytes at all. Get the file again.")
+    if format.recognises(head):
+        return
+    for other in FORMATS:
+        if other.recognises(head) and other.name != format.name and other.suffixes != (".nii.gz",):
+            raise FileError(
+                f"{path} holds {other.name} and not {format.name}, as its name says. Rename it to "
+                f"{path.name.removesuffix(suffix_of(path))}{other.suffixes[0]}."
+            )
+    raise FileError(
+        f"{path} is not a {format.name} file: it begins with {head[:8]!r}. Check whether it is an image."
+    )
+
+
+_FORBIDDEN = "this user may not write there"
+_CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
+
+
+def _target(path: Path) -> Path:
+    """The file itself, where the path is a symbolic link to it."""
+    return Path(os.path.realpath(path))
+
+
+@contextlib.contextmanager
+def _folders(folder: Path) -> Iterator[None]:
+    """Make what is missing of a folder; what was made for nothing vanishes again."""
+    made: list[Path] = []
+    try:
+        for each in [*reversed(folder.parents), folder]:
+            if not each.is_dir():
+                each.mkdir()
+                made.append(each)
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):  # somebody may have put something into it
+                each.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, *, force: bool) -> Iterator[Path]:
+    """A temporary file beside the path, which takes its place at the end, or vanishes."""
+    target = _target(path)
+    suffix = suffix_of(path)
+    stem = target.name.removesuffix(suffix)[:40]
+    temporary = target.with_name(f".{stem}-{secrets.token_hex(6)}{suffix.lower()}")
+    try:
+        # Not tempfile: its files are for their owner alone, this one is to be as any other.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        with temporary.open("r+b") as file:
+            os.fsync(file.fileno())  # a rename must not reach the disk before the pixels
+        if force:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            os.replace(temporary, target)
+        else:
+            _give_name(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _give_name(temporary: Path, target: Path) -> None:
+    """Rename, unless there is a file by now."""
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # Here a file that appears between these two lines is lost.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "it exists", str(target)) from error
+        os.replace(temporary, target)
+
+
+def reason(error: OSError) -> str:
+    """Why something cannot be written, in a few words."""
+    if isinstance(error, PermissionError):
+        return _FORBIDDEN
+    # NumPy and tifffile count what was written, and give no number of an error.
+    if error.errno == errno.ENOSPC or (error.errno is None and _CUT_WRITE.search(str(error))):
+        return "the disk is full"
+    return (error.strerror or _told(error)).lower()
+
+
+def _told(error: Exception) -> str:
+    """What a library says, in one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

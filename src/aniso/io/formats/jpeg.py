@@ -1,0 +1,103 @@
+"""JPEG: 8 bit, grey and RGB."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso import checks
+from aniso.io import exif as exif_blocks
+from aniso.io.formats import check_photograph, check_size, check_type
+from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
+
+QUALITY = 95
+
+
+def read(path: Path, limit: int | None) -> Picture:
+    """The picture in a JPEG file."""
+    from PIL.JpegImagePlugin import JpegImageFile
+
+    # Not Image.open, which refuses large photographs for their number of pixels alone.
+    with path.open("rb") as file, JpegImageFile(file) as image:
+        if image.mode not in ("L", "RGB"):
+            raise FileError(
+                f"{path} holds {image.mode} colours, which are amounts of ink and not of light. Convert it "
+                "to RGB first."
+            )
+        width, height = image.size
+        check_size(path, width * height * len(image.getbands()), limit)
+        pixels = np.array(image)
+        info = dict(image.info)
+        progressive = bool(info.get("progressive"))
+    exif = info["exif"].removeprefix(b"Exif\0\0") if info.get("exif") else None
+    resolution = exif_blocks.resolution(exif)  # not from Pillow, which makes 72 of a block that does not say
+    if info.get("jfif_unit") in (1, 2) and all(info["dpi"]):
+        resolution = float(info["dpi"][1]), float(info["dpi"][0])
+    comment = info.get("comment")
+    return Picture(
+        pixels,
+        channel_axis=-1 if pixels.ndim == 3 else None,
+        resolution=resolution,
+        icc_profile=info.get("icc_profile"),
+        exif=exif,
+        description=comment.decode("utf-8", "replace") if comment else None,
+        details={"xmp": info.get("xmp"), "progressive": progressive},
+    )
+
+
+def check(picture: Picture) -> None:
+    """Refuse a picture that a JPEG file cannot hold."""
+    check_photograph(picture, "JPEG")
+    check_type(picture, "JPEG", ("uint8",))
+    if picture.alpha is not None:
+        raise checks.refusal(
+            FileError,
+            "JPEG files have no transparency, and the picture has. Write .png or .tif,",
+            python=f"or {WITHOUT_ALPHA}.",
+            command="or remove it first in an image editor.",
+        )
+    if max(picture.shape) > 65500:
+        raise FileError(
+            f"JPEG files hold at most 65500 pixels along an axis, the picture has {max(picture.shape)}. "
+            "Write .png or .tif."
+        )
+
+
+def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
+    """Write a JPEG file, with colours at the full resolution."""
+    from PIL import Image
+
+    samples = picture.samples()
+    if samples.ndim == 3 and samples.shape[-1] == 1:
+        samples = samples[..., 0]
+    options: dict[str, object] = {"quality": quality, "subsampling": 0}
+    if picture.resolution is not None:
+        options["dpi"] = (round(picture.resolution[1]), round(picture.resolution[0]))
+    if picture.icc_profile is not None:
+        options["icc_profile"] = picture.icc_profile
+    if picture.exif is not None:
+        options["exif"] = b"Exif\0\0" + picture.exif
+    if picture.description is not None:
+        options["comment"] = picture.description.encode()
+    if picture.details.get("xmp"):
+        options["xmp"] = picture.details["xmp"]
+    if picture.details.get("progressive"):
+        options["progressive"] = True
+    # Not into the file itself: on a full disk Pillow's encoder stops early and does not say so.
+    path.write_bytes(_encoded(Image.fromarray(samples), options))
+
+
+def _encoded(image: Any, options: dict[str, object]) -> memoryview:
+    """The bytes of a file."""
+    stream = BytesIO()
+    try:
+        image.save(stream, "JPEG", **options)
+    except OSError:
+        if "progressive" not in options:
+            raise
+        # Pillow has too little room for progressive files of much noise; others are written in parts.
+        return _encoded(image, {name: option for name, option in options.items() if name != "progressive"})
+    return stream.getbuffer()

@@ -1,0 +1,145 @@
+"""NIfTI, through nibabel: volumes with their voxel size.
+
+Axes are turned round: the slowest one comes first, as in stacks of images. Where the header scales the
+stored integers, pixels are the scaled values, and they are written with the same scale.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aniso.io import units
+from aniso.io.formats import check_plain_volume, check_size, check_type, cut_short, extra
+from aniso.io.picture import FileError, Picture, stored
+
+_TYPES = (
+    *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float32", "float64"),
+)
+_BLOCK = 1 << 20
+
+# Without its own handlers nibabel's records would reach the terminal by the one of last resort.
+logging.getLogger("nibabel").addHandler(logging.NullHandler())
+
+
+def read(path: Path, limit: int | None) -> Picture:
+    """The image or volume in a NIfTI file."""
+    nibabel = extra("NIfTI", "nibabel")
+    with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
+        image = nibabel.load(path, mmap=False)
+    header = image.header
+    shape, dtype = header.get_data_shape(), header.get_data_dtype()
+    if dtype.kind not in "iuf":
+        raise FileError(f"{path} holds values of type {dtype}, which are no grey values. Convert it first.")
+    if len(shape) not in (2, 3) or 0 in shape:
+        raise FileError(
+            f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
+            "it, e.g. with nibabel.four_to_three."
+        )
+    needed = math.prod(shape) * dtype.itemsize
+    check_size(path, needed, limit)
+    if path.suffix.lower() == ".nii" and image.dataobj.offset + needed > path.stat().st_size:
+        raise cut_short(path)
+    if path.suffix.lower() == ".gz":
+        _check_whole(path, image.dataobj.offset + needed)
+    values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).T)
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    slope, inter = float(image.dataobj.slope), float(image.dataobj.inter)
+    details: dict[str, Any] = {"image": type(image), "header": header.copy(), "affine": image.affine}
+    if (slope, inter) != (1.0, 0.0):
+        details["scale"] = slope, inter, dtype.newbyteorder("=")
+        wide = np.float32 if dtype.itemsize <= 2 or dtype == np.float32 else np.float64
+        values = (values * np.float64(slope) + inter).astype(wide)
+    zooms = tuple(float(zoom) for zoom in reversed(header.get_zooms()[: len(shape)]))
+    unit = header.get_xyzt_units()[0]
+    picture = Picture(
+        values,
+        spacing=zooms if all(0 < zoom < math.inf for zoom in zooms) else None,
+        unit=None if unit == "unknown" else unit,
+        description=header["descrip"].item().decode("latin-1").rstrip("\0") or None,
+        details=details,
+    )
+    details["shape"], details["dtype"] = picture.shape, picture.dtype
+    return picture
+
+
+def check(picture: Picture) -> None:
+    """Refuse a picture that a NIfTI file cannot hold."""
+    extra("NIfTI", "nibabel")
+    check_plain_volume(picture, "NIfTI")
+    check_type(picture, "NIfTI", _TYPES)
+
+
+def write(path: Path, picture: Picture) -> None:
+    """Write a NIfTI file."""
+    nibabel = extra("NIfTI", "nibabel")
+    details = picture.details if picture.format == "NIfTI" else {}
+    slope, inter, dtype = 1.0, 0.0, picture.dtype.newbyteorder("=")
+    values = picture.pixels
+    if "scale" in details and details["dtype"] == dtype:
+        slope, inter, dtype = details["scale"]
+        values = (values.astype(np.float64) - inter) / slope
+    values = stored(values, dtype).T
+    if details:
+        header, affine = details["header"].copy(), details["affine"]
+        if picture.shape != details["shape"]:
+            shrink = [old / new for old, new in zip(details["shape"][::-1], values.shape, strict=True)]
+            _resize(header, values.shape, shrink)
+            affine = header.get_best_affine()
+        image = details["image"](values, affine, header, dtype=dtype)
+    else:
+        unit, factor = _unit(picture.unit)
+        # In axis order of NIfTI.
+        spacing = [h * factor for h in reversed(picture.spacing or (1.0,) * values.ndim)]
+        affine = np.diag([*spacing, *([1.0] * (4 - len(spacing)))])
+        image = nibabel.Nifti1Image(values, affine, dtype=dtype)
+        image.header.set_xyzt_units(xyz=unit)
+    image.header.set_slope_inter(slope, inter)
+    image.to_filename(path)
+
+
+def _check_whole(path: Path, needed: int) -> None:
+    """Read to the end, where the checksum is: nibabel stops at the last pixel."""
+    with gzip.open(path) as file:
+        while needed + _BLOCK > 0:  # whatever follows the pixels is not read for ever
+            block = file.read(_BLOCK)
+            if not block:
+                break
+            needed -= len(block)
+    if needed > 0:
+        raise cut_short(path)
+
+
+def _resize(header: Any, shape: tuple[int, ...], shrink: list[float]) -> None:
+    """Make the header fit a grid of other size that covers the same box; cells hold their voxels' centres."""
+    grid = np.eye(4)
+    for axis, factor in enumerate(shrink):
+        grid[axis, axis], grid[axis, 3] = factor, (factor - 1) / 2
+    forms = {name: getattr(header, f"get_{name}")(coded=True) for name in ("qform", "sform")}
+    zooms = [zoom * factor for zoom, factor in zip(header.get_zooms(), shrink, strict=True)]
+    header.set_data_shape(shape)
+    header.set_zooms(zooms)
+    for name, (affine, code) in forms.items():
+        if affine is not None:
+            getattr(header, f"set_{name}")(affine @ grid, code)
+
+
+def _unit(name: str | None) -> tuple[str, float]:
+    """The unit for distances, of the three that NIfTI knows, and how many of it make the given one.
+
+    Distances in a unit that is not known are written as they are, and their unit as unknown.
+    """
+    for own in ("mm", "micron", "meter"):
+        if units.metres(own) == units.metres(name):
+            return own, 1.0
+    length = units.metres(name)
+    if length is None:
+        return "unknown", 1.0
+    own = "micron" if length < 1e-6 else "mm"
+    return own, units.ratio(name, own) or 1.0

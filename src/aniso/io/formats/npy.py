@@ -1,0 +1,45 @@
+"""NPY: arrays of real numbers as NumPy saves them; nothing says which axis holds colours."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from aniso.io.formats import check_size, cut_short
+from aniso.io.picture import FileError, Picture, stored
+
+
+def read(path: Path, limit: int | None) -> Picture:
+    """The array in an NPY file, of any numbers that can be diffused, or of True and False for a mask."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:  # 2.0 and 3.0 differ in the encoding of field names, of which there are none here
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        if dtype.kind not in "biuf":
+            raise FileError(
+                f"{path} holds values of dtype {dtype}, which are no grey values. Save an array of real "
+                "numbers."
+            )
+        needed = math.prod(shape) * dtype.itemsize
+        check_size(path, needed, limit)
+        if file.tell() + needed > path.stat().st_size:
+            raise cut_short(path)
+        file.seek(0)
+        return Picture(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def check(picture: Picture) -> None:
+    """An NPY file holds every picture."""
+
+
+def write(path: Path, picture: Picture) -> None:
+    """Write an NPY file; alpha becomes the last channel."""
+    with path.open("wb") as file:
+        if picture.alpha is None:
+            np.save(file, stored(picture.pixels, picture.dtype), allow_pickle=False)
+        else:
+            np.save(file, picture.samples(), allow_pickle=False)

@@ -1,0 +1,132 @@
+"""PNG: 8 and 16 bit, grey and colour, with alpha.
+
+Shallower grey images are widened to 8 bit, palettes become RGB, and a transparent colour becomes alpha.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from aniso.io.formats import check_photograph, check_size, check_type, cut_short
+from aniso.io.picture import FileError, Picture
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_AFTER_HEADER = 8 + 25  # signature and IHDR
+_METRES_PER_INCH = 0.0254
+_LARGEST_PROFILE = 1 << 26  # bytes; real ones have a few megabytes at most
+_SAMPLES = {0: 1, 2: 3, 3: 4, 4: 2, 6: 4}  # per pixel at most, by colour type
+# Go back as they came: how colours are meant, and texts.
+_KEPT = (b"cHRM", b"gAMA", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"tEXt", b"zTXt", b"iTXt")
+
+
+def read(path: Path, limit: int | None) -> Picture:
+    """The picture in a PNG file."""
+    import imagecodecs
+
+    data = path.read_bytes()
+    chunks = _chunks(path, data)
+    width, height, depth, colour = struct.unpack(">IIBB", chunks[0][1][:10])
+    check_size(path, width * height * _SAMPLES.get(colour, 4) * (2 if depth == 16 else 1), limit)
+    found = dict(reversed(chunks))  # the first of each kind
+    if b"acTL" in found:
+        raise FileError(f"{path} is an animation: only single images are read. Save one frame of it.")
+    image = imagecodecs.png_decode(data)
+    alpha = None
+    if image.ndim == 3 and image.shape[-1] in (2, 4):
+        alpha, image = image[..., -1].copy(), image[..., :-1].copy()
+        image = image[..., 0] if image.shape[-1] == 1 else image
+    kept = [chunk for chunk in chunks if chunk[0] in _KEPT]
+    resolution = None
+    if b"pHYs" in found:
+        across, down, unit = struct.unpack(">IIB", found[b"pHYs"])
+        if unit == 1 and across and down:
+            resolution = (down * _METRES_PER_INCH, across * _METRES_PER_INCH)
+        else:  # the shape of a pixel only
+            kept.append((b"pHYs", found[b"pHYs"]))
+    return Picture(
+        image,
+        channel_axis=-1 if image.ndim == 3 else None,
+        alpha=alpha,
+        resolution=resolution,
+        icc_profile=_profile(found[b"iCCP"]) if b"iCCP" in found else None,
+        exif=found.get(b"eXIf"),
+        details={"chunks": tuple(kept)},
+    )
+
+
+def check(picture: Picture) -> None:
+    """Refuse a picture that a PNG file cannot hold."""
+    check_photograph(picture, "PNG")
+    check_type(picture, "PNG", ("uint8", "uint16"))
+    if picture.details.get("premultiplied"):
+        raise FileError(
+            "PNG files cannot hold colours that are multiplied by alpha, as this TIFF has them. Write .tif."
+        )
+
+
+def write(path: Path, picture: Picture) -> None:
+    """Write a PNG file."""
+    import imagecodecs
+
+    samples = picture.samples()
+    if samples.ndim == 3 and samples.shape[-1] == 1:
+        samples = samples[..., 0]
+    data = imagecodecs.png_encode(samples)
+    chunks: list[tuple[bytes, bytes]] = []
+    if picture.icc_profile is not None:
+        chunks.append((b"iCCP", b"ICC profile\0\0" + zlib.compress(picture.icc_profile)))
+    chunks.extend(picture.details.get("chunks", ()))
+    if picture.resolution is not None:
+        down, across = (round(r / _METRES_PER_INCH) for r in picture.resolution)
+        chunks.append((b"pHYs", struct.pack(">IIB", across, down, 1)))
+    if picture.exif is not None:
+        chunks.append((b"eXIf", picture.exif))
+    with path.open("wb") as file:
+        file.write(data[:_AFTER_HEADER])
+        file.writelines(_packed(chunks))
+        file.write(data[_AFTER_HEADER:])
+
+
+def _chunks(path: Path, data: bytes) -> list[tuple[bytes, bytes]]:
+    """All chunks but the pixels, from the header on; the file must be whole."""
+    chunks: list[tuple[bytes, bytes]] = []
+    start = len(_SIGNATURE)
+    while True:
+        head = data[start : start + 8]
+        if len(head) < 8:
+            raise cut_short(path)
+        length, kind = struct.unpack(">I4s", head)
+        end = start + 12 + length
+        if end > len(data):
+            raise cut_short(path)
+        body = data[start + 8 : end - 4]
+        if zlib.crc32(kind + body) != int.from_bytes(data[end - 4 : end], "big"):
+            raise FileError(f"{path} is damaged: a checksum does not match. Get the file again.")
+        if not chunks and (kind != b"IHDR" or length != 13):
+            raise FileError(f"{path} is damaged: it has no PNG header. Get the file again.")
+        if kind == b"IEND":
+            return chunks
+        if kind != b"IDAT":
+            chunks.append((kind, body))
+        start = end
+
+
+def _packed(chunks: Iterable[tuple[bytes, bytes]]) -> Iterable[bytes]:
+    for kind, body in chunks:
+        yield struct.pack(">I4s", len(body), kind)
+        yield body
+        yield zlib.crc32(kind + body).to_bytes(4, "big")
+
+
+def _profile(body: bytes) -> bytes | None:
+    """The colour profile in a chunk; None if it is broken, since the pixels are good without."""
+    _, _, packed = body.partition(b"\0")
+    try:
+        inflater = zlib.decompressobj()
+        profile = inflater.decompress(packed[1:], _LARGEST_PROFILE)
+    except zlib.error:
+        return None
+    return profile if inflater.eof else None

@@ -1,0 +1,1 @@
+"""Whole tasks: denoise, enhance, inpaint and upsample."""

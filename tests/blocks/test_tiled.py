@@ -1,0 +1,334 @@
+"""Dask arrays: in blocks as in one piece, whatever the blocks."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import aniso
+from aniso import arrays
+from aniso.blocks import costs, exchanges, halo, lazy
+from aniso.blocks import worker as blocks
+from aniso.blocks.stores import cluster
+from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, VOLUME_MODELS, VOLUME_SAMPLES, colours
+
+SHAPE = (23, 19)
+TIME = 1.5
+#: Blocks of many sizes: one, several, smaller than the halo, of one pixel, uneven.
+CHUNKS = (SHAPE, (11, 11), (6, 5), ((12, 1, 10), (3, 16)), (1, 19))
+#: The same for volumes.
+VOLUME = (14, 11, 13)
+VOLUME_TIME = 0.6
+VOLUME_CHUNKS = (VOLUME, (8, 8, 8), (5, 11, 4), ((9, 1, 4), (3, 8), (13,)))
+
+every_model = pytest.mark.parametrize("name", MODELS)
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def slack(dtype):
+    """Relative to the range of grey values."""
+    return {"float32": 2e-5, "float64": 1e-9}[np.dtype(dtype).name]
+
+
+def assert_same(blocks, whole):
+    assert blocks.dtype == whole.dtype
+    assert abs(blocks - whole).max() <= slack(whole.dtype) * np.ptp(whole)
+
+
+def assert_blocks_do_not_show(array, chunkings, model, time, scheme):
+    whole = aniso.diffuse(array, model, time, scheme=scheme)
+    for chunks in chunkings:
+        blocks = da.from_array(array, chunks=chunks)
+        result = aniso.diffuse(blocks, model, time, scheme=scheme)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+
+
+@every_model
+@every_scheme
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_do_not_show(name, scheme, dtype):
+    image, model = SAMPLES["edges"](SHAPE).astype(dtype), MODELS[name](SHAPE)
+    assert_blocks_do_not_show(image, CHUNKS, model, TIME, scheme)
+
+
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+@every_scheme
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_do_not_show_in_volumes(name, scheme, dtype):
+    volume, model = VOLUME_SAMPLES["edges"](VOLUME).astype(dtype), VOLUME_MODELS[name](VOLUME)
+    assert_blocks_do_not_show(volume, VOLUME_CHUNKS, model, VOLUME_TIME, scheme)
+
+
+@pytest.mark.parametrize("scheme", [aniso.Explicit(), aniso.FSI(cycles=4)], ids=repr)
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+def test_an_exchange_after_every_cycle(monkeypatch, name, scheme):
+    """Small blocks do many cycles between two exchanges; large ones would exchange after each."""
+    monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+    volume, model = VOLUME_SAMPLES["noise"](VOLUME), VOLUME_MODELS[name](VOLUME)
+    result = aniso.diffuse(da.from_array(volume, chunks=(7, 6, 13)), model, VOLUME_TIME, scheme=scheme)
+    assert_same(result.compute(), aniso.diffuse(volume, model, VOLUME_TIME, scheme=scheme))
+
+
+@every_model
+def test_channels_spacing_and_mask(name):
+    image, model = colours(SAMPLES["edges"], SHAPE), MODELS[name](SHAPE)
+    mask = np.random.default_rng(0).random(SHAPE) < 0.2
+    options: dict[str, Any] = {"spacing": (0.8, 1.3), "channel_axis": -1}
+    whole = aniso.diffuse(image, model, TIME, fixed=mask, **options)
+    blocks = da.from_array(image, chunks=(16, 10, 2))
+    for fixed in (mask, da.from_array(mask, chunks=(9, 19))):
+        result = aniso.diffuse(blocks, model, TIME, fixed=fixed, **options)
+        assert result.chunks == blocks.chunks
+        assert_same(result.compute(), whole)
+    np.testing.assert_array_equal(result.compute()[mask], image[mask])
+
+
+@pytest.mark.parametrize("name", VOLUME_MODELS)
+def test_channels_spacing_and_mask_in_volumes(name):
+    volume, model = colours(VOLUME_SAMPLES["edges"], VOLUME, 2), VOLUME_MODELS[name](VOLUME)
+    mask = np.random.default_rng(0).random(VOLUME) < 0.2
+    options: dict[str, Any] = {"spacing": (1.4, 0.8, 1.0), "channel_axis": -1, "fixed": mask}
+    blocks = da.from_array(volume, chunks=(9, 11, 6, 1))
+    result = aniso.diffuse(blocks, model, VOLUME_TIME, **options).compute()
+    assert_same(result, aniso.diffuse(volume, model, VOLUME_TIME, **options))
+    np.testing.assert_array_equal(result[mask], volume[mask])
+
+
+@pytest.mark.parametrize("engine", ["reference", "torch"])
+def test_other_engines(engine):
+    image, model = SAMPLES["noise"](SHAPE), aniso.EdgeEnhancing(12.0)
+    result = aniso.diffuse(da.from_array(image, chunks=10), model, TIME, engine=engine)
+    assert_same(result.compute(), aniso.diffuse(image, model, TIME, engine=engine))
+
+
+def test_a_stencil_given_per_cell():
+    image, model = SAMPLES["noise"](SHAPE), aniso.Homogeneous()
+    stencil = aniso.FreeStencil(np.random.default_rng(0).uniform(0, 1, (24, 20)))
+    result = aniso.diffuse(da.from_array(image, chunks=10), model, TIME, stencil=stencil)
+    assert_same(result.compute(), aniso.diffuse(image, model, TIME, stencil=stencil))
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    def fails(block):
+        raise AssertionError("computed")
+
+    lazy = da.map_blocks(fails, chunks=((8, 8), (8, 8)), dtype=np.float32, meta=np.empty((0, 0), np.float32))
+    assert aniso.diffuse(lazy, aniso.Homogeneous(), 1.0).shape == (16, 16)
+
+
+def test_no_time_and_integers():
+    image = np.arange(48, dtype=np.uint8).reshape(6, 8)
+    result = aniso.diffuse(da.from_array(image, chunks=3), aniso.Homogeneous(), 0.0)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result.compute(), image)
+
+
+class TestKilled:
+    """Two real processes, one of which is really killed while it has work and results."""
+
+    def wait_for_files(self, folder, count):
+        end = time.monotonic() + 120
+        while len(os.listdir(folder)) < count:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    @pytest.mark.parametrize("shape", [(96, 64), (24, 20, 22)], ids=["image", "volume"])
+    def test_a_worker_that_dies_does_not_change_the_result(self, tmp_path, shape):
+        sample = (SAMPLES if len(shape) == 2 else VOLUME_SAMPLES)["edges"](shape)
+        model = aniso.EdgeEnhancing(12.0, sigma=0.5)
+        blocks = da.from_array(sample, chunks=tuple(n // 3 + 1 for n in shape))
+        number = blocks.npartitions
+
+        def slowly(block, block_info=None):
+            time.sleep(0.2)
+            (Path(tmp_path) / str(block_info[0]["chunk-location"])).touch()
+            return block
+
+        with cluster.connected(None, 2, "1GB") as client:
+            pids = list(client.run(os.getpid).values())
+            result = aniso.diffuse(blocks.map_blocks(slowly, dtype=blocks.dtype), model, TIME)
+            future: Any = client.compute(result)
+            self.wait_for_files(tmp_path, number // 2)
+            os.kill(pids[0], signal.SIGKILL)
+            self.wait_for_files(tmp_path, number // 2 + 1)
+            assert not future.done()
+            found = future.result(timeout=240)
+            assert sorted(client.run(os.getpid).values()) != sorted(pids)  # it has been replaced
+        assert_same(found, aniso.diffuse(sample, model, TIME))
+
+
+class TestReach:
+    """A cycle looks exactly as far as its reach says: not less, and not much more."""
+
+    @every_model
+    @every_scheme
+    def test_pixels_beyond_it_do_not_matter_and_those_at_it_may(self, name, scheme):
+        shape = (61, 61)
+        model = MODELS[name](shape)
+        limit = aniso.stability.stable_step(model)
+        cycle = next(iter(scheme.plan(1.0, limit)))
+        far, _ = halo.reach(cycle, model, (1.0, 1.0))
+        image = SAMPLES["noise"](shape)
+        changed = image.copy()
+        changed[30, 30] += 50.0
+        one = aniso.scale_space(
+            image,
+            model,
+            [cycle.time],
+            scheme=type(scheme)(1) if hasattr(scheme, "cycles") else aniso.Explicit(cycle.time),
+        )
+        other = aniso.scale_space(
+            changed,
+            model,
+            [cycle.time],
+            scheme=type(scheme)(1) if hasattr(scheme, "cycles") else aniso.Explicit(cycle.time),
+        )
+        difference = abs(next(one)[1] - next(other)[1]).max(axis=0)
+        seen = np.flatnonzero(difference) - 30
+        assert abs(seen).max() <= far
+        if not isinstance(model, aniso.Homogeneous | aniso.FixedTensor):
+            assert abs(seen).max() >= far - 1
+
+
+class TestExchanges:
+    def test_halos_grow_with_the_cycles(self):
+        cycles = [aniso.schemes.Cycle(1.0, ((1.0, 1.0),))] * 5
+        groups = list(exchanges.exchanges(cycles, (3, 4), 2))
+        assert [len(group.cycles) for group in groups] == [2, 2, 1]
+        assert [group.halo for group in groups] == [(6, 8), (6, 8), (3, 4)]
+
+    def test_small_blocks_exchange_more_seldom(self):
+        numbers = [exchanges.cycles_per_exchange(4e-9, (5, 5), (n, n), 4) for n in (64, 1024, 8192)]
+        assert numbers[0] > numbers[-1] >= 1
+
+    def test_what_is_chosen_costs_least(self):
+        for block in ((100, 100), (2000, 500), (64, 64, 64)):
+            far = (5,) * len(block)
+            best = exchanges.cycles_per_exchange(4e-9, far, block, 4)
+            times = {n: exchanges.seconds(n, 4e-9, far, block, 4) / n for n in (1, 2, 4, 8, 16, best)}
+            assert min(times, key=lambda n: times[n]) == best
+
+    def test_cycles_cost_more_with_more_of_everything(self):
+        edges = aniso.EdgeEnhancing(3.0)
+
+        def seconds(steps=1, model=edges, channels=1, ndim=2, itemsize=4):
+            cycle = aniso.schemes.Cycle(1.0, ((1.0, 0.1),) * steps)
+            return costs.cycle_seconds(cycle, model, channels, (1.0,) * ndim, itemsize)
+
+        wide, wider = (aniso.CoherenceEnhancing(1.0, rho=rho) for rho in (3.0, 6.0))
+        assert seconds() < seconds(steps=4) < seconds(steps=8) < seconds(steps=8, channels=3)
+        assert seconds() < seconds(model=wide) < seconds(model=wider) < seconds(model=wider, ndim=3)
+        assert seconds(itemsize=8) == 2 * seconds()
+
+
+#: Calls of all that takes Dask arrays.
+VERBS = {
+    "diffuse": lambda image: aniso.diffuse(image, aniso.EdgeEnhancing(12.0), 1.0),
+    "denoise": aniso.denoise,
+    "enhance": aniso.enhance,
+    "inpaint": aniso.inpaint,
+}
+every_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+
+
+class TestBadInput:
+    model = aniso.EdgeEnhancing(12.0)
+
+    @every_verb
+    def test_unknown_chunks(self, verb):
+        numbers = da.from_array(np.arange(40.0), chunks=10)
+        image = da.stack([numbers[numbers > 5]] * 3)
+        with pytest.raises(ValueError, match="compute_chunk_sizes"):
+            verb(image)
+
+    @every_verb
+    def test_objects(self, verb):
+        with pytest.raises(TypeError, match="dtype object"):
+            verb(da.from_array(np.array([["a", "b"]], object), chunks=1))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_the_block_of_a_nan_is_named(self, bad):
+        image = np.zeros((30, 40), np.float32)
+        image[17, 25] = bad
+        result = aniso.diffuse(da.from_array(image, chunks=10), self.model, 1.0)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            result.compute()
+
+    @pytest.mark.parametrize("verb", [aniso.denoise, aniso.enhance])
+    @pytest.mark.parametrize("shape", [(30, 40), (300, 290)], ids=["in one window", "in windows"])
+    def test_also_where_it_is_found_in_the_sample(self, verb, shape):
+        image = np.zeros(shape, np.float32)
+        image[20:, 30:] = np.nan
+        with pytest.raises(ValueError, match=r"block \(\d+, \d+\) holds NaN") as refused:
+            verb(da.from_array(image, chunks=10))
+        found = re.findall(r"\((\d+), (\d+)\)", str(refused.value))
+        (row, column), (y, x) = ((int(a), int(b)) for a, b in found)
+        assert (row, column) == (y // 10, x // 10)
+        assert np.isnan(image[y, x])
+
+    def test_known_pixels_of_inpainting(self):
+        image = np.zeros((30, 40), np.float32)
+        image[17, 25] = np.inf
+        mask = np.zeros(image.shape, bool)
+        mask[3:16, 3:20] = True
+        result = aniso.inpaint(da.from_array(image, chunks=10), mask, contrast=1.0)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            result.compute()
+
+    def test_numbers_that_become_too_large(self):
+        image = np.zeros((30, 40), np.float32)
+        image[::2] = 3e38
+        options: dict[str, Any] = {"spacing": 0.1}
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            aniso.diffuse(image, aniso.EdgeEnhancing(1e11), 0.1, **options)
+        result = aniso.diffuse(da.from_array(image, chunks=10), aniso.EdgeEnhancing(1e11), 0.1, **options)
+        with pytest.raises(ArithmeticError, match="range of float32"):
+            result.compute()
+
+    def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
+        monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+        looked, original = [], blocks.checked
+
+        def counted(*given):
+            looked.append(1)
+            return original(*given)
+
+        monkeypatch.setattr(blocks, "checked", counted)
+        monkeypatch.setattr(arrays, "checked_image", lambda *_: pytest.fail("a second look"))
+        image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
+        aniso.diffuse(image, self.model, 3.0).compute()
+        assert len(looked) == 4
+
+    def test_a_signal(self):
+        with pytest.raises(ValueError, match="compute"):
+            aniso.diffuse(da.zeros(30, chunks=10), self.model, 1.0)
+
+    def test_progress(self):
+        with pytest.raises(ValueError, match="ProgressBar"):
+            aniso.diffuse(da.zeros((30, 30), chunks=10), self.model, 1.0, progress=True)
+
+    def test_a_mask_of_another_shape(self):
+        mask = da.zeros((30, 31), chunks=10, dtype=bool)
+        with pytest.raises(ValueError, match="fixed has shape"):
+            aniso.diffuse(da.zeros((30, 30), chunks=10), self.model, 1.0, fixed=mask)
+
+    def test_what_holds_for_arrays_holds_here(self):
+        image = da.zeros((30, 30), chunks=10)
+        with pytest.raises(ValueError, match="largest stable step"):
+            aniso.diffuse(image, self.model, 1.0, scheme=aniso.Explicit(3.0))
+        with pytest.raises(ValueError, match="time must be"):
+            aniso.diffuse(image, self.model, -1.0)

@@ -1,0 +1,161 @@
+"""`aniso explore` before and after it serves: refusals, ports, doors, and its end."""
+
+import asyncio
+import builtins
+import os
+import signal
+import socket
+
+import pytest
+from typer.testing import CliRunner
+
+from aniso.cli import app
+from aniso.explorer import server
+from aniso.io.picture import FileError
+from tests.explorer.explorer_process import explorer
+
+
+def called(*words):
+    return CliRunner().invoke(app, ["explore", *map(str, words)], prog_name="aniso")
+
+
+def test_a_missing_file_is_refused():
+    answer = called("missing.png")
+    assert answer.exit_code == 1
+    assert "missing.png does not exist" in answer.output
+
+
+def test_a_taken_port_is_refused():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        answer = called("--port", port)
+        assert answer.exit_code == 1
+        assert f"port {port} of 127.0.0.1 is taken. Give another one with --port." in answer.output
+
+
+def test_by_default_a_free_port_is_found():
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", server.USUAL_PORT))
+        except OSError:
+            pass  # somebody else has it: just as well
+        else:
+            taken.listen()
+        assert server.free_port("127.0.0.1", None) > server.USUAL_PORT
+
+
+@pytest.mark.parametrize("host", ["nonsense.invalid", "192.0.2.7"])
+def test_a_host_that_is_somewhere_else_is_refused(host):
+    answer = called("--host", host)
+    assert answer.exit_code == 1
+    assert f"{host} is no address of this machine" in answer.output
+    assert "--port" not in answer.output
+
+
+def test_other_machines_are_told_an_address_that_they_can_use(monkeypatch):
+    monkeypatch.setattr(server, "own_address", lambda family: "192.0.2.7")
+    here, elsewhere = server.addresses("0.0.0.0", 9000, "secret")
+    assert here == "http://127.0.0.1:9000/?token=secret"
+    assert elsewhere == "http://192.0.2.7:9000/?token=secret"
+    assert server.addresses("127.0.0.1", 9000, None) == ["http://127.0.0.1:9000/"]
+    assert server.addresses("::1", 9000, None) == ["http://[::1]:9000/"]
+    monkeypatch.setattr(server, "own_address", lambda family: None)  # there is no network
+    assert server.addresses("0.0.0.0", 9000, "secret") == [here]
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "a/../..", "", "/", "a\0b.png", 300 * "ä" + ".nii.gz", "C:\\x\\y.png"]
+)
+def test_names_of_uploads_are_names_of_files(name, tmp_path):
+    plain = server.plain_name(name)
+    (tmp_path / plain).write_bytes(b"")
+    assert [path.name for path in tmp_path.iterdir()] == [plain]
+    assert plain.endswith(".nii.gz") == name.endswith(".nii.gz")
+
+
+def test_without_nicegui_it_says_what_to_install(monkeypatch):
+    importing = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name == "aniso.explorer" and "server" in (arguments[2] or ()):
+            raise ImportError("No module named 'nicegui'")
+        return importing(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    answer = called()
+    assert answer.exit_code == 1
+    assert 'pip install "aniso[explorer]"' in answer.output
+
+
+def test_it_ends_quietly():
+    with explorer() as (_, process, said):
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(20) == 0
+    assert said[-1] == "The explorer has ended.\n"
+    assert not [line for line in said if "Traceback" in line]
+
+
+class TestTheDoor:
+    def answer(self, doorkeeper, *, host=b"127.0.0.1:8150", query=b"", cookie=None, kind="http"):
+        """What the doorkeeper sends, and whether it let the request in."""
+        headers = [(b"host", host)] + ([(b"cookie", cookie)] if cookie else [])
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": kind, "headers": headers, "query_string": query, "method": "GET", "path": "/"}
+        asyncio.run(doorkeeper(scope, None, send))
+        return sent
+
+    def door(self, names=frozenset({"127.0.0.1", "localhost", "::1"}), token=None):
+        async def inside(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        return server.Doorkeeper(inside, names, token)
+
+    @pytest.mark.parametrize("host", [b"127.0.0.1:8150", b"localhost:9", b"localhost", b"[::1]:8150"])
+    def test_own_names(self, host):
+        assert self.answer(self.door(), host=host)[0]["status"] == 200
+
+    @pytest.mark.parametrize("host", [b"example.org", b"example.org:8150", b"127.0.0.1.example.org", b""])
+    def test_other_names(self, host):
+        assert self.answer(self.door(), host=host)[0]["status"] == 403
+        assert self.answer(self.door(), host=host, kind="websocket")[0]["type"] == "websocket.close"
+
+    def test_a_token(self):
+        door = self.door(names=None, token="secret")
+        assert self.answer(door)[0]["status"] == 403
+        for wrong in (b"token=wrong", b"token=%C3%A9", b"token=\xe9"):
+            assert self.answer(door, query=wrong)[0]["status"] == 403
+        assert self.answer(door, cookie=b"aniso-explorer=\xe9")[0]["status"] == 403
+        let_in = self.answer(door, query=b"token=secret")[0]
+        assert let_in["status"] == 200
+        cookie = dict(let_in["headers"])[b"set-cookie"].split(b";")[0]
+        assert self.answer(door, cookie=cookie)[0]["status"] == 200
+        assert self.answer(door, cookie=cookie + b"x")[0]["status"] == 403
+        assert self.answer(door, kind="websocket")[0]["type"] == "websocket.close"
+
+
+def test_uploads_have_a_limit(tmp_path):
+    class Request:
+        def __init__(self, chunks):
+            self.chunks = chunks
+            self.taken = 0
+
+        async def stream(self):
+            for chunk in self.chunks:
+                self.taken += 1
+                yield chunk
+
+    target = tmp_path / "file.png"
+    asyncio.run(server._save(Request([b"1234", b"56"]), target, 8))  # type: ignore[arg-type]
+    assert target.read_bytes() == b"123456"
+    endless = Request([b"1234"] * 1000)
+    with pytest.raises(FileError, match=r"file.png has more than .* Start with its path"):
+        asyncio.run(server._save(endless, target, 8))  # type: ignore[arg-type]
+    assert not target.exists()
+    assert endless.taken == 3
