@@ -8,8 +8,9 @@ that tensor can get, from which the stable step follows. Engines do the rest, fo
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -19,10 +20,12 @@ from aniso import checks, stability
 from aniso.checks import Field
 from aniso.formulas import diffusivities, tensors, volume_tensors
 from aniso.formulas.dimensions import ENTRY_AXES
+from aniso.parameters import CONTRAST, PLATES, RHO, SIGMA, About, of_model
 from aniso.stencil import ImageStencil, Stencil, check_stencil, collapse_ghost_cells
 from aniso.volumes import cell_bound, checked_tensor, collapsed_entries
 
 __all__ = [
+    "DIFFUSIVITIES",
     "CoherenceEnhancing",
     "EdgeContinuing",
     "EdgeEnhancing",
@@ -32,6 +35,7 @@ __all__ = [
     "Model",
     "PeronaMalik",
     "TensorFormula",
+    "kinds",
 ]
 
 
@@ -61,82 +65,8 @@ class Model(Protocol):
         ...
 
 
-def _parameter(
-    default: float,
-    *,
-    symbol: str,
-    unit: str,
-    low: float,
-    high: float,
-    meaning: str,
-    open_low: bool = False,
-) -> Any:
-    """A field that carries what a reader, a command line or a slider has to know about it."""
-    return field(
-        default=default,
-        metadata={
-            "symbol": symbol,
-            "unit": unit,
-            "low": low,
-            "high": high,
-            "open_low": open_low,
-            "meaning": meaning,
-        },
-    )
-
-
-def _contrast(default: float) -> Any:
-    return _parameter(
-        default,
-        symbol="λ",
-        unit="grey values per unit length",
-        low=0.0,
-        high=np.inf,
-        open_low=True,
-        meaning="gradients above it are edges to be kept, gradients below it are smoothed",
-    )
-
-
-def _sigma(default: float) -> Any:
-    return _parameter(
-        default,
-        symbol="σ",
-        unit="length",
-        low=0.0,
-        high=np.inf,
-        meaning="noise scale: the image is looked at through a Gaussian of this width",
-    )
-
-
-def _rho(default: float, averaged: str) -> Any:
-    return _parameter(
-        default,
-        symbol="ρ",
-        unit="length",
-        low=0.0,
-        high=np.inf,
-        meaning=f"integration scale: {averaged} is averaged over a Gaussian of this width",
-    )
-
-
-def _diffusivity(default: str) -> Any:
-    return field(
-        default=default,
-        metadata={
-            "symbol": "g",
-            "unit": "",
-            "choices": tuple(_DIFFUSIVITIES),
-            "meaning": "how fast diffusion across an edge falls with the contrast",
-        },
-    )
-
-
-def _switch(default: bool, meaning: str) -> Any:
-    return field(default=default, metadata={"symbol": "", "unit": "", "switch": True, "meaning": meaning})
-
-
 @dataclass(frozen=True)
-class _Diffusivity:
+class Diffusivity:
     """The three forms in which the tensor formulas need a diffusivity."""
 
     diffusivity: Callable[[Any], Any]
@@ -144,8 +74,8 @@ class _Diffusivity:
     slope: Callable[[Any, Any], Any]
 
 
-_DIFFUSIVITIES = {
-    name: _Diffusivity(
+DIFFUSIVITIES = {
+    name: Diffusivity(
         *(
             getattr(diffusivities, f"{name.replace('-', '_')}_{form}")
             for form in ("diffusivity", "decline", "slope")
@@ -175,12 +105,12 @@ class SecantSlope:
         return diffusivities.secant_slope(s, r, self.diffusivity)
 
 
-def _forms(diffusivity: str | Callable[[Any], Any]) -> _Diffusivity:
+def _forms(diffusivity: str | Callable[[Any], Any]) -> Diffusivity:
     if isinstance(diffusivity, str):
-        return _DIFFUSIVITIES[diffusivity]
+        return DIFFUSIVITIES[diffusivity]
     # One that can say ψ itself does not need the secant, which loses digits near 0.
     decline = getattr(diffusivity, "decline", None) or SecantDecline(diffusivity)
-    return _Diffusivity(diffusivity, decline, SecantSlope(diffusivity))
+    return Diffusivity(diffusivity, decline, SecantSlope(diffusivity))
 
 
 def diffusivity_function(diffusivity: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -190,10 +120,10 @@ def diffusivity_function(diffusivity: str | Callable[[Any], Any]) -> Callable[[A
 
 def check_diffusivity(diffusivity: Any) -> None:
     """Refuse what is neither a name nor a function g(r) that keeps diffusion stable."""
-    if isinstance(diffusivity, str) and diffusivity in _DIFFUSIVITIES:
+    if isinstance(diffusivity, str) and diffusivity in DIFFUSIVITIES:
         return
     if not callable(diffusivity):
-        names = ", ".join(f'"{name}"' for name in _DIFFUSIVITIES)
+        names = ", ".join(f'"{name}"' for name in DIFFUSIVITIES)
         raise ValueError(
             f"diffusivity must be one of {names} or a function g(r), got {diffusivity!r}: it decides how "
             "fast diffusion falls with r = |∇u|²/contrast²."
@@ -215,6 +145,13 @@ def check_diffusivity(diffusivity: Any) -> None:
         )
 
 
+_DIFFUSIVITY = About(
+    symbol="g",
+    choices=tuple(DIFFUSIVITIES),
+    meaning="how fast diffusion across an edge falls with the contrast",
+)
+
+
 def _check_switch(name: str, value: Any, meaning: str) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}: {meaning}.")
@@ -225,17 +162,17 @@ class ImageDriven:
     """A model whose tensor follows the evolving image."""
 
     def __post_init__(self) -> None:
-        for parameter in fields(self):
-            value, about = getattr(self, parameter.name), parameter.metadata
-            if "choices" in about:
+        for parameter in of_model(self).values():
+            value, about = getattr(self, parameter.name), parameter.about
+            if about.choices:
                 check_diffusivity(value)
                 continue
-            if "switch" in about:
-                _check_switch(parameter.name, value, about["meaning"])
+            if about.switch:
+                _check_switch(parameter.name, value, about.meaning)
                 continue
-            meaning = f"{about['symbol']}, {about['meaning']}."
+            meaning = f"{about.symbol}, {about.meaning}."
             number = checks.within(
-                parameter.name, value, about["low"], about["high"], meaning, open_low=about["open_low"]
+                parameter.name, value, about.low, about.high, meaning, open_low=about.open_low
             )
             if number == np.inf:
                 raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
@@ -302,9 +239,9 @@ class EdgeEnhancing(ImageDriven):
     EdgeEnhancing(contrast=5.0, sigma=1.0, diffusivity='weickert')
     """
 
-    contrast: float = _contrast(3.5)
-    sigma: float = _sigma(1.0)
-    diffusivity: str | Callable[[Any], Any] = _diffusivity("weickert")  # noqa: RUF009
+    contrast: float = CONTRAST.field(3.5)
+    sigma: float = SIGMA.field(1.0)
+    diffusivity: str | Callable[[Any], Any] = _DIFFUSIVITY.field("weickert")  # noqa: RUF009
 
     def tensor_formula(
         self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
@@ -343,10 +280,10 @@ class EdgeContinuing(ImageDriven):
     EdgeContinuing(contrast=2.0, sigma=0.7, rho=0.8, diffusivity='charbonnier')
     """
 
-    contrast: float = _contrast(3.5)
-    sigma: float = _sigma(0.7)
-    rho: float = _rho(0.8, "the direction")
-    diffusivity: str | Callable[[Any], Any] = _diffusivity("charbonnier")  # noqa: RUF009
+    contrast: float = CONTRAST.field(3.5)
+    sigma: float = SIGMA.field(0.7)
+    rho: float = RHO.field(0.8)
+    diffusivity: str | Callable[[Any], Any] = _DIFFUSIVITY.field("charbonnier")  # noqa: RUF009
 
     def tensor_formula(
         self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
@@ -390,18 +327,13 @@ class CoherenceEnhancing(ImageDriven):
     CoherenceEnhancing(contrast=1.0, sigma=0.5, rho=6.0, min_diffusivity=0.001, plates=True)
     """
 
-    contrast: float = _contrast(1.0)
-    sigma: float = _sigma(0.5)
-    rho: float = _rho(4.0, "orientation")
-    min_diffusivity: float = _parameter(
-        1e-3,
-        symbol="ε",
-        unit="",
-        low=0.0,
-        high=1.0,
-        meaning="diffusivity across structures, and where there is no structure",
-    )
-    plates: bool = _switch(True, "whether plates are structures too, in volumes; else only lines are")
+    contrast: float = CONTRAST.field(1.0)
+    sigma: float = SIGMA.field(0.5)
+    rho: float = RHO.field(4.0)
+    min_diffusivity: float = About(
+        symbol="ε", high=1.0, meaning="diffusivity across structures, and where there is no structure"
+    ).field(1e-3)
+    plates: bool = PLATES.field(True)
 
     def eigenvalue_bounds(self, ndim: int = 2) -> tuple[float, float]:
         """1 along structures, ε across; plates extend in two directions."""
@@ -440,9 +372,9 @@ class PeronaMalik(ImageDriven):
     PeronaMalik(contrast=10.0, sigma=0.0, diffusivity='perona-malik')
     """
 
-    contrast: float = _contrast(3.5)
-    sigma: float = _sigma(0.5)
-    diffusivity: str | Callable[[Any], Any] = _diffusivity("perona-malik")  # noqa: RUF009
+    contrast: float = CONTRAST.field(3.5)
+    sigma: float = SIGMA.field(0.5)
+    diffusivity: str | Callable[[Any], Any] = _DIFFUSIVITY.field("perona-malik")  # noqa: RUF009
 
     def tensor_formula(
         self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
@@ -469,6 +401,22 @@ class Homogeneous(ImageDriven):
     ) -> TensorFormula:
         """D = I."""
         return TensorFormula(_tensors(ndim).homogeneous, (), ())
+
+
+def kinds() -> dict[str, type[ImageDriven]]:
+    """Return the models whose tensor follows the image, by the names that they have on the command line.
+
+    Examples
+    --------
+    >>> from aniso import models
+    >>> next(iter(models.kinds()))
+    'coherence-enhancing'
+    """
+    return {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind
+        for kind in sorted(ImageDriven.__subclasses__(), key=lambda kind: kind.__name__)
+        if kind.__name__ in __all__
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

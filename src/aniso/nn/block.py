@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from aniso.nn.inputs import (
     working_precision,
 )
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive, names_of
+from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
 
 Values = dict[str, Any]
@@ -106,27 +106,26 @@ class DiffusionBlock(Learning):
         eigenvalues = (lambda1, lambda1 if "min_diffusivity" in names_of(learn) else lambda2)
         start = {"alpha": stencil.alpha, "gamma": stencil.gamma}
         share = share_of_limit(step, largest_step(*eigenvalues, spacings, start, stencil.beta))
-        constants = {about.name: getattr(model, about.name) for about in fields(model)}
+        constants = {name: getattr(model, name) for name in of_model(model)}
         largest = {
             name: _largest(name, given, constants[name], min(spacings))
             for name, given in (("sigma", max_sigma), ("rho", max_rho))
             if name in constants
         }
         learnable: dict[str, Callable[[], Any]] = {}
-        for about in fields(model):
-            value = constants[about.name]
-            if "switch" in about.metadata:
+        for name, parameter in of_model(model).items():
+            value, about = constants[name], parameter.about
+            if about.switch:
                 continue
-            if about.name == "diffusivity":
+            if name == "diffusivity":
                 learnable["diffusivity"] = partial(LearnedDiffusivity, diffusivity_function(value), **factory)
-            elif about.name in largest:
+            elif name in largest:
                 narrowest = _NARROWEST * min(spacings)
-                learnable[about.name] = partial(Interval, value, narrowest, largest[about.name], **factory)
-            elif about.metadata["high"] < float("inf"):
-                low, high = about.metadata["low"], about.metadata["high"]
-                learnable[about.name] = partial(Interval, value, low, high, **factory)
+                learnable[name] = partial(Interval, value, narrowest, largest[name], **factory)
+            elif about.high < float("inf"):
+                learnable[name] = partial(Interval, value, about.low, about.high, **factory)
             else:
-                learnable[about.name] = partial(Positive, value, **factory)
+                learnable[name] = partial(Positive, value, **factory)
         learnable |= stencil_and_step(stencil if self._learns_stencil else None, share, factory)
         constants |= {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         super().__init__(constants, learnable, learn)

@@ -8,59 +8,29 @@ from typing import Any
 from aniso import arrays, checks
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
-from aniso.checks import Auto, Spacing
+from aniso.checks import Spacing
 from aniso.evolve import check_progress, diffuse
 from aniso.stencil import Stencil
-from aniso.verbs import chunked_recipes
-from aniso.verbs.chunked_recipes import Recipe
+from aniso.verbs.chunked_recipes import RECIPES, Recipe
 
 
-def denoise(
+def filter_by_recipe(
+    verb: str,
     image: Any,
-    noise: float | Auto,
-    contrast: float | None,
-    time: float | None,
-    mix: bool | None,
+    *,
     stencil: Stencil,
     spacing: Spacing | None,
     channel_axis: int | None,
-    *computing: Any,
+    engine: Any,
+    threads: int | None,
+    progress: Any,
+    return_info: bool,
+    **options: Any,
 ) -> Any:
-    """The array after the diffusion that suits a sample of it best."""
-    if mix:
-        raise ValueError(
-            "mix=True was asked for, but a mixture depends on the image as a whole, and a Dask array is "
-            "computed block by block. Leave mix out for the best single diffusion."
-        )
+    """Return the array after the diffusion that suits a sample of it best, lazily."""
     spacings = _spacings(image, spacing, channel_axis)
-    sample = _sample(image, channel_axis)
-    recipe = chunked_recipes.denoising(sample, spacings, noise, contrast, time, stencil)
-    return _followed(image, recipe, stencil, spacings, channel_axis, *computing)
-
-
-def enhance(
-    image: Any,
-    noise: float | Auto,
-    wavelength: Any,
-    contrast: Any,
-    time: Any,
-    plates: bool,
-    refine: bool | None,
-    stencil: Stencil,
-    spacing: Spacing | None,
-    channel_axis: int | None,
-    *computing: Any,
-) -> Any:
-    """The array after one coherence-enhancing diffusion, with parameters from a sample of it."""
-    if refine:
-        raise ValueError(
-            "refine=True was asked for, but its remedies look at the image as a whole, and a Dask array is "
-            "computed block by block. Leave refine out for a single diffusion."
-        )
-    spacings = _spacings(image, spacing, channel_axis)
-    sample = _sample(image, channel_axis)
-    recipe = chunked_recipes.enhancing(sample, spacings, noise, wavelength, contrast, time, plates)
-    return _followed(image, recipe, stencil, spacings, channel_axis, *computing)
+    recipe = RECIPES[verb](_sample(image, channel_axis), spacings, stencil=stencil, **options)
+    return _followed(image, recipe, stencil, spacings, channel_axis, engine, threads, progress, return_info)
 
 
 def _spacings(image: Any, spacing: Spacing | None, channel_axis: int | None) -> tuple[float, ...]:

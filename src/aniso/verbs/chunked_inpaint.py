@@ -10,17 +10,17 @@ import numpy as np
 
 from aniso import arrays, checks, engines
 from aniso.blocks import lazy
-from aniso.blocks.grids import on_finer_grid, sums_over_pairs
 from aniso.blocks.sample import windows
 from aniso.checks import Auto, Spacing
 from aniso.estimates import pixel_size
 from aniso.stability import stable_step
+from aniso.verbs.chunked_grids import on_finer_grid, sums_over_pairs
 from aniso.verbs.edge_contrast import (
     check_sums,
     estimated_contrast,
     usual_difference,
 )
-from aniso.verbs.inpaint import (
+from aniso.verbs.inpaint_solver import (
     COARSE_CYCLES,
     LEAST,
     SHARE,

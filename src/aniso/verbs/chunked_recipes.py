@@ -7,7 +7,7 @@ both look at the image as a whole, which blocks cannot.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from aniso.evolve import scale_space
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.schemes import FED, Explicit, Scheme
 from aniso.stencil import Stencil
-from aniso.verbs.denoise import GIVEN_SIGMA, TIMES, Judge, candidates, edge_enhancing
-from aniso.verbs.enhance import CYCLES, Scene
+from aniso.verbs.candidates import GIVEN_SIGMA, TIMES, candidates, edge_enhancing
 from aniso.verbs.info import BlockInfo
+from aniso.verbs.line_scales import CYCLES, LineScales
+from aniso.verbs.risk import Judge
 
 #: A window of the array, (channels, …).
 Window = npt.NDArray[Any]
@@ -41,12 +42,19 @@ class Recipe:
 def denoising(
     windows: Sequence[Window],
     spacings: tuple[float, ...],
-    noise: float | Auto,
-    contrast: float | None,
-    time: float | None,
+    *,
     stencil: Stencil,
+    noise: float | Auto = None,
+    contrast: float | None = None,
+    time: float | None = None,
+    mix: bool | None = None,
 ) -> Recipe:
-    """The diffusion with the least risk, which is summed over all windows."""
+    """Return the diffusion with the least risk, which is summed over all windows."""
+    if mix:
+        raise ValueError(
+            "mix=True depends on the image as a whole, but this array is computed block by block. Leave mix "
+            "out to use the best single diffusion."
+        )
     level = _noise(windows, noise)
     pixel = estimates.pixel_size(spacings)
     if contrast is not None:
@@ -70,15 +78,23 @@ def denoising(
 def enhancing(
     windows: Sequence[Window],
     spacings: tuple[float, ...],
-    noise: float | Auto,
-    wavelength: Any,
-    contrast: Any,
-    time: Any,
-    plates: bool,
+    *,
+    stencil: Stencil,
+    noise: float | Auto = None,
+    wavelength: float | Auto = None,
+    contrast: float | Auto = None,
+    time: float | Auto = None,
+    plates: bool = True,
+    refine: bool | None = None,
 ) -> Recipe:
-    """Coherence-enhancing diffusion with the median of what each window asks for."""
+    """Return coherence-enhancing diffusion with the median of what each window asks for."""
+    if refine:
+        raise ValueError(
+            "refine=True depends on the image as a whole, but this array is computed block by block. Leave "
+            "refine out for a single diffusion."
+        )
     level = _noise(windows, noise)
-    scenes = [Scene.of(one, level, wavelength, contrast, time, plates, spacings, 0) for one in windows]
+    scenes = [LineScales.of(one, level, wavelength, contrast, time, plates, spacings, 0) for one in windows]
     scenes = [scene for scene in scenes if not scene.flat]
     if not scenes:
         return Recipe(None, 0.0, FED(CYCLES), BlockInfo(level, None, 0.0, len(windows)))
@@ -124,3 +140,7 @@ def _risks(
         total += window.size * np.array([judge.risk(image, changed) for (_, image), (_, changed) in pairs])
         size += window.size
     return total / size
+
+
+#: Verb → how its recipe is found.
+RECIPES: dict[str, Callable[..., Recipe]] = {"denoise": denoising, "enhance": enhancing}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, overload
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,72 +16,44 @@ from aniso.arrays import channels_back, channels_first, checked_image, result_ty
 from aniso.blocks.lazy import is_dask
 from aniso.checks import Auto, Spacing
 from aniso.evolve import EngineName, Progress, check_progress, diffuse, reporter
-from aniso.models import CoherenceEnhancing
+from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.dispatch import takes_tensors
 from aniso.verbs.info import EnhanceInfo
+from aniso.verbs.line_scales import CYCLES, LineScales
 
 __all__ = ["enhance"]
 
 Image = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """How the parameters follow from wavelength, noise and coherence."""
-
-    # Scales, as parts of the wavelength.
-    sigma: float
-    rho: float
-    # λ² as a part of the typical coherence μ1 − μ2.
-    coherence_share: float
-    # Times over the squared wavelength: proportional to noise over signal, between two, and of the first.
-    time_per_noise: float
-    shortest: float
-    longest: float
-    first: float
-
-
-_IMAGES = _Rule(0.12, 0.35, 0.15, 1.2, 0.1, 1.0, 0.35)
-# In a plate diffusion reaches twice as many voxels: it needs less time, and rounds off what is bent sooner.
-_PLATES = _Rule(0.1, 0.3, 0.04, 0.1, 0.03, 0.12, 0.05)
-_LINES = _Rule(0.06, 0.3, 0.04, 0.3, 0.1, 0.4, 0.2)
-
 # Scales of the remedies, as parts of the wavelength.
 _COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
 _PUT_BACK = (0.15, 0.1, 0.05, 0.025)
-_ROUNDS, CYCLES = 3, 4
+_ROUNDS = 3
 
 
-# fmt: off
-@overload
-def enhance(
-    image: npt.ArrayLike, *, noise: float | Auto = ..., wavelength: float | Auto = ...,
-    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
-    stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
-    engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
-    return_info: Literal[False] = ...,
-) -> Any: ...
-@overload
-def enhance(
-    image: npt.ArrayLike, *, noise: float | Auto = ..., wavelength: float | Auto = ...,
-    contrast: float | Auto = ..., time: float | Auto = ..., plates: bool = ..., refine: bool | None = ...,
-    stencil: Stencil = ..., spacing: Spacing | None = ..., channel_axis: int | None = ...,
-    engine: EngineName | None = ..., threads: int | None = ..., progress: Progress = ...,
-    return_info: Literal[True],
-) -> tuple[Any, EnhanceInfo]: ...
-# fmt: on
+_WAVELENGTH = About(
+    unit="length",
+    open_low=True,
+    slider=(4.0, 40.0),
+    meaning="distance from line to line; all scales follow from it",
+)
+_COHERENCE = replace(CONTRAST, meaning="structures that are more coherent than this are enhanced")
+_REFINE = About(switch=True, meaning="close gaps and put back lost structure, or diffuse only once")
+
+
 @takes_tensors
 def enhance(
     image: npt.ArrayLike,
     *,
-    noise: float | Auto = "auto",
-    wavelength: float | Auto = "auto",
-    contrast: float | Auto = "auto",
-    time: float | Auto = "auto",
-    plates: bool = True,
-    refine: bool | None = None,
+    noise: Annotated[float | Auto, NOISE] = "auto",
+    wavelength: Annotated[float | Auto, _WAVELENGTH] = "auto",
+    contrast: Annotated[float | Auto, _COHERENCE] = "auto",
+    time: Annotated[float | Auto, replace(TIME, auto="from the wavelength and the noise")] = "auto",
+    plates: Annotated[bool, PLATES] = True,
+    refine: Annotated[bool | None, _REFINE] = None,
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -89,7 +61,7 @@ def enhance(
     threads: int | None = None,
     progress: Progress = None,
     return_info: bool = False,
-) -> Image | tuple[Image, EnhanceInfo]:
+) -> Any:
     """Coherence enhancement: lines, and in volumes layers, are freed from noise, and their gaps close.
 
     Coherence-enhancing diffusion, with scales that follow the distance of the lines, and with three remedies
@@ -156,11 +128,13 @@ def enhance(
     check_progress(progress)
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     if is_dask(image):
-        from aniso.verbs import chunked
+        from aniso.verbs.chunked import filter_by_recipe
 
-        numbers = noise, wavelength, contrast, time
-        computing = engine, threads, progress, return_info
-        return chunked.enhance(image, *numbers, plates, refine, stencil, spacing, channel_axis, *computing)
+        return filter_by_recipe(
+            "enhance", image, noise=noise, wavelength=wavelength, contrast=contrast, time=time, plates=plates,
+            refine=refine, stencil=stencil, spacing=spacing, channel_axis=channel_axis, engine=engine,
+            threads=threads, progress=progress, return_info=return_info,
+        )  # fmt: skip
     refine = refine is not False
     array = checked_image(image, channel_axis)
     dtype = result_type(array.dtype)
@@ -169,7 +143,7 @@ def enhance(
             f"image must have at least two axes besides the channels, got shape {array.shape}: a signal has "
             "no lines. Use denoise for signals."
         )
-    scene = Scene.of(array, noise, wavelength, contrast, time, plates, spacing, channel_axis)
+    scene = LineScales.of(array, noise, wavelength, contrast, time, plates, spacing, channel_axis)
     channels = channels_first(array, channel_axis)
     channels = channels.astype(dtype)
     times = [max(scene.time, scene.first), *[scene.time] * (_ROUNDS if refine else 0)]
@@ -212,76 +186,8 @@ def enhance(
     )
 
 
-@dataclass(frozen=True)
-class Scene:
-    """All that is known about the image before it diffuses."""
-
-    spacings: tuple[float, ...]
-    noise: float
-    wavelength: float
-    model: CoherenceEnhancing
-    time: float
-    first: float
-    flat: bool
-
-    @classmethod
-    def of(
-        cls,
-        array: Image,
-        noise: float | Auto,
-        wavelength: float | Auto,
-        contrast: float | Auto,
-        time: float | Auto,
-        plates: bool,
-        spacing: Spacing | None,
-        channel_axis: int | None,
-    ) -> Scene:
-        """From the image and what was given; "auto" is estimated."""
-        ndim = array.ndim - (channel_axis is not None)
-        rule = _IMAGES if ndim == 2 else _PLATES if plates else _LINES
-        spacings = checks.axis_spacing(spacing, ndim)
-        estimates.check_squares(array)
-        level = estimates.given_noise(noise, array, channel_axis)
-        where: dict[str, Any] = {"noise": level, "spacing": spacings, "channel_axis": channel_axis}
-        period = checks.number_or_auto("wavelength", wavelength, "the distance of lines")
-        shortest = min(
-            n * h for n, h in zip(channels_first(array, channel_axis).shape[1:], spacings, strict=True)
-        )
-        if period is None:
-            # Lines further apart than a quarter of the image cannot be told from a slope.
-            period = min(estimates.wavelength(array, **where), max(0.25 * shortest, 8 * max(spacings)))
-        elif period > 4 * shortest:
-            raise ValueError(
-                f"a wavelength of {period:g} is more than four times the shorter side of the image, "
-                f'{shortest:g}: there are no lines in it at such a distance. Give their distance, or "auto".'
-            )
-        sigma, rho = rule.sigma * period, rule.rho * period
-        typical = estimates.contrast(array, sigma=sigma, rho=rho, **where)
-        lam = checks.number_or_auto("contrast", contrast, "the coherence above which lines are enhanced")
-        lam = math.sqrt(rule.coherence_share) * typical if lam is None else lam
-        # Nothing but a constant, whatever its rounding: any contrast will do.
-        flat = lam <= 1e-9 * float(np.abs(array).max(initial=0)) / period or lam < 1e-140
-        duration = checks.number_or_auto("time", time, "the diffusion time")
-        if duration is None:
-            channels = channels_first(array.astype(np.float64), channel_axis)
-            variance = sum(float(channel.var()) for channel in channels) / len(channels)
-            signal = max(variance - level**2, 0.0)
-            share = rule.time_per_noise * level / math.sqrt(signal) if signal > 0 else rule.longest
-            duration = period**2 * min(max(share, rule.shortest), rule.longest)
-            first = rule.first * period**2
-        else:
-            first = duration
-        model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
-        return cls(spacings, level, period, model, duration, first, flat)
-
-    def smooth(self, field: Image, part: float) -> Image:
-        """A Gaussian whose width is this part of the wavelength; leading axes are left alone."""
-        widths = tuple(part * self.wavelength / h for h in self.spacings)
-        return ndimage.gaussian_filter(field, (0,) * (field.ndim - len(widths)) + widths, mode="nearest")
-
-
 def _refined(
-    channels: Image, scene: Scene, diffused: Callable[[Image, int], Image]
+    channels: Image, scene: LineScales, diffused: Callable[[Image, int], Image]
 ) -> tuple[Image, tuple[float, float]]:
     margins = tuple(math.ceil(scene.wavelength / h) for h in scene.spacings)
     inner: Any = (..., *(slice(margin, -margin) for margin in margins))
@@ -300,7 +206,7 @@ def _refined(
     return result[inner], (float(1 - trust[inner].mean()), float((share[inner] > 0.5).mean()))
 
 
-def _uninterrupted(start: Image, result: Image, scene: Scene) -> Image:
+def _uninterrupted(start: Image, result: Image, scene: LineScales) -> Image:
     """1 where the image is to be trusted, towards 0 where a line is interrupted.
 
     There the image departs from the diffused one towards the mean, by more than 2.5 of the typical departure,
@@ -321,7 +227,7 @@ def _uninterrupted(start: Image, result: Image, scene: Scene) -> Image:
     return trust
 
 
-def _continued(channels: Image, scene: Scene, margins: tuple[int, ...]) -> Image:
+def _continued(channels: Image, scene: LineScales, margins: tuple[int, ...]) -> Image:
     """The image with a margin around it, filled along its lines.
 
     Each new pixel takes the value found by going along the direction of the lines, as it is at the nearest

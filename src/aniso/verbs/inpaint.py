@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, overload
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +16,6 @@ from aniso.estimates import pixel_size
 from aniso.evolve import (
     EngineName,
     Image,
-    Journey,
     Progress,
     check_progress,
     checked_threads,
@@ -27,67 +23,33 @@ from aniso.evolve import (
 )
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.models import EdgeContinuing
-from aniso.schemes import FSI, Cycle
-from aniso.stencil import DeltaStencil
+from aniso.parameters import CONTRAST, RHO, SIGMA, About
 from aniso.verbs.dispatch import takes_tensors
 from aniso.verbs.edge_contrast import (
     check_sums,
     estimated_contrast,
     given_contrast,
-    given_scale,
     usual_difference,
 )
 from aniso.verbs.info import InpaintInfo
+from aniso.verbs.inpaint_solver import LEAST, SHARE, STEPS, Course, Mask, Solver, edge_continuing, spread_of
 
 __all__ = ["inpaint"]
 
-Mask = npt.NDArray[np.bool_]
 
-# Sharper members of the family leave specks around lone known pixels.
-STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
 _MOST_CYCLES = 100
-# Steps of a cycle, between two looks at the image; and cycles on each coarse grid.
-_STEPS, COARSE_CYCLES = 8, 3
-# Of what neighbours usually differ by, this is taken as contrast; it is at least so much of their spread.
-SHARE, LEAST = 0.5, 0.005
 
 
-@overload
-def inpaint(
-    image: npt.ArrayLike,
-    mask: npt.ArrayLike | None = ...,
-    *,
-    contrast: float | Auto = ...,
-    sigma: float | Auto = ...,
-    rho: float | Auto = ...,
-    tolerance: float = ...,
-    max_cycles: int | None = ...,
-    spacing: Spacing | None = ...,
-    channel_axis: int | None = ...,
-    engine: EngineName | None = ...,
-    threads: int | None = ...,
-    progress: Progress = ...,
-    return_info: Literal[False] = ...,
-) -> Image: ...
-
-
-@overload
-def inpaint(
-    image: npt.ArrayLike,
-    mask: npt.ArrayLike | None = ...,
-    *,
-    contrast: float | Auto = ...,
-    sigma: float | Auto = ...,
-    rho: float | Auto = ...,
-    tolerance: float = ...,
-    max_cycles: int | None = ...,
-    spacing: Spacing | None = ...,
-    channel_axis: int | None = ...,
-    engine: EngineName | None = ...,
-    threads: int | None = ...,
-    progress: Progress = ...,
-    return_info: Literal[True],
-) -> tuple[Image, InpaintInfo]: ...
+_CONTRAST = replace(CONTRAST, auto="from the differences of known neighbours")
+_MAX_CYCLES = About(
+    low=1, whole=True, advanced=True, meaning="stop after this many cycles at the latest", auto="100"
+)
+_TOLERANCE = About(
+    high=1.0,
+    open_low=True,
+    slider=(1e-4, 0.1),
+    meaning="stop when a cycle changes the unknown pixels by less than this fraction of the spread",
+)
 
 
 @takes_tensors
@@ -95,18 +57,20 @@ def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = None,
     *,
-    contrast: float | Auto = "auto",
-    sigma: float | Auto = "auto",
-    rho: float | Auto = "auto",
-    tolerance: float = 5e-3,
-    max_cycles: int | None = None,
+    contrast: Annotated[
+        float | Auto, replace(CONTRAST, auto="from the differences of known neighbours")
+    ] = "auto",
+    sigma: Annotated[float | Auto, replace(SIGMA, auto="0.7 pixels")] = "auto",
+    rho: Annotated[float | Auto, replace(RHO, auto="0.8 pixels")] = "auto",
+    tolerance: Annotated[float, _TOLERANCE] = 5e-3,
+    max_cycles: Annotated[int | None, _MAX_CYCLES] = None,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
     return_info: bool = False,
-) -> Image | tuple[Image, InpaintInfo]:
+) -> Any:
     """The image with its unknown pixels filled in; known pixels keep their values bit for bit.
 
     Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
@@ -206,7 +170,7 @@ def inpaint(
         usual = usual_difference(filled, spacings, known)
         wanted = estimated_contrast(SHARE * usual, LEAST * spread / pixel)
     model = edge_continuing(wanted, sigma, rho, pixel)
-    course = _Course(0, 0, 0.0)
+    course = Course(0, 0, 0.0)
     if not known.all():
         window = _surroundings(known, model, spacings)
         part, known_part = filled[:, *window], known[window]
@@ -225,91 +189,10 @@ def inpaint(
         rho=model.rho,
         grids=course.grids,
         cycles=course.cycles,
-        steps=course.cycles * _STEPS,
+        steps=course.cycles * STEPS,
         residual=course.residual,
         tolerance=tolerance,
     )
-
-
-def edge_continuing(contrast: float, sigma: float | Auto, rho: float | Auto, pixel: float) -> EdgeContinuing:
-    """The diffusion that fills in, for pixels of this size."""
-    scales = given_scale("sigma", sigma, 0.7 * pixel), given_scale("rho", rho, 0.8 * pixel)
-    return EdgeContinuing(contrast, *scales, "charbonnier")
-
-
-@dataclass(frozen=True)
-class _Course:
-    """How a solution was reached."""
-
-    grids: int
-    cycles: int
-    residual: float
-
-
-@dataclass(frozen=True)
-class Solver:
-    """Images come channels first, shape (channels, H, W)."""
-
-    model: EdgeContinuing
-    spacings: tuple[float, ...]
-    engine: EngineName | None
-    threads: int | None
-    spread: float
-    tolerance: float
-    max_cycles: int
-
-    def solution(self, image: Image, known: Mask, report: Callable[[float], object]) -> tuple[Image, _Course]:
-        """The image at rest, found from coarse to fine."""
-        start, grids = self.start(image, known)
-        journey = self._journey(start, known)
-        del start
-        with contextlib.closing(journey.evolution):
-            cycles, residual = self._come_to_rest(journey, known, report)
-        return journey.image(), _Course(grids + 1, cycles, residual)
-
-    def start(self, image: Image, known: Mask, weights: Image | None = None) -> tuple[Image, int]:
-        """Known pixels, and between them what coarser grids say; how many there are.
-
-        `weights` say how many pixels of a finer grid each pixel stands for, if this is not the finest one.
-        """
-        grids = coarser_grids(image, known, weights)
-        count = len(grids)
-        start, _ = grids.pop()
-        while grids:
-            start = self.soon_at_rest(_on_finer_grid(start, *grids[-1]), grids[-1][1])
-            grids.pop()  # what is not needed any more should not be in memory with the finest grid
-        return _on_finer_grid(start, image, known), count
-
-    def soon_at_rest(self, start: Image, covered: Mask) -> Image:
-        """A coarse image after a few cycles."""
-        journey = self._journey(start, covered)
-        cycle = fsi_cycle(journey.limit)
-        with contextlib.closing(journey.evolution) as evolution:
-            for _ in range(COARSE_CYCLES):
-                evolution.advance(cycle)
-        return journey.image()
-
-    def _journey(self, start: Image, known: Mask) -> Journey:
-        return Journey.of(
-            start, self.model, STENCIL, FSI(1), self.spacings, 0, known, self.engine, self.threads
-        )
-
-    def _come_to_rest(
-        self, journey: Journey, known: Mask, report: Callable[[float], object]
-    ) -> tuple[int, float]:
-        """Cycles until the image changes no more, and by how much it changed in the last one."""
-        cycle, first = fsi_cycle(journey.limit), 0.0
-        scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(journey.pixels()))
-        cycles, residual = 0, math.inf
-        while cycles < self.max_cycles and residual > self.tolerance:
-            before = journey.pixels().copy()
-            journey.evolution.advance(cycle)
-            cycles += 1
-            # If all known pixels agree, so does the start.
-            residual = _distance(journey.pixels(), before) / scale if scale > 0 else 0.0
-            first = first or residual
-            report(_descent(first, residual, self.tolerance))
-        return cycles, residual
 
 
 def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
@@ -364,11 +247,6 @@ def _range_and_spread(image: Image, known: Mask) -> tuple[Image, Image, float]:
     return low, high, spread_of(image, known)
 
 
-def spread_of(image: Image, known: Mask) -> float:
-    """Standard deviation of the known pixels, mean over the channels."""
-    return math.sqrt(np.mean([np.var(channel[known], dtype=np.float64) for channel in image]))
-
-
 def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...]) -> tuple[slice, ...]:
     """The smallest box around all unknown pixels outside which nothing matters to them."""
     box = []
@@ -378,68 +256,3 @@ def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...
         reach = gaussian_radius(model.sigma / h) + gaussian_radius(model.rho / h) + 2
         box.append(slice(max(0, int(places[0]) - reach), int(places[-1]) + 1 + reach))
     return tuple(box)
-
-
-def coarser_grids(image: Image, known: Mask, weights: Image | None = None) -> list[tuple[Image, Mask]]:
-    """Means of the known pixels over blocks of 2, 4, 8, … pixels per axis, and where there are any.
-
-    The last grid is known everywhere. Pixels may have weights, shape (1, …).
-    """
-    counts = known.astype(image.dtype)[np.newaxis] if weights is None else weights
-    sums = np.where(known, image * counts, 0) if weights is not None else np.where(known, image, 0)
-    grids: list[tuple[Image, Mask]] = []
-    while not grids or not grids[-1][1].all():
-        for axis in range(1, image.ndim):
-            sums, counts = pair_sums(sums, axis), pair_sums(counts, axis)
-        grids.append((sums / np.maximum(counts, 1), counts[0] > 0))
-    return grids
-
-
-def pair_sums(array: Image, axis: int) -> Image:
-    """Sums of two neighbours each; a last one without a neighbour stays alone."""
-    along = np.moveaxis(array, axis, 0)
-    sums = along[::2].copy()
-    sums[: len(along) // 2] += along[1::2]
-    return np.moveaxis(sums, 0, axis)
-
-
-def _on_finer_grid(coarse: Image, image: Image, known: Mask) -> Image:
-    """Known pixels of the finer grid, and between them the coarser one, interpolated linearly."""
-    for axis in range(1, image.ndim):
-        coarse = twice_as_fine(coarse, axis, image.shape[axis])
-    np.copyto(coarse, image, where=known)
-    return coarse
-
-
-def twice_as_fine(array: Image, axis: int, length: int) -> Image:
-    """Linear between the centres of pixels, constant beyond the last ones."""
-    along = np.moveaxis(array, axis, 0)
-    fine = np.repeat(0.75 * along, 2, axis=0)
-    quarter = 0.25 * along
-    fine[2::2] += quarter[:-1]
-    fine[1:-1:2] += quarter[1:]
-    fine[0] += quarter[0]
-    fine[-1] += quarter[-1]
-    return np.moveaxis(fine[:length], 0, axis)
-
-
-def fsi_cycle(limit: float) -> Cycle:
-    """An FSI cycle of the longest stable steps."""
-    (cycle,) = FSI(1).plan(limit * _STEPS * (_STEPS + 1) / 3, limit)
-    return cycle
-
-
-def _distance(a: Image, b: Image, block: int = 2**16) -> float:
-    """Euclidean norm of the difference, in blocks: without another image in memory."""
-    a, b = a.reshape(-1), b.reshape(-1)
-    parts = (
-        np.subtract(a[i : i + block], b[i : i + block], dtype=np.float64) for i in range(0, a.size, block)
-    )
-    return math.sqrt(sum(float(np.square(part, out=part).sum()) for part in parts))
-
-
-def _descent(first: float, residual: float, tolerance: float) -> float:
-    """How far the residual has come from its first value to the tolerance, on a logarithmic scale."""
-    if residual <= tolerance:
-        return 1.0
-    return max(0.0, math.log(first / residual) / math.log(first / tolerance))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, overload
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from aniso.evolve import (
     reporter,
 )
 from aniso.models import EdgeContinuing
+from aniso.parameters import CONTRAST, RHO, SIGMA, TIME, About
 from aniso.schemes import FSI, Cycle
 from aniso.stencil import DeltaStencil
 from aniso.verbs.dispatch import takes_tensors
@@ -45,58 +47,30 @@ _SHARE, _LEAST = 0.3, 0.003
 _CYCLES = 2
 
 
-@overload
-def upsample(
-    image: npt.ArrayLike,
-    factor: int,
-    *,
-    contrast: float | Auto = ...,
-    sigma: float | Auto = ...,
-    rho: float | Auto = ...,
-    time: float | Auto = ...,
-    spacing: Spacing | None = ...,
-    channel_axis: int | None = ...,
-    engine: EngineName | None = ...,
-    threads: int | None = ...,
-    progress: Progress = ...,
-    return_info: Literal[False] = ...,
-) -> Image: ...
-
-
-@overload
-def upsample(
-    image: npt.ArrayLike,
-    factor: int,
-    *,
-    contrast: float | Auto = ...,
-    sigma: float | Auto = ...,
-    rho: float | Auto = ...,
-    time: float | Auto = ...,
-    spacing: Spacing | None = ...,
-    channel_axis: int | None = ...,
-    engine: EngineName | None = ...,
-    threads: int | None = ...,
-    progress: Progress = ...,
-    return_info: Literal[True],
-) -> tuple[Image, UpsampleInfo]: ...
+_TIME = replace(TIME, open_low=False, auto="8 squared pixels of the input")
+_FACTOR = About(
+    unit="×", low=1, high=8, whole=True, choices=(2, 3, 4, 6, 8), meaning="how many times finer the result is"
+)
 
 
 @takes_tensors
 def upsample(
     image: npt.ArrayLike,
-    factor: int,
+    factor: Annotated[int, _FACTOR],
     *,
-    contrast: float | Auto = "auto",
-    sigma: float | Auto = "auto",
-    rho: float | Auto = "auto",
-    time: float | Auto = "auto",
+    contrast: Annotated[float | Auto, replace(CONTRAST, auto="from the differences of neighbours")] = "auto",
+    sigma: Annotated[float | Auto, replace(SIGMA, auto="0.45·√factor finer pixels")] = "auto",
+    rho: Annotated[float | Auto, replace(RHO, auto="as σ")] = "auto",
+    time: Annotated[
+        float | Auto, replace(TIME, open_low=False, auto="8 squared pixels of the input")
+    ] = "auto",
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
     return_info: bool = False,
-) -> Image | tuple[Image, UpsampleInfo]:
+) -> Any:
     """The image on a grid that is `factor` times finer, with sharper and smoother edges than splines give.
 
     Every pixel of the image is taken as the mean of a block of factor × factor finer ones (in a volume

@@ -59,13 +59,13 @@ def command(
 
     camera.png becomes camera_diffused.png. Zarr stores are diffused block by block.
     """
-    from aniso.cli.files.pages import Page, Pages
     from aniso.cli.jobs.diffusions import Diffusion
     from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.cli.jobs.work import Work
     from aniso.cli.jobs.zarrs import InStores
     from aniso.evolve import diffuse
+    from aniso.io.pages import Page, Pages
 
     chosen = Diffusion.of(model, tensor, stencil, scheme, computing, [time])
 

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from aniso import estimates
-from aniso.cli.files import pages
+from aniso.cli.files import reading as files
 from aniso.cli.jobs.reporting import columns, sentence
 from aniso.cli.jobs.work import described
 from aniso.cli.options.bundles import Computing, Reading
+from aniso.io.pages import is_volume
 from aniso.io.picture import Picture
 
 
 def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, Any], list[str]]:
     """Facts for JSON, and lines for people."""
-    picture = pages.read(path, reading)
+    picture = files.read(path, reading)
     facts = {**described(picture), **_beside(picture), **_values(picture)}
     found = _estimated(picture, reading) if estimate else {}
-    volume = pages.is_volume(picture, reading.volume)
+    volume = is_volume(picture, reading.volume)
     rows = [*_rows(picture, facts, volume), *_estimate_rows(found, "voxel" if volume else "pixel")]
     if volume and "noise" in found and len(set(picture.spacing or ())) > 1:
         rows.append(("lengths", "in units of the shortest side of a voxel"))
@@ -66,7 +67,7 @@ def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
     if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
         return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
     try:
-        stack = pages.pages(picture, reading, Computing())
+        stack = files.pages(picture, reading, Computing())
         page = next(itertools.islice(stack, stack.count // 2, None))
         where: Any = {"channel_axis": page.channel_axis}
         noise = estimates.noise_level(page.image, **where)

@@ -2,57 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 
-from aniso.cli.files import pages
-from aniso.cli.files.pages import Page, Pages
-from aniso.cli.jobs.reporting import Report
-from aniso.cli.options.bundles import Reading
+from aniso.cli.files.reading import as_stored
+from aniso.cli.options.bundles import Reading, flag, number_option
 from aniso.io.picture import FileError, Picture
+
+if TYPE_CHECKING:
+    from aniso.cli.jobs.reporting import Report
 
 Mask = npt.NDArray[np.bool_]
 
 
-def unknown(
-    picture: Picture, file: Path | None, value: float | None, invert: bool, reading: Reading, report: Report
-) -> Mask:
-    """True where a pixel is unknown, (H, W) or one for each page; at least one pixel is."""
-    if file is not None:
-        mask = _from_file(file, reading, report)
-        mask = ~mask if invert else mask
-        if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
-            sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))
-            raise FileError(
-                f"{file} has {sizes[0]} pixels, {picture.source} has {sizes[1]}: a mask must be of the same "
-                "size. Resize it."
-            )
-        why = f"{file} marks no pixel of it as unknown"
-    elif value is not None:
-        mask = _over_channels(picture, picture.pixels == value, np.all)
-        why = f"no pixel of it has the value {value:g}"
-    else:
-        mask = _over_channels(picture, ~np.isfinite(picture.pixels), np.any)
-        why = "it holds no NaN. Give --mask or --mask-value"
-    if not mask.any():
-        raise FileError(f"{picture.source} has nothing to fill in: {why}.")
-    return mask
+@dataclass(frozen=True)
+class Unknown:
+    """Options that say which pixels are unknown."""
 
+    mask_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--mask",
+            help="An image of the same size: pixels are unknown where it is not 0, in any channel.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    invert: Annotated[
+        bool, flag("--invert", help="The mask marks the known pixels: unknown is where it is 0.")
+    ] = False
+    mask_value: Annotated[
+        float | None, number_option("Pixels are unknown where all channels have this value.")
+    ] = None
 
-def of_page(mask: Mask, pages: Pages, page: Page) -> Mask:
-    """The part of a mask that belongs to a page; a mask of one page serves all."""
-    if pages.volume:
-        return np.broadcast_to(mask, pages.picture.shape)
-    return mask[page.number - 1] if mask.ndim == len(pages.picture.shape) == 3 else mask
+    def check(self) -> None:
+        """Reject options that contradict each other."""
+        if self.mask_file is not None and self.mask_value is not None:
+            raise typer.BadParameter("--mask and --mask-value both say what is unknown. Give one of them.")
+        if self.invert and self.mask_file is None:
+            raise typer.BadParameter("--invert needs a mask. Give --mask FILE.")
+
+    def mask(self, picture: Picture, reading: Reading, report: Report) -> Mask:
+        """Return True where a pixel is unknown, (H, W) or one for each page; at least one pixel is."""
+        if self.mask_file is not None:
+            mask = _from_file(self.mask_file, reading, report)
+            mask = ~mask if self.invert else mask
+            if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
+                sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))
+                raise FileError(
+                    f"{self.mask_file} has {sizes[0]} pixels, {picture.source} has {sizes[1]}: a mask "
+                    "must be of the same size. Resize it."
+                )
+            why = f"{self.mask_file} marks no pixel of it as unknown"
+        elif self.mask_value is not None:
+            mask = _over_channels(picture, picture.pixels == self.mask_value, np.all)
+            why = f"no pixel of it has the value {self.mask_value:g}"
+        else:
+            mask = _over_channels(picture, ~np.isfinite(picture.pixels), np.any)
+            why = "it holds no NaN. Give --mask or --mask-value"
+        if not mask.any():
+            raise FileError(f"{picture.source} has nothing to fill in: {why}.")
+        return mask
 
 
 @lru_cache(maxsize=1)  # one mask serves many files
 def _from_file(file: Path, reading: Reading, report: Report) -> Mask:
-    picture = pages.as_stored(file, reading)
+    picture = as_stored(file, reading)
     if picture.format == "JPEG":
         report.note(
             "mask",

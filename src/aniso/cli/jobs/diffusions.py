@@ -9,11 +9,11 @@ from typing import Any
 import typer
 
 from aniso import stability
-from aniso.cli.files.pages import Page
 from aniso.cli.jobs.reporting import Report, worded
 from aniso.cli.options import parsing
 from aniso.cli.options.bundles import Computing, Stencil, Tensor
 from aniso.cli.options.scheme_options import Scheme
+from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven
 from aniso.stencil import DeltaStencil

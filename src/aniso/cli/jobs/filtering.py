@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aniso.cli.files.pages import Page, Pages
 from aniso.cli.jobs import zarrs
 from aniso.cli.jobs.reporting import Report, Tell, columns, figures
 from aniso.cli.jobs.work import Work, described, each_file, sized
 from aniso.cli.jobs.zarrs import InStores
 from aniso.cli.options.bundles import Computing
+from aniso.io.pages import Page, Pages
 
 #: From a page and a function to be told the progress to the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
@@ -58,25 +58,21 @@ def filter_files(
     work.report.finish(**(facts or {}))
 
 
-def with_verb(verb: Callable[..., Any], computing: Computing, *arguments: Any, **options: Any) -> Chosen:
-    """A filter that calls a verb; options that are None are left to the verb."""
-    given = {name: value for name, value in options.items() if value is not None}
-
-    def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
-        result, info = verb(
-            page.image,
-            *arguments,
-            **given,
-            spacing=page.spacing,
-            channel_axis=page.channel_axis,
-            engine=computing.engine,
-            threads=computing.threads,
-            progress=tell,
-            return_info=True,
-        )
-        return result, info
-
-    return lambda pages, report: filtered
+def call_verb(
+    verb: Callable[..., Any], page: Page, computing: Computing, tell: Tell, **options: Any
+) -> tuple[Any, Any]:
+    """Return what a verb makes of a page, and what it chose."""
+    result, info = verb(
+        page.image,
+        **options,
+        spacing=page.spacing,
+        channel_axis=page.channel_axis,
+        engine=computing.engine,
+        threads=computing.threads,
+        progress=tell,
+        return_info=True,
+    )
+    return result, info
 
 
 def _filtered(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:

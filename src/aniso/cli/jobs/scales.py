@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from aniso.cli.files.pages import Pages
 from aniso.cli.files.places import Places
 from aniso.cli.jobs.diffusions import Diffusion
 from aniso.cli.jobs.reporting import Tell, columns
 from aniso.cli.jobs.work import Work, described, each_file
 from aniso.evolve import scale_space
+from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
 
 _DPI = 150

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from aniso import checks, io
-from aniso.cli.files import pages, places
+from aniso.cli.files import places, reading
 from aniso.cli.files.losses import losses
-from aniso.cli.files.pages import Pages
 from aniso.cli.files.places import Places
 from aniso.cli.jobs.reporting import Report, Tell
 from aniso.cli.options.bundles import Computing, Reading, Reporting, Writing
 from aniso.io.formats import format_of
+from aniso.io.pages import Pages
 from aniso.io.picture import Picture
 
 #: From a file, its number and a function to be told the progress to facts for JSON and lines for people.
@@ -82,7 +82,7 @@ class Work:
         Results are `factor` times finer. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
-        stack = pages.pages(pages.read(path, self.reading), self.reading, self.computing)
+        stack = reading.pages(reading.read(path, self.reading), self.reading, self.computing)
         self.check(path, where, targets, self._like(stack.picture).with_pixels(stack.outline(factor)))
         if not unknown and stack.picture.pixels.dtype.kind == "f":
             checks.finite(str(path), stack.picture.pixels, "a single one would spread over the whole image")

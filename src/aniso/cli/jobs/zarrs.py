@@ -16,11 +16,11 @@ import typer
 
 from aniso import arrays, stability
 from aniso.blocks.sample import windows
-from aniso.cli.files.pages import voxel_shape
 from aniso.cli.jobs.reporting import columns, figures, worded
 from aniso.cli.jobs.work import Work
 from aniso.cli.options.bundles import Cluster
 from aniso.engines import Problem
+from aniso.io.pages import voxel_shape
 from aniso.models import Homogeneous
 from aniso.stencil import Stencil
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import fields, make_dataclass
+from dataclasses import make_dataclass
 from typing import Annotated, Any, Literal
 
 import typer
@@ -12,31 +11,15 @@ import typer
 from aniso import models
 from aniso.cli.options import parsing
 from aniso.cli.options.bundles import number_option
+from aniso.parameters import Parameter, of_model
 
 _PANEL = "Model"
 
 
-def kinds() -> dict[str, type[models.ImageDriven]]:
-    """The models by the names that they have on the command line.
-
-    Examples
-    --------
-    >>> from aniso.cli.commands import model_options
-    >>> next(iter(model_options.kinds()))
-    'coherence-enhancing'
-    """
-    found = {}
-    for name in sorted(models.__all__):
-        kind = getattr(models, name)
-        if isinstance(kind, type) and issubclass(kind, models.ImageDriven) and kind is not models.ImageDriven:
-            found[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = kind
-    return found
-
-
 def model_options() -> Any:
     """A bundle with a choice of model, and an option for each field of any of them."""
-    names: Any = tuple(kinds())
-    lines = [f"{name} ({_first_words(kind)})" for name, kind in kinds().items()]
+    names: Any = tuple(models.kinds())
+    lines = [f"{name} ({_first_words(kind)})" for name, kind in models.kinds().items()]
     choice = typer.Option(
         "--model",
         "-m",
@@ -58,8 +41,8 @@ def _given(options: Any) -> list[str]:
 
 def _chosen(options: Any) -> models.ImageDriven:
     """The model that the options describe."""
-    kind = kinds()[options.model]
-    own = [field.name for field in fields(kind)]
+    kind = models.kinds()[options.model]
+    own = list(of_model(kind))
     given = {name: value for name in _fields() if (value := getattr(options, name)) is not None}
     for name in given:
         if name not in own:
@@ -69,27 +52,27 @@ def _chosen(options: Any) -> models.ImageDriven:
         return kind(**given)
 
 
-def _fields() -> dict[str, dict[str, Any]]:
-    """Field name → model name → field."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, kind in kinds().items():
-        for field in fields(kind):
-            found.setdefault(field.name, {})[name] = field
+def _fields() -> dict[str, dict[str, Parameter]]:
+    """Field name → model name → parameter."""
+    found: dict[str, dict[str, Parameter]] = {}
+    for name, kind in models.kinds().items():
+        for parameter in of_model(kind).values():
+            found.setdefault(parameter.name, {})[name] = parameter
     # As in the models: contrast before the scales before what few have.
     return dict(sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0])))
 
 
-def _option(name: str, owners: Mapping[str, Any]) -> Any:
-    about = next(iter(owners.values())).metadata
-    if "choices" in about:
-        kind: Any = Literal[tuple(about["choices"])]
+def _option(name: str, owners: Mapping[str, Parameter]) -> Any:
+    about = next(iter(owners.values())).about
+    if about.choices:
+        kind: Any = Literal[tuple(about.choices)]
         return Annotated[
             kind | None,
             typer.Option(
                 _flag(name), help=_help(owners), show_default=False, rich_help_panel=_PANEL, metavar="NAME"
             ),
         ]
-    if "switch" in about:
+    if about.switch:
         return Annotated[
             bool | None,
             typer.Option(
@@ -99,32 +82,26 @@ def _option(name: str, owners: Mapping[str, Any]) -> Any:
                 rich_help_panel=_PANEL,
             ),
         ]
-    limits = {"low": about["low"], "high": about["high"], "open_low": about["open_low"]}
+    limits = {"low": about.low, "high": about.high, "open_low": about.open_low}
     return Annotated[float | None, number_option(_help(owners), panel=_PANEL, **limits)]
 
 
-def _help(owners: Mapping[str, Any]) -> str:
+def _help(owners: Mapping[str, Parameter]) -> str:
     """Symbol, unit, range, meaning and default of a field; the defaults may differ from model to model."""
-    about = next(iter(owners.values())).metadata
-    if "switch" in about:
+    about = next(iter(owners.values())).about
+    if about.switch:
         default = "yes" if next(iter(owners.values())).default else "no"
-        return (
-            f"{about['meaning'][0].upper()}{about['meaning'][1:]}. Default {default} ({', '.join(owners)})."
-        )
-    inner = (
-        ", ".join(about["choices"])
-        if "choices" in about
-        else parsing.span(about["low"], about["high"], about["open_low"])
-    )
-    limits = f"{about['unit']}, {inner}" if about["unit"] else inner
+        return f"{about.meaning[0].upper()}{about.meaning[1:]}. Default {default} ({', '.join(owners)})."
+    inner = ", ".join(about.choices) if about.choices else parsing.span(about.low, about.high, about.open_low)
+    limits = f"{about.unit}, {inner}" if about.unit else inner
     by_default: dict[str, list[str]] = {}
     for model, field in owners.items():
         by_default.setdefault(
             f"{field.default:g}" if isinstance(field.default, float) else field.default, []
         ).append(model)
     defaults = "; ".join(f"{value} ({', '.join(names)})" for value, names in by_default.items())
-    comma = "," if ": " in about["meaning"] else ":"
-    return f"{about['symbol']} ({limits}){comma} {about['meaning']}. Default {defaults}."
+    comma = "," if ": " in about.meaning else ":"
+    return f"{about.symbol} ({limits}){comma} {about.meaning}. Default {defaults}."
 
 
 def _flag(name: str) -> str:

@@ -60,17 +60,21 @@ def span(low: float, high: float, open_low: bool = False) -> str:
     return f"{'above' if open_low else 'from'} {low:g} {'and up ' if open_low else ''}to {high:g}"
 
 
-def factor(text: Any) -> int:
-    """A whole number from 1 to 8."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a whole number. The factor comes first, then the files."
-        ) from None
-    if not 1 <= value <= 8:
-        raise typer.BadParameter(f"{value} does not lie from 1 to 8: beyond it, too little is known.")
-    return value
+def whole_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
+    """Return a parser for a whole number in a range that stands before the files."""
+
+    def parse(text: Any) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is not a whole number. The {name} comes first, then the files."
+            ) from None
+        if not low <= value <= high:
+            raise typer.BadParameter(f"{value} does not lie {span(low, high)}.")
+        return value
+
+    return parse
 
 
 def spacing(text: Any) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 import aniso
-from aniso.cli.options.model_options import kinds
 from aniso.explorer.choosing import masks, parameters
 from aniso.explorer.choosing.scene import Scene
-from aniso.models import CoherenceEnhancing, EdgeContinuing, FixedTensor, ImageDriven
+from aniso.models import CoherenceEnhancing, EdgeContinuing, FixedTensor, ImageDriven, kinds
+from aniso.parameters import Parameter
 from aniso.stencil import DeltaStencil
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ class Choices:
     drawn: masks.Mask | None = None
 
     @property
-    def parameters(self) -> dict[str, parameters.Parameter]:
+    def parameters(self) -> dict[str, Parameter]:
         """What can be chosen now."""
         return parameters.of(self.method, self.model)
 
@@ -92,7 +92,7 @@ class Choices:
         given = {
             name: self.value(name)
             for name, parameter in self.parameters.items()
-            if scene.whole or not parameter.for_volumes
+            if scene.whole or not parameter.about.for_volumes
         }
         if self.method == "diffuse":
             arguments = self._model(given, scene), given["time"]

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aniso.explorer.choosing.choices import AUTO, Choices, suggested_contrast
-from aniso.explorer.choosing.parameters import Parameter
 from aniso.explorer.choosing.scene import Scene
+from aniso.parameters import Parameter
 
 #: How a slider's way maps to values: even steps, finer near the low end, or even factors.
 LINEAR, ROOT, LOG = "linear", "root", "log"
@@ -45,7 +45,7 @@ def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Co
     return [
         _control(parameter, choices, scene, found)
         for parameter in own.values()
-        if scene.whole or not parameter.for_volumes
+        if scene.whole or not parameter.about.for_volumes
     ]
 
 
@@ -54,15 +54,15 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
     common = {
         "name": parameter.name,
         "label": parameter.name.replace("_", " ").capitalize(),
-        "symbol": about["symbol"],
-        "unit": _unit(about["unit"], choices, scene),
-        "meaning": about["meaning"],
+        "symbol": about.symbol,
+        "unit": _unit(about.unit, choices, scene),
+        "meaning": about.meaning,
         "kind": parameter.kind,
         "default": AUTO if parameter.automatic else parameter.default,
         "value": value,
     }
     if parameter.kind == "choice":
-        return Control(**common, choices=tuple(about["choices"]))
+        return Control(**common, choices=tuple(about.choices))
     if parameter.kind == "switch":
         return Control(**common)
     low, high, scale = limits(parameter, choices, scene)
@@ -87,18 +87,17 @@ def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float,
     """
     about, measures = parameter.about, scene.measures
     pixel = _pixel(choices, scene)
-    if about["unit"] == "grey values per unit length":
+    if about.unit == "grey values per unit length":
         return _digits(0.03 * measures.typical / pixel), _digits(2 * measures.steepest / pixel), LOG
-    if about["unit"] == "grey values":
+    if about.unit == "grey values":
         low, high = scene.grey_range
         return 0.0, _digits(max(4 * measures.noise, 0.1 * (high - low))), ROOT
-    if about["unit"] == "length²":
+    if about.unit == "length²":
         return 0.0, 100.0 * pixel**2, ROOT
-    if about["unit"] == "length":
-        longest = max(4.0, min(40.0 if parameter.name == "wavelength" else 12.0, measures.side / 8))
-        low = 4.0 if parameter.name == "wavelength" else 0.0
-        return low * pixel, _digits(longest * pixel), ROOT
-    low, high = float(about["low"]), min(float(about["high"]), 1e3)
+    if about.unit == "length":
+        low, high = about.slider or (0.0, 12.0)
+        return low * pixel, _digits(max(4.0, min(high, measures.side / 8)) * pixel), ROOT
+    low, high = about.slider or (float(about.low), min(float(about.high), 1e3))
     small = isinstance(parameter.default, float) and parameter.default < 0.1 * high
     return low, high, ROOT if small and low == 0 else LOG if small else LINEAR
 

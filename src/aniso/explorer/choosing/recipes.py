@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 import aniso
 from aniso import schemes
-from aniso.cli.files import pages
-from aniso.cli.options.model_options import kinds
 from aniso.explorer.choosing import masks
 from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.scene import Scene
+from aniso.io.pages import is_volume
+from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
 
 _DONE = {
@@ -179,10 +178,10 @@ def _python(value: Any) -> str:
 def _model_words(choices: Choices, call: Call) -> list[str]:
     model, time = call.arguments
     words = ["--model", choices.model]
-    for field in fields(kinds()[choices.model]):
-        value, flag = getattr(model, field.name), field.name.replace("_", "-")
-        if "switch" in field.metadata:
-            if value != field.default:
+    for name, parameter in of_model(model).items():
+        value, flag = getattr(model, name), name.replace("_", "-")
+        if parameter.about.switch:
+            if value != parameter.default:
                 words.append(f"--{flag}" if value else f"--no-{flag}")
         else:
             words += [f"--{flag}", str(value)]
@@ -194,7 +193,7 @@ def _volume_words(scene: Scene, file: str) -> list[str]:
     picture = scene.source.picture
     grey = picture.channel_axis is None and file.endswith(".npy")
     words = ["--channel-axis", "none"] if grey and {3, 4} & {picture.shape[0], picture.shape[-1]} else []
-    return words if pages.is_volume(picture, None) else [*words, "--volume"]
+    return words if is_volume(picture, None) else [*words, "--volume"]
 
 
 def _option_words(name: str, value: Any, file: str) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from aniso.cli.files.pages import voxel_shape
 from aniso.explorer.choosing.measures import Measures, refused_pixels
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.blocks import block_means
+from aniso.io.pages import voxel_shape
 from aniso.io.picture import Picture
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,6 @@ from nicegui import ui
 from nicegui.element import Element
 
 from aniso.cli.jobs.reporting import figures
-from aniso.cli.options.model_options import kinds
 from aniso.explorer.choosing import parameters, recipes
 from aniso.explorer.choosing.choices import AUTO
 from aniso.explorer.choosing.controls import LINEAR, ROOT, Control, controls
@@ -20,6 +19,7 @@ from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.tab import sentence
 from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
+from aniso.models import kinds
 from aniso.stencil import DeltaStencil
 
 

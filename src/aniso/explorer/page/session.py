@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from aniso import io
-from aniso.cli.files.pages import is_volume
 from aniso.explorer.choosing import recipes
 from aniso.explorer.choosing.choices import Choices
 from aniso.explorer.choosing.masks import RandomPixels, paint
@@ -26,6 +25,7 @@ from aniso.explorer.computing.results import Results
 from aniso.explorer.page.tab import Stage, Tab, sentence
 from aniso.explorer.showing import stencils
 from aniso.explorer.showing.extras import Extras
+from aniso.io.pages import is_volume
 
 
 class Session(Tab):

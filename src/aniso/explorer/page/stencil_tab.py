@@ -87,16 +87,16 @@ class StencilTab:
     def _control(self, name: str) -> Control:
         parameter, about = PARAMETERS[name], PARAMETERS[name].about
         return Control(
-            name, name.capitalize(), about["symbol"], about["unit"],
-            about["meaning"], "number", getattr(self._choice, name), parameter.default, about["low"],
-            about["high"], LINEAR,
+            name, name.capitalize(), about.symbol, about.unit,
+            about.meaning, "number", getattr(self._choice, name), parameter.default, about.low,
+            about.high, LINEAR,
         )  # fmt: skip
 
     def _changer(self, name: str) -> Callable[[Any, float | None], None]:
         def change(value: Any, stamp: float | None) -> None:
             about = PARAMETERS[name].about
             chosen = PARAMETERS[name].default if value is None else float(value)
-            self._choice = replace(self._choice, **{name: min(max(chosen, about["low"]), about["high"])})
+            self._choice = replace(self._choice, **{name: min(max(chosen, about.low), about.high)})
             if name in ("alpha", "gamma"):
                 show_value(self._names, "")
             self._update()

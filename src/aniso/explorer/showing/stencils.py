@@ -12,9 +12,9 @@ import numpy as np
 import aniso
 from aniso import samples
 from aniso.cli.jobs.stencil_table import stencil_facts
-from aniso.explorer.choosing.parameters import Parameter
 from aniso.explorer.showing import pictures
 from aniso.models import FixedTensor
+from aniso.parameters import About, Parameter
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil
 
@@ -24,8 +24,7 @@ _SIZE = 129
 def _parameter(
     name: str, symbol: str, unit: str, high: float, default: float, meaning: str, low: float = 0.0
 ) -> Any:
-    about = {"symbol": symbol, "unit": unit, "low": low, "high": high, "open_low": False, "meaning": meaning}
-    return Parameter(name, default, about)
+    return Parameter(name, default, About(symbol=symbol, unit=unit, low=low, high=high, meaning=meaning))
 
 
 #: What can be chosen on the tab.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aniso.blocks.halo import Window, regions
 from aniso.blocks.lazy import BlockTask, from_windows
-from aniso.verbs.inpaint import pair_sums, twice_as_fine
+from aniso.verbs.inpaint_solver import pair_sums, twice_as_fine
 
 if TYPE_CHECKING:
     import dask.array
