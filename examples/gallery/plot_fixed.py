@@ -60,4 +60,4 @@ plt.show()
 
 # %%
 # If the known pixels were chosen at random instead, diffusion would have to carry edges on by itself;
-# :func:`aniso.inpaint <aniso.verbs.inpaint.inpaint>` is made for that (:ref:`sphx_glr_gallery_plot_inpaint.py`).
+# :func:`aniso.inpaint` is made for that (:ref:`sphx_glr_gallery_plot_inpaint.py`).

@@ -4,7 +4,7 @@ Heat in a plate of fibres
 
 Diffusion tensors are at home in physics. Wood, carbon fibre and muscle conduct heat better along their
 fibres than across them: the heat flux is −D∇u, and the temperature u obeys ∂u/∂t = div(D ∇u) with a
-tensor that the material gives. :class:`aniso.FixedTensor <aniso.models.FixedTensor>` takes it.
+tensor that the material gives. :class:`aniso.FixedTensor` takes it.
 """
 
 import matplotlib.pyplot as plt

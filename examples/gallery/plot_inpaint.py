@@ -3,7 +3,7 @@ Filling in what is lost
 =======================
 
 Pixels are lost under text, in scratches, or because only a few were ever measured.
-:func:`aniso.inpaint <aniso.verbs.inpaint.inpaint>` lets the known pixels diffuse into the unknown ones until
+:func:`aniso.inpaint` lets the known pixels diffuse into the unknown ones until
 nothing changes any more. Diffusion runs along edges and hardly across them, so that contours are
 carried on into the gaps.
 """

@@ -3,7 +3,7 @@ Stencils as numbers and as a matrix
 ===================================
 
 For each diffusion tensor there is a family of 3×3 stencils of second order. Its members differ in one
-number, δ, of which :class:`aniso.DeltaStencil <aniso.stencil.DeltaStencil>` makes two dials, α and γ. Here
+number, δ, of which :class:`aniso.DeltaStencil` makes two dials, α and γ. Here
 is what they look like for a tensor of your choice.
 """
 

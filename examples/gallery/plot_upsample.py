@@ -3,7 +3,7 @@ A finer image with the same block means
 =======================================
 
 A pixel of a camera is the mean of the light that falls on its area.
-:func:`aniso.upsample <aniso.verbs.upsample.upsample>` looks for a finer image that has exactly these means, and
+:func:`aniso.upsample` looks for a finer image that has exactly these means, and
 whose contours are sharp and smooth: it lets cubic splines diffuse along their edges and projects every
 step back to the images with the given block means.
 """

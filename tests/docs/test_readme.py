@@ -25,8 +25,8 @@ def count_words(text):
 
 
 def test_words_are_counted():
-    text = "# One\n\ntwo [three](far/away.md) – four\n\n| no | no |\n|---|---|\n\n<!-- no\nno -->\n```sh\nno\n```\n"
-    assert count_words(text) == 4
+    hidden = "| no | no |\n|---|---|\n\n<!-- no\nno -->\n```sh\nno\n```\n"
+    assert count_words(f"# One\n\ntwo [three](far/away.md) – four\n\n{hidden}") == 4
     assert count_words(README) > 300
 
 
@@ -44,7 +44,7 @@ def test_each_command_is_one_line_after_its_marker(name):
 def test_the_badges_agree_with_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     version = project["requires-python"].removeprefix(">=")
-    badges = {badge: (ROOT / badge).read_text("utf-8") for badge in re.findall(r"docs/images/\S+\.svg", README)}
+    badges = [(ROOT / badge).read_text("utf-8") for badge in re.findall(r"docs/images/\S+\.svg", README)]
     assert len(badges) == 2
-    assert any(f">Python: {version}+<" in badge for badge in badges.values())
-    assert any(f">licence: {project['license']}<" in badge for badge in badges.values())
+    assert any(f">Python: {version}+<" in badge for badge in badges)
+    assert any(f">licence: {project['license']}<" in badge for badge in badges)
