@@ -128,7 +128,7 @@ def _add(report: Report, hand: Hand, drawn: list[dict[str, Any]]) -> None:
     times = sorted(each["latency"] for each in drawn)
     factors = sorted({each["factor"] for each in drawn})
     note = _NOTE.format(
-        factor="as it is" if factors == [1] else f"up to {factors[-1]} × coarser",
+        factor="full resolution" if factors == [1] else f"up to {factors[-1]} × coarser",
         count=len(times),
         late=times[int(0.9 * (len(times) - 1))],
         computing=1e3 * statistics.median(each["seconds"] for each in drawn),
