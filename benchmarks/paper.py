@@ -270,7 +270,7 @@ def measure(chosen: list[Case], rounds: int, threads: int, compiled: tuple[str, 
         for name, times in timing.contest(contest, few).items():
             value = 1e9 * times.per_step / case.pixels
             found.measurements[f"{name}, {case}"] = Measurement(
-                value, "ns/pixel", kinds[name], f"per step of {case.steps}", times.unrest
+                value, "ns/pixel", kinds[name], f"per step of {case.steps}", times.jitter
             )
         del u, contest
     add_yardstick(found, chosen)

@@ -49,7 +49,7 @@ class Timing:
         return self.best / self.steps
 
     @property
-    def unrest(self) -> float:
+    def jitter(self) -> float:
         """How much longer than the best call the median one took, as a fraction."""
         return statistics.median(self.times) / self.best - 1
 

@@ -148,7 +148,7 @@ def measure(size: int, image_size: int, steps: int, rounds: int, threads: int) -
 
 def per_voxel(taken: Timing, pixels: int, kind: Kind, note: str) -> Measurement:
     """Nanoseconds per step and pixel or voxel."""
-    return Measurement(1e9 * taken.per_step / pixels, "ns", kind, note, taken.unrest)
+    return Measurement(1e9 * taken.per_step / pixels, "ns", kind, note, taken.jitter)
 
 
 def targets(found: Report, threads: int) -> list[Target]:
