@@ -97,8 +97,8 @@ def order_two(quick: bool) -> Finding:
 
 
 CAPTION = (
-    "Errors over the number of pixels along a side. Left: what A makes of a smooth function, against div(D "
-    "∇u), largest error. Right: the solution of u − div(D ∇u) = f. Dashed lines have slopes one and two."
+    "Errors over the number of pixels along a side. Left: largest difference between A applied to a smooth "
+    "function and div(D ∇u). Right: the solution of u − div(D ∇u) = f. Dashed lines have slopes one and two."
 )
 
 
