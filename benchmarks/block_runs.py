@@ -74,7 +74,7 @@ def predicted(run: Run) -> float:
 
 
 def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Run:
-    """One run by so many new workers; the target is deleted."""
+    """Run once with a number of new workers; the target is deleted."""
     with _workers(count, memory) as client:
         start = time.perf_counter()
         passes.run(planned, folder / "out.zarr", client, lambda done, total: None)
@@ -93,7 +93,7 @@ def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Ru
 
 @contextmanager
 def _workers(count: int, memory: float) -> Iterator[Any]:
-    """A client of so many new processes, whose kernels are loaded."""
+    """Start a client with a number of new processes, whose kernels are loaded."""
     with cluster.connected(None, count, int(memory)) as client:
         client.run(_warm)
         yield client

@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, help="where to write the picture")
     options = parser.parse_args()
     if browser_path() is None:
-        parser.exit(1, "there is no Chromium here; on Debian and Ubuntu: apt-get install chromium\n")
+        parser.exit(1, "Chromium was not found; on Debian and Ubuntu: apt-get install chromium\n")
     report, latencies = measured(1 if options.quick else options.repeats, 10 if options.quick else 30)
     report.show()
     if options.json is not None:

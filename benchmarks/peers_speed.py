@@ -17,7 +17,7 @@ from benchmarks.timing import Contestant
 
 #: How far the second figure goes, in squared pixels: the width of a Gaussian of √20 ≈ 4.5 pixels.
 TIME = 10.0
-#: Packages that take seconds per call; they run once, without a warm-up, with so many iterations.
+#: Packages that take seconds per call; they run once, without a warm-up, with this number of iterations.
 SLOW = {COHERENCE: 1, GMIC: 1}
 #: Largest volume for these, in voxels along a side.
 SLOW_SIDE = 128

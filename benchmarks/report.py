@@ -198,7 +198,7 @@ LINE_DPI, PHOTO_DPI = 110, 72
 
 
 def save_picture(picture: Any, path: Path, dpi: int = LINE_DPI, colours: int = 256) -> None:
-    """As PNG with a palette of so many colours, which takes a third of the space; 64 do for greys."""
+    """Save as PNG with a palette of this number of colours, a third of the size; 64 suffice for greys."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ class Scaling:
         )
         self.yardstick_times: list[float] = []
 
-    # What everything is compared with, in each contest anew.
+    # The reference, measured in each contest.
 
     def _contest(self, entrants: list[Contestant]) -> dict[str, Timing]:
         times = timing.contest([*entrants, *self._yardstick()], self.rounds)

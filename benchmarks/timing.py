@@ -109,7 +109,7 @@ def cores() -> int:
 
 
 def processor() -> str:
-    """The name of the processor, as far as the system tells it."""
+    """Return the name of the processor, if the system provides it."""
     facts = Path("/proc/cpuinfo")
     if facts.exists():
         for line in facts.read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Volumes: what a step costs per voxel, beside images, SimpleITK and eager PyTorch, in one run.
+"""Volumes: cost of a step per voxel, compared with images, SimpleITK and eager PyTorch.
 
     python -m benchmarks.volumes --json benchmarks/results/volumes.json
 

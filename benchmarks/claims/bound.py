@@ -1,4 +1,4 @@
-"""Section 3: Theorem 1, its proof, and how tight it is; beside it the bound that the library uses."""
+"""Section 3: Theorem 1, its proof and its tightness, compared with the bound of the library."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Role, Table
 from benchmarks.eed import PAPER
 from benchmarks.report import YARDSTICK, Report
 
-NO_COMPILER = "There is no C compiler here."
+NO_COMPILER = "No C compiler was available."
 NO_DEVICE = "No CUDA device was available. With one, the same command tests this claim."
 #: “One order of magnitude” and “as fast as”, as they are read here.
 MAGNITUDE, EQUAL = 5.0, 1.25

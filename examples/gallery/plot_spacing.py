@@ -19,8 +19,8 @@ fine = aniso.samples.rings(240, period=16.0, noise=60.0)
 coarse, truth = fine.image[1::3], fine.truth[1::3]
 model = aniso.CoherenceEnhancing(contrast=3.0, sigma=1.5, rho=5.0)
 
-told = aniso.diffuse(coarse, model, 40.0, spacing=(3.0, 1.0), scheme=aniso.FED(6))
-untold = aniso.diffuse(coarse, model, 40.0, scheme=aniso.FED(6))
+spaced = aniso.diffuse(coarse, model, 40.0, spacing=(3.0, 1.0), scheme=aniso.FED(6))
+unspaced = aniso.diffuse(coarse, model, 40.0, scheme=aniso.FED(6))
 
 
 def error(image):
@@ -33,8 +33,8 @@ def error(image):
 
 pictures = {
     f"measured\nerror {error(coarse):.0f}": coarse,
-    f"spacing not given\nerror {error(untold):.0f}": untold,
-    f"spacing=(3, 1)\nerror {error(told):.0f}": told,
+    f"spacing not given\nerror {error(unspaced):.0f}": unspaced,
+    f"spacing=(3, 1)\nerror {error(spaced):.0f}": spaced,
     "truth": truth,
 }
 figure, axes = plt.subplots(1, 4, figsize=(10, 3), layout="constrained")
