@@ -1,4 +1,4 @@
-"""How the error goes on with the time, for three contrasts."""
+"""Error over time, for three contrasts."""
 
 import ladder
 import matplotlib.pyplot as plt
