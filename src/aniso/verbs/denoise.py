@@ -103,7 +103,7 @@ def denoise(
     array
         Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
         grey scale they have.
-    aniso.verbs.info.DenoiseInfo
+    aniso.info.DenoiseInfo
         Only with ``return_info=True``.
 
     Examples

@@ -112,7 +112,7 @@ def enhance(
     array
         Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
         grey scale they have.
-    aniso.verbs.info.EnhanceInfo
+    aniso.info.EnhanceInfo
         Only with ``return_info=True``.
 
     Examples

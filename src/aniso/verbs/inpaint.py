@@ -117,7 +117,7 @@ def inpaint(
     array
         Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
         grey scale they have.
-    aniso.verbs.info.InpaintInfo
+    aniso.info.InpaintInfo
         Only with ``return_info=True``.
 
     Examples

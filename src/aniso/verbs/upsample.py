@@ -108,7 +108,7 @@ def upsample(
     array
         `factor` times as long along all axes but that of the channels. float32 and float64 are kept;
         integers and float16 give float32, in the grey scale they have.
-    aniso.verbs.info.UpsampleInfo
+    aniso.info.UpsampleInfo
         Only with ``return_info=True``.
 
     Examples
