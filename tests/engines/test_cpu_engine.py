@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.cpu import generate
+from aniso.engines.cpu import cache, generate
 from aniso.engines.cpu.crew import Crew, default_threads
 from tests.registry import SAMPLES, colours
 
@@ -179,17 +179,17 @@ class TestProcesses:
 
 class TestCache:
     def test_a_second_process_compiles_nothing(self, tmp_path):
-        cache = {"ANISO_CACHE_DIR": str(tmp_path)}
-        first = run(SMALL_RUN, "cpu", **cache)
-        stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")}
-        second = run(SMALL_RUN, "cpu", **cache)
+        folder = {"ANISO_CACHE_DIR": str(tmp_path)}
+        first = run(SMALL_RUN, "cpu", **folder)
+        stored = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.kernel")}
+        second = run(SMALL_RUN, "cpu", **folder)
         assert stored
         assert first.stdout == second.stdout != ""
-        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")} == stored
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.kernel")} == stored
 
     def test_a_changed_formula_is_never_met_by_a_stale_kernel(self, tmp_path):
-        cache = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
-        before = run(SMALL_RUN, "cpu", **cache).stdout
+        folder = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
+        before = run(SMALL_RUN, "cpu", **folder).stdout
         changed = tmp_path / "changed" / "aniso"
         shutil.copytree(SOURCE, changed, ignore=shutil.ignore_patterns("__pycache__"))
         formula = changed / "formulas" / "cell.py"
@@ -197,7 +197,7 @@ class TestCache:
         assert "return a * x + b * y" in text
         formula.write_text(text.replace("return a * x + b * y", "return 0.5 * a * x + b * y"), "utf-8")
         after, reference = (
-            float(run(SMALL_RUN, engine, source=changed, **cache).stdout) for engine in ("cpu", "reference")
+            float(run(SMALL_RUN, engine, source=changed, **folder).stdout) for engine in ("cpu", "reference")
         )
         assert after == pytest.approx(reference, rel=1e-5)
         assert after != pytest.approx(float(before), rel=1e-5)
@@ -220,17 +220,17 @@ class TestCache:
 
 class TestCompilation:
     def test_single_precision_stays_single(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
+        monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
         caches = generate._loops, generate._tensor_loops
-        for cache in caches:
-            cache.cache_clear()
+        for known in caches:
+            known.cache_clear()
         model = aniso.EdgeEnhancing(diffusivity="exponential")
         image = SAMPLES["edges"]((20, 30)).astype(np.float32)
         aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
         fused = generate.loops(image.dtype, True).fused_step.inspect_llvm()
         tensors = generate.tensor_loops(model.tensor_formula(1), image.dtype, True).tensor_row.inspect_llvm()
-        for cache in caches:
-            cache.cache_clear()
+        for known in caches:
+            known.cache_clear()
         for llvm in (*fused.values(), tensors):
             assert "fmul" in llvm
             assert "fpext" not in llvm
