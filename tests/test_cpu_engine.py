@@ -16,7 +16,7 @@ import pytest
 
 import aniso
 from aniso.engines.cpu import generate
-from aniso.engines.cpu.crew import Crew, default_threads
+from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from tests.registry import SAMPLES, colours
 
 SOURCE = Path(aniso.__file__).parent
@@ -94,16 +94,16 @@ class TestThreads:
             aniso.diffuse(SAMPLES["edges"](LARGE), EDGES, 1.0)
 
 
-class TestCrew:
+class TestThreadTeam:
     def test_every_task_is_done_once(self):
-        crew = Crew(3)
+        team = ThreadTeam(3)
         done: list[int] = []
-        crew.run(done.append, 1000)
-        crew.close()
+        team.run(done.append, 1000)
+        team.close()
         assert sorted(done) == list(range(1000))
 
     def test_an_error_in_any_thread_reaches_the_caller(self):
-        crew = Crew(3)
+        team = ThreadTeam(3)
 
         def task(number):
             if number == 57:
@@ -111,8 +111,8 @@ class TestCrew:
 
         for _ in range(20):
             with pytest.raises(RuntimeError, match="57"):
-                crew.run(task, 100)
-        crew.close()
+                team.run(task, 100)
+        team.close()
 
 
 def run(script, *arguments, source=SOURCE, **environment):

@@ -43,6 +43,7 @@ from aniso.engines.cpu import (
     volume_tensors,
 )
 from aniso.engines.cpu.placeholders import STRIDE
+from aniso.engines.cpu.threads import uninterrupted
 from aniso.formulas import (
     cell,
     coherence,
@@ -73,6 +74,7 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 
 
 @functools.cache
+@uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
         formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
@@ -93,6 +95,7 @@ def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndi
 
 
 @functools.lru_cache(maxsize=128)
+@uninterrupted
 def _tensor_loops(
     function: Callable[..., Any],
     functions: tuple[Callable[..., Any], ...],
