@@ -179,7 +179,8 @@ def visit(
     """Interrupt one child so many times; a fault ends it."""
     chance = random.Random(seed)
     durations: dict[str, float] = {}
-    environment = os.environ | ({"ANISO_CACHE_DIR": folder} if folder else {})
+    # BLAS would start threads of its own, which stay.
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"} | ({"ANISO_CACHE_DIR": folder} if folder else {})
     with (
         tempfile.TemporaryFile() as noise,
         subprocess.Popen(
@@ -250,7 +251,7 @@ def interrupt(
             place = folder if cold else None
             visit(seed + start, min(per_child, count - start), expected, tally, names, place)
         if tell is not None:
-            tell(f"{tally.sent} interrupts, {len(tally.faults)} faults", flush=True)
+            tell(f"{tally.sent} interrupts, {len(tally.faults)} faults", *tally.faults[-1:], flush=True)
     return tally
 
 

@@ -161,7 +161,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
     # What the function of a model for a row of cells takes, see `indirect`.
-    row = "_rows, _rows, types.uint64, types.uint64, *[_number] * 4" if ndim == 2 else "_rows, *[_number] * 5"
+    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 4" if ndim == 2 else "*_rows, *[_number] * 5"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     return "\n".join(
         [
@@ -178,7 +178,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
             # A call that is not inlined keeps a loop from being vectorised.
             f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, forceinline=True)",
             f"entry = numba.njit({_OPTIONS}, cache={cache})",
-            "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
+            "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
             f"_row = types.void({row}, types.int64)",
             f'address = numba.cfunc(_row, fastmath={{"contract"}}, error_model="numpy", cache={cache})',
