@@ -10,6 +10,6 @@
     elementary functions that vectorise, and how the former loops call the latter
 ``generate``
     joins them with the formulas into modules that Numba can compile and cache
-``crew``
+``threads``
     the threads
 """

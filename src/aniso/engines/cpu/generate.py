@@ -39,6 +39,7 @@ from aniso.engines.cpu import (
 from aniso.engines.cpu.cache import KernelCache
 from aniso.engines.cpu.function_texts import body_text, formula_text, formulas_text
 from aniso.engines.cpu.placeholders import STRIDE
+from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
 from aniso.formulas import (
     cell,
@@ -67,6 +68,7 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 
 
 @functools.cache
+@uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
         formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
@@ -92,6 +94,7 @@ def _first_alike(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=128)
+@uninterrupted
 def _tensor_loops(
     function: Callable[..., Any],
     functions: tuple[Callable[..., Any], ...],
@@ -156,7 +159,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
     # What the function of a model for a row of cells takes, see `indirect`.
-    row = "_rows, _rows, types.uint64, types.uint64, *[_number] * 4" if ndim == 2 else "_rows, *[_number] * 5"
+    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 4" if ndim == 2 else "*_rows, *[_number] * 5"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     entry, address = ("keep_entry", "keep_address") if cache else ("numba.njit", "numba.cfunc")
     return "\n".join(
@@ -175,7 +178,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
             # A call that is not inlined keeps a loop from being vectorised.
             f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",
-            "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
+            "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
             f"_row = types.void({row}, types.int64)",
             f'address = {address}(_row, fastmath={{"contract"}}, error_model="numpy")',
