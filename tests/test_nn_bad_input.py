@@ -144,8 +144,6 @@ class TestPredictions:
             TensorDiffusion()(self.IMAGE, numbers.numpy())
         with refused(TypeError, "floating point", "torch.int64"):
             TensorDiffusion()(self.IMAGE, numbers.long())
-        with refused(ValueError, "prediction is on meta, the image on cpu"):
-            TensorDiffusion()(self.IMAGE, numbers.to("meta"))
 
     def test_missing(self):
         with pytest.raises(TypeError, match="prediction"):

@@ -1,4 +1,4 @@
-"""PyTorch tensors that hold no values, or not one ordinary number per element, are refused in one sentence."""
+"""PyTorch tensors that hold no values, or not one ordinary number per element, are refused clearly."""
 
 import re
 import warnings
@@ -58,7 +58,7 @@ FUNCTIONS = {
     "contrast": estimates.contrast,
     "wavelength": estimates.wavelength,
     "Picture": io.Picture,
-    "FixedTensor": lambda entry: aniso.FixedTensor(entry, entry, entry),
+    "FixedTensor": lambda entry: aniso.FixedTensor.from_entries(entry, entry, entry),
     "FreeStencil": aniso.FreeStencil,
 }
 IMAGE = torch.rand(12, 12, generator=torch.Generator().manual_seed(0))

@@ -39,8 +39,8 @@ def read(path: Path, limit: int | None) -> Picture:
         extended, needed = int(header.nsymbt), math.prod(shape) * dtype.itemsize
         if min(*shape, extended) < 0:
             raise FileError(
-                f"{path} has negative sizes in its header: shape {shape} and an extended header of {extended} "
-                "bytes. The file appears to be corrupt."
+                f"{path} has negative sizes in its header: shape {shape} and an extended header of "
+                f"{extended} bytes. The file appears to be corrupt."
             )
         check_size(path, needed, limit)
         if _HEADER + extended + needed > path.stat().st_size:

@@ -10,13 +10,15 @@ from typing import Any
 
 # Seconds to wait for the answer of a scheduler.
 _PATIENCE = 10
+_LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
 def connected(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
     """A Dask client of the scheduler at this address, or of new workers on this machine.
 
-    These have one thread and so much memory each: the engine's own threads would compete with them.
+    These have one thread and so much memory each: the engine's own threads would compete with them. They can
+    be reached from this machine only.
     """
     from dask.distributed import Client, LocalCluster
 
@@ -37,7 +39,10 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
             n_workers=workers,
             threads_per_worker=1,
             memory_limit="auto" if memory is None else memory,
-            dashboard_address="127.0.0.1:0",
+            # Whoever reaches a port of Dask can run code as this user.
+            host=_LOOPBACK,
+            dashboard_address=f"{_LOOPBACK}:0",
+            worker_dashboard_address=f"{_LOOPBACK}:0",
             silence_logs=logging.CRITICAL,  # a worker that is lost is replaced; the run says what fails
         ) as cluster,
         Client(cluster) as client,
