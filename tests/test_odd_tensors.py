@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ ODD = {
 }
 odd = pytest.mark.parametrize("kind", ODD)
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Any] = {
     "diffuse": lambda image: aniso.diffuse(image, EDGE, 1.0),
     "diffuse, cpu": lambda image: aniso.diffuse(image, EDGE, 1.0, engine="cpu"),
     "scale_space": lambda image: aniso.scale_space(image, EDGE, [1.0]),

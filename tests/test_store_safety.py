@@ -1,6 +1,10 @@
 """Zarr stores after a power failure, with damaged chunks, and on workers that nobody else can reach."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from dask.distributed import Client, LocalCluster
 
 from aniso.stores import cluster, passes, progress
 from aniso.stores.opened import chunks_at, opened
+from tests.command_calls import PROGRAM, WIDE
 from tests.registry import SAMPLES
 from tests.test_stores import ome_group, run
 
@@ -183,3 +188,52 @@ def test_workers_listen_to_this_machine_only():
     assert len(new) >= 6  # a scheduler and its page, two nannies, two workers at least
     assert {address for address, _ in new} == {"127.0.0.1"}
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
+
+
+def _started(folder):
+    """A run of the command in a session of its own, as on a terminal, after its first blocks."""
+    data = SAMPLES["noise"]((600, 600)).astype(np.float32)
+    zarr.create_array(str(folder / "in.zarr"), data=data, chunks=(50, 50))
+    words = ["diffuse", "in.zarr", "out.zarr", "--time", "40", "--workers", "2", "--memory", "1GB"]
+    process = subprocess.Popen(
+        [*PROGRAM, *words],
+        cwd=folder,
+        env=WIDE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    unfinished, end = progress.folder_of(folder / "out.zarr"), time.monotonic() + 120
+    while not progress.done(unfinished, 0):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return process
+
+
+def _foreign(errors):
+    """Lines that are not the command's own."""
+    return [line for line in errors.splitlines() if not line.startswith(("note: ", "aniso: "))]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
+class TestStandardError:
+    """Only the command's own lines, whatever Dask and asyncio have to say."""
+
+    def test_interrupted_on_a_terminal(self, tmp_path):
+        with _started(tmp_path) as process:
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+        assert process.returncode == 130
+        assert "interrupted" in errors
+        assert not _foreign(errors)
+
+    def test_a_worker_that_is_killed(self, tmp_path):
+        with _started(tmp_path) as process:
+            children = psutil.Process(process.pid).children(recursive=True)
+            worker = next(child for child in children if "spawn_main" in " ".join(child.cmdline()))
+            worker.kill()
+            _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0
+        assert not _foreign(errors)
