@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,18 @@ def array_at(location: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return zarr.open_array(location, mode="r")
+
+
+def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
+    """The key in its store and the place of each chunk, or shard, that an index touches."""
+    ranges = []
+    sizes = array.shards or array.chunks
+    for part, length, size in zip(index, array.shape, sizes, strict=True):
+        start, stop, _ = (part if isinstance(part, slice) else slice(part, part + 1)).indices(length)
+        ranges.append(range(start // size, -(-stop // size)))
+    for place in itertools.product(*ranges):
+        parts = tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, sizes, strict=True))
+        yield array.metadata.encode_chunk_key(place), parts
 
 
 def create_like(source: Opened, path: Path) -> str:
