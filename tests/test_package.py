@@ -27,6 +27,7 @@ def modules_after(statement):
     return set(output.stdout.split())
 
 
+@pytest.mark.quick
 def test_importing_loads_nothing_heavy():
     loaded = modules_after("import aniso, aniso as a; dir(a)")
     assert "aniso" in loaded
@@ -42,6 +43,7 @@ def test_a_stencil_and_its_bound_need_neither_numba_nor_torch():
     assert not loaded.intersection({"numba", "torch", "matplotlib", "typer", "rich", "PIL"})
 
 
+@pytest.mark.quick
 def test_the_version_is_that_of_the_metadata():
     assert aniso.__version__ == importlib.metadata.version("aniso")
 
@@ -103,6 +105,7 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(aniso, "_no_such_thing")
 
 
+@pytest.mark.quick
 def test_types_ship_with_the_package():
     assert (importlib.resources.files("aniso") / "py.typed").is_file()
 

@@ -89,6 +89,7 @@ def run(client, path, target, **options):
 
 
 class TestWhatIsKept:
+    @pytest.mark.quick
     @pytest.mark.parametrize("version", ["0.4", "0.5"])
     def test_ome_metadata_and_spacing(self, client, tmp_path, version):
         image = SAMPLES["edges"]((40, 30)).astype(np.uint16)
