@@ -27,7 +27,7 @@ SUMMARIES = {
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-class Unheard(Exception):
+class OutputClosed(Exception):
     """Standard output takes no more: it is closed, or full. The cause is the OSError."""
 
 

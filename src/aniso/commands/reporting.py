@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from aniso import checks
-from aniso.commands import Unheard
+from aniso.commands import OutputClosed
 from aniso.commands.bundles import Reporting
 
 #: Called as tell(done, total).
@@ -56,7 +56,7 @@ class Report:
         """What fails within is told, and the next file has its turn."""
         try:
             yield
-        except (typer.Exit, typer.BadParameter, Unheard):
+        except (typer.Exit, typer.BadParameter, OutputClosed):
             raise
         except Exception as error:
             if self.wanted.debug:
@@ -112,7 +112,7 @@ def _print(text: str) -> None:
     try:
         typer.echo(text)
     except OSError as error:
-        raise Unheard from error
+        raise OutputClosed from error
 
 
 def _print_beside(text: str) -> None:
