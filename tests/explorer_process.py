@@ -89,14 +89,15 @@ def reset(connection):
 
 
 @contextlib.contextmanager
-def explorer(*words, prelude=None):
+def explorer(*words, prelude=None, opens=False):
     """A running explorer: its address, its process, and the lines that it prints.
 
     `prelude` is a line of Python that is executed first.
     """
     start = ["-m", "aniso"] if prelude is None else ["-c", f"{prelude}; from aniso import cli; cli.app()"]
     port = ["--port", str(free_port())]  # not the usual one, which several of them would try for at once
-    program = [sys.executable, *start, "explore", "--no-open", *port, *map(str, words)]
+    quietly = [] if opens else ["--no-open"]
+    program = [sys.executable, *start, "explore", *quietly, *port, *map(str, words)]
     # NiceGUI behaves differently where this variable tells it that it is being tested.
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     process = subprocess.Popen(

@@ -191,6 +191,22 @@ class TestWithoutACookie:
             assert b" 403 " in connection.recv(1000).splitlines()[0]
 
 
+def test_the_browser_is_opened_with_a_token_that_is_valid_once():
+    prelude = "import webbrowser; webbrowser.open = lambda address: print('opened', address, flush=True)"
+    with explorer(prelude=prelude, opens=True) as (address, _, said):
+        visitor = Visitor(address)
+        end = time.monotonic() + 30
+        while len(said) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        home, _, ticket = said[1].split()[1].partition("?token=")
+        assert home == visitor.home
+        assert ticket != visitor.token
+        found = [visitor.request("GET", f"/?token={ticket}", cookie=None).status for _ in range(2)]
+        assert found == [303, 403]
+        assert visitor.request("GET", f"/?token={visitor.token}", cookie=None).status == 303
+
+
 class TestRequests:
     def test_headers(self, visitor):
         page = visitor.open_page()
