@@ -71,7 +71,7 @@ class HostGuard:
     ) -> None:  # fmt: skip
         self._application, self._names, self._cookie = application, names, cookie
         self._token, self._ticket = token, ticket
-        # Not the token itself: a cookie is sent to other ports as well, and ends with the server.
+        # Not the token itself: browsers send cookies to servers at other ports as well.
         self._pass = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
