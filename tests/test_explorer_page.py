@@ -317,7 +317,8 @@ def test_a_film_that_is_asked_for_before_the_result_is_there(page):
 
 
 def test_a_lost_connection_leaves_everything_as_it_was(page, files):
-    page.set_input_files("#open-file", files / "shapes.png")
+    with page.expect_response(lambda answer: "/file?" in answer.url):  # it resets choices
+        page.set_input_files("#open-file", files / "shapes.png")
     choose_method(page, "Diffuse")
     slide(page, "Time slider", 0.4)
     settled(page)
