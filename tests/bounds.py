@@ -16,12 +16,15 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import aniso
 from aniso.engines.cpu import base, generate, image_evolution, volume_evolution
+from aniso.engines.cpu.cache import cache_folder
 from aniso.engines.cpu.placeholders import STRIDE
 from tests.registry import Engine, random_tensors
 
@@ -157,7 +160,7 @@ class Checker:
 
 def checking(arguments: list[str]) -> subprocess.Popen[bytes]:
     """This script in a process that checks bounds, with compiled kernels of its own."""
-    folder = generate.cache_folder() / "bounds"
+    folder = (cache_folder() or Path(tempfile.gettempdir())) / "bounds"
     environment = {"NUMBA_BOUNDSCHECK": "1", "ANISO_CACHE_DIR": str(folder)}
     return subprocess.Popen([sys.executable, "-m", "tests.bounds", *arguments], env=os.environ | environment)
 

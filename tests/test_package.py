@@ -85,12 +85,12 @@ def test_the_public_surface_is_the_one_that_was_promised():
         "samples",
         "schemes",
         "estimates",
-        "denoising",
-        "enhancing",
+        "verbs.denoise",
+        "verbs.enhance",
         "figures",
-        "info",
-        "inpainting",
-        "upsampling",
+        "verbs.info",
+        "verbs.inpaint",
+        "verbs.upsample",
     ],
 )
 def test_every_name_that_a_module_exports_resolves(module):

@@ -15,10 +15,10 @@ import pytest
 
 import aniso
 from aniso import commands, demo, engines, io
-from aniso.formats import FORMATS
-from aniso.picture import FileError, Picture
-from tests.command_calls import called, noisy
-from tests.explorer_process import explorer
+from aniso.io.formats import FORMATS
+from aniso.io.picture import FileError, Picture
+from tests.cli.command_calls import called, noisy
+from tests.explorer.explorer_process import explorer
 from tests.registry import (
     ENGINES,
     MODELS,

@@ -28,7 +28,7 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
         try:
             asyncio.run(asyncio.wait_for(_greeted(scheduler), _PATIENCE))
             client = Client(scheduler, timeout=_PATIENCE)
-        except (OSError, ValueError, TimeoutError) as error:
+        except (OSError, ValueError, TypeError, TimeoutError) as error:  # TypeError: no certificates
             raise ConnectionError(
                 f"there is no Dask scheduler at {scheduler}: {str(error) or 'nobody answers'}. Start one "
                 "with `dask scheduler`, or leave the scheduler out to use workers on this machine."
@@ -72,8 +72,11 @@ def _interrupts_for_this_process() -> Iterator[None]:
 async def _greeted(scheduler: str) -> None:
     """Exchange the first words with a scheduler: a client would wait for them without end."""
     from distributed.comm.core import connect
+    from distributed.security import Security
 
-    (await connect(scheduler, timeout=_PATIENCE)).abort()
+    # Certificates for tls:// are those of Dask's own configuration, as for the client.
+    certificates = Security().get_connection_args("client")
+    (await connect(scheduler, timeout=_PATIENCE, **certificates)).abort()
 
 
 def capacity(client: Any) -> tuple[float, int]:

@@ -87,8 +87,8 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         ome = _multiscale(node, path)
         try:
             level = ome["datasets"][0]
-            key = level["path"]
-            array = node[key]
+            array = node[level["path"]]
+            key = array.path  # without a leading slash, which would lead out of the store
             axes = ome.get("axes", [])
             scale = _scale(ome, level, array.ndim)
             names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]

@@ -10,7 +10,7 @@ import torch
 
 import aniso
 from aniso import checks, estimates, io
-from tests.nn_registry import SPECIMENS, batch
+from tests.nn.nn_registry import SPECIMENS, batch
 
 EDGE = aniso.EdgeEnhancing(0.2, sigma=0.5)
 _ORDINARY = "must be a dense tensor of ordinary numbers, got "

@@ -1,5 +1,7 @@
 """A module for the tests of texts of functions."""
 
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ import pytest
 import aniso
 from aniso.engines.cpu import cache, function_texts, user_functions
 from aniso.engines.cpu.private_folder import make_private
-from tests import sample_formulas
+from tests.engines import sample_formulas
 
 ON_UNIX = hasattr(os, "geteuid")
 AS_ROOT = ON_UNIX and os.geteuid() == 0

@@ -14,11 +14,11 @@ import pytest
 import zarr as zarr_package
 from dask.distributed import Client, LocalCluster
 
-from aniso.stores import cluster, passes, progress
-from aniso.stores.opened import chunks_at, opened
-from tests.command_calls import PROGRAM, WIDE
+from aniso.blocks.stores import cluster, passes, progress
+from aniso.blocks.stores.opened import chunks_at, opened
+from tests.blocks.test_stores import ome_group, run
+from tests.cli.command_calls import PROGRAM, WIDE
 from tests.registry import SAMPLES
-from tests.test_stores import ome_group, run
 
 # A group may hold groups and arrays, which types cannot tell apart.
 zarr: Any = zarr_package

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from aniso import io
-from aniso.picture import FileError
-from tests.command_calls import aniso_command, noisy
+from aniso.io.picture import FileError
+from tests.cli.command_calls import aniso_command, noisy
 
 _MEGABYTE = 1 << 20
 _NSYMBT = 92  # where an MRC header gives the length of the extended one
