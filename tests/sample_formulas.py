@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 maximum: Any = max
@@ -10,8 +12,8 @@ maximum: Any = max
 
 def formula(
     x: Any,  # 1
-    slope: Any,
-    y: tuple[Any, Any],
+    slope: Callable[[Any], Any],
+    y: Any,
 ) -> tuple[Any, Any]:
     """Half of x³, 0.5."""
     half = 0.5 * x  # not 1
@@ -33,6 +35,6 @@ def with_default(x: Any, y: Any = 1) -> Any:
     return x + y
 
 
-@staticmethod
+@cache
 def last() -> int:
     return 1
