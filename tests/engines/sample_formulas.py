@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 maximum: Any = max
@@ -12,8 +14,8 @@ maximum: Any = max
 
 def formula(
     x: Any,  # 1
-    slope: Any,
-    y: tuple[Any, Any],
+    slope: Callable[[Any], Any],
+    y: Any,
 ) -> tuple[Any, Any]:
     """Half of x³, 0.5."""
     half = 0.5 * x  # not 1
@@ -35,6 +37,6 @@ def with_default(x: Any, y: Any = 1) -> Any:
     return x + y
 
 
-@staticmethod
+@cache
 def last() -> int:
     return 1

@@ -503,7 +503,7 @@ class TestTexts:
     def test_a_body(self):
         text = function_texts.body_text(sample_formulas)
         assert text.startswith("def formula(\n    x: Any,  # 1\n")
-        assert text.endswith("@staticmethod\ndef last() -> int:\n    return 1")
+        assert text.endswith("@cache\ndef last() -> int:\n    return 1")
         assert "class" not in text
         assert "# A comment between" not in text
 

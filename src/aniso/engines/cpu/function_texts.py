@@ -90,8 +90,8 @@ def _functions(module: ModuleType) -> dict[str, _Function]:
             # Comments in front of the next function do not belong to this one.
             while tokens[-1].type != tokenize.NEWLINE:
                 tokens.pop()
-            name = next((b.string for a, b in itertools.pairwise(tokens) if a.string == "def"), None)
-            if name is not None:  # not a class with a decorator
-                found[name] = _Function(text, row_starts, tokens)
+            for word, name in itertools.pairwise(tokens):
+                if word.string == "def" and word.start[1] == 0:  # not a method of a class with a decorator
+                    found[name.string] = _Function(text, row_starts, tokens)
             tokens = []
     return found
