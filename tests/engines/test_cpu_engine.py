@@ -321,7 +321,7 @@ class TestInterrupts:
     def test_an_evolution_that_was_interrupted_is_not_used_again(self, monkeypatch):
         problem = engines.Problem(EDGES, aniso.DeltaStencil(), (1.0, 1.0))
         cycle = next(iter(aniso.Explicit().plan(0.2, 0.2)))
-        evolution = Evolution(SAMPLES["edges"]((1, 20, 30)), problem)
+        evolution = Evolution(SAMPLES["edges"]((20, 30))[np.newaxis], problem)
         evolution.advance(cycle)
 
         def interrupted(team, task, count):
@@ -339,7 +339,7 @@ class TestInterrupts:
 
     def test_an_evolution_that_is_closed_keeps_its_image_only(self):
         problem = engines.Problem(EDGES, aniso.DeltaStencil(), (1.0, 1.0))
-        evolution = Evolution(SAMPLES["edges"]((1, 20, 30)), problem)
+        evolution = Evolution(SAMPLES["edges"]((20, 30))[np.newaxis], problem)
         evolution.close()
         with pytest.raises(RuntimeError, match="is closed and cannot go on"):
             evolution.advance(next(iter(aniso.Explicit().plan(0.2, 0.2))))

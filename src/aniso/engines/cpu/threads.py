@@ -7,8 +7,8 @@ An interrupt (Ctrl-C) raises an exception in the main thread between any two of 
 within ``finally``, ``Thread.start`` or ``Event.wait``. Therefore nothing here depends on a line that may not
 be reached:
 
-- A helper announces itself before it looks whether there is work, and the caller says that there is none
-  before it looks for helpers. Whoever comes late finds nothing to do.
+- A helper announces itself before it looks whether the pass is over, and the caller ends the pass before it
+  looks for helpers. Whoever comes late finds nothing to do.
 - A helper without work ends by itself, even if nobody asks it to.
 - The caller can do all tasks alone. A helper that never starts costs time, not results.
 - Tasks hold the arrays that they write to. A helper that outlives an interrupted call writes to memory that
@@ -18,6 +18,7 @@ be reached:
 from __future__ import annotations
 
 import _thread
+import contextlib
 import functools
 import itertools
 import os
@@ -57,7 +58,6 @@ class ThreadTeam:
     def _hire_none(self) -> None:
         self._process = os.getpid()
         self._work: queue.SimpleQueue[_Pass | None] = queue.SimpleQueue()
-        self._started = 0
         self._helpers: list[_End] = []
 
     def run(self, task: Callable[[int], object], count: int) -> None:
@@ -87,7 +87,7 @@ class ThreadTeam:
             self._pass.stopped = True
             self._pass = None
         if self._process == os.getpid():
-            for _ in range(self._started):
+            for _ in self._helpers:
                 self._work.put(None)
             _wait_for(self._helpers)
 
@@ -95,27 +95,20 @@ class ThreadTeam:
         """Hand the pass to so many helpers."""
         if self._process != os.getpid():
             self._hire_none()  # a forked child has no threads but its own
-        ended = sum(helper.is_set for helper in self._helpers)
-        for _ in range(helpers - (self._started - ended)):
-            self._started += 1
-            _start(self._help)
+        self._helpers = [helper for helper in self._helpers if not helper.is_set]
+        while len(self._helpers) < helpers:
+            self._helpers.append(_start(self._help))
         for _ in range(helpers):
             self._work.put(current)
 
     def _help(self) -> None:
-        me = _End()
-        self._helpers.append(me)
-        try:
+        with contextlib.suppress(queue.Empty):
             while not self._closed:
                 current = self._work.get(timeout=_IDLE)
                 if current is not None:
                     current.help()
                 # The task's arrays must not outlive the pass while the thread waits.
                 del current
-        except queue.Empty:
-            pass
-        finally:
-            me.set()
 
 
 class _Pass:
@@ -169,15 +162,16 @@ class _Flag:
 
 
 class _End(_Flag):
-    """The end of the thread that creates it."""
+    """The end of a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: threading.Thread) -> None:
         super().__init__()
-        self._thread = threading.current_thread()
+        self._thread = thread
 
     def wait(self) -> None:
         super().wait()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
 
 def _wait_for(flags: Sequence[_Flag]) -> None:
@@ -194,21 +188,29 @@ def _wait_for(flags: Sequence[_Flag]) -> None:
         raise interrupt
 
 
-def _start(work: Callable[[], None]) -> None:
-    """Start a thread, as daemonic as this one.
+def _start(work: Callable[[], None]) -> _End:
+    """Start a thread that is a daemon if this one is.
 
     Thread.start() waits for the thread, and an interrupt there can lock both. So it is called in a thread
     that no interrupt reaches; to start that is a single instruction.
     """
-    thread = threading.Thread(target=work, name="aniso")
+
+    def body() -> None:
+        try:
+            work()
+        finally:
+            end.set()
 
     def launch() -> None:
         try:
             thread.start()
         except RuntimeError:  # the system allows no further thread
-            work()
+            body()
 
+    thread = threading.Thread(target=body, name="aniso")
+    end = _End(thread)
     _thread.start_new_thread(launch, ())
+    return end
 
 
 def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
@@ -224,15 +226,8 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         results: list[T] = []
         once = _Pass(lambda _: results.append(function(*args, **kwargs)), 1)
-        done = _Flag()
-
-        def work() -> None:
-            once.help()
-            done.set()
-
         try:
-            _start(work)
-            done.wait()
+            _start(once.help).wait()
         finally:
             once.finish()
         if once.error is not None:
