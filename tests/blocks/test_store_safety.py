@@ -1,5 +1,6 @@
 """Zarr stores after a power failure, with damaged chunks, and on workers that nobody else can reach."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import zarr as zarr_package
 from dask.distributed import Client, LocalCluster
@@ -22,6 +22,7 @@ from tests.registry import SAMPLES
 
 # A group may hold groups and arrays, which types cannot tell apart.
 zarr: Any = zarr_package
+psutil: Any = importlib.import_module("psutil")  # comes with distributed, and has no types
 
 
 @pytest.fixture(scope="module")
