@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso import commands, demo, engines, io
+from aniso import engines, io
+from aniso.cli import commands
+from aniso.cli.jobs import demonstration
 from aniso.io.formats import FORMATS
 from aniso.io.picture import FileError, Picture
 from tests.cli.command_calls import called, noisy
@@ -152,7 +154,7 @@ CALLS = {
 
 @pytest.mark.parametrize("command", [name for name in commands.SUMMARIES if name != "explore"])
 def test_commands(tmp_path, monkeypatch, command):
-    monkeypatch.setattr(demo, "BLOCKS", demo.BLOCKS[-1:])  # a part of the picture
+    monkeypatch.setattr(demonstration, "BLOCKS", demonstration.BLOCKS[-1:])  # a part of the picture
     np.save(tmp_path / "image.npy", RINGS.image)  # in double precision, for which kernels are there
     io.write(tmp_path / "mask.png", 255 * UNKNOWN.astype(np.uint8))
     answer = called(tmp_path, command, *CALLS[command], "--json")
