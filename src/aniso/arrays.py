@@ -6,7 +6,6 @@ one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,12 +54,6 @@ def check_range(layout: Layout, result: Any) -> None:
         )
 
 
-def is_tensor(image: Any) -> bool:
-    """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(image, torch.Tensor)
-
-
 def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
     """Whether a tensor is a batch (images, channels, H, W) or (images, channels, D, H, W)."""
     along_channels = channel_axis in (None, 1, 1 - image.ndim)
@@ -74,7 +67,7 @@ def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
 
 def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
     """The layout of an image, and the name of the engine that is to work on it."""
-    if is_tensor(image):
+    if checks.is_tensor(image):
         name = TENSOR_ENGINE if engine is None else engine
         return TensorLayout(image, channel_axis, name), name
     name = "cpu" if engine is None else engine
@@ -122,10 +115,11 @@ class TensorLayout:
     def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
         import torch
 
-        if image.is_complex() or image.dtype == torch.bool or image.layout != torch.strided:
+        checks.plain_tensor("image", image)
+        if image.is_complex() or image.dtype == torch.bool:
             raise TypeError(
-                f"image must be a dense tensor of real numbers, got {image.dtype} ({image.layout}): "
-                "diffusion is for grey values. Give e.g. image.float()."
+                f"image must be a tensor of real numbers, got {image.dtype}: diffusion is for grey values. "
+                "Give e.g. image.float()."
             )
         shape = tuple(image.shape)
         self._batch = is_batch(image, channel_axis)

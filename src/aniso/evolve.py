@@ -204,7 +204,7 @@ class Journey:
     def pixels(self) -> npt.NDArray[Any]:
         """The evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
         image = self.evolution.image
-        return (image[0].numpy() if arrays.is_tensor(image) else image).reshape(-1, *self.layout.shape)
+        return (image[0].numpy() if checks.is_tensor(image) else image).reshape(-1, *self.layout.shape)
 
     def image(self) -> Image:
         """The image as it is now: a new array."""
@@ -307,7 +307,10 @@ def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
 def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
     if fixed is None:
         return None
-    mask = np.asarray(fixed.cpu() if arrays.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
+    if checks.is_tensor(fixed):
+        checks.plain_tensor("fixed", fixed)
+        fixed = fixed.cpu()  # type: ignore[union-attr]
+    mask = np.asarray(fixed)
     _check_mask(mask, shape)
     return mask.copy()
 

@@ -26,10 +26,6 @@ SUMMARIES = {
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-class Unheard(Exception):
-    """Standard output takes no more: it is closed, or full. The cause is the OSError."""
-
-
 def loaded(name: str) -> Any:
     """The command of this name, ready to run."""
     import typer
