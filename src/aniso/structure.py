@@ -262,7 +262,7 @@ class _Map:
             chosen = task(source.shape[1:], arrays.result_type(image.dtype).name)
             axes = vectors if vectors is not None else source.ndim - 3
             return chosen._lazily(source, axes)
-        if arrays.is_tensor(image):
+        if checks.is_tensor(image):
             layout: Any = arrays.TensorLayout(image, channel_axis, arrays.TENSOR_ENGINE)
             result = task(layout.shape, layout.dtype)._of_tensor(layout.start)
             result = result if arrays.is_batch(image, channel_axis) else result[0]
@@ -279,16 +279,19 @@ class _Map:
 
     def _of_array(self, channels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """From an array (channels, …), in double precision."""
-        result: npt.NDArray[Any] = self._of(channels.astype(np.float64), "reference", lambda entry: entry)
+        largest = float(abs(channels).max())
+        doubles = channels.astype(np.float64)
+        result: npt.NDArray[Any] = self._of(doubles, largest, "reference", lambda entry: entry)
         return result
 
     def _of_tensor(self, images: Any) -> Any:
         """From a tensor (images, channels, …)."""
-        return self._of(images, arrays.TENSOR_ENGINE, lambda entry: entry[:, 0])
+        largest = float(images.detach().abs().max())
+        return self._of(images, largest, arrays.TENSOR_ENGINE, lambda entry: entry[:, 0])
 
-    def _of(self, u: Any, engine: str, without_channels: Callable[[Any], Any]) -> Any:
-        # Structure follows the grey values; it is computed in numbers of order 1.
-        unit = _unit(float(abs(u).max()), min(self.spacings), self.dtype) if self.over_pixels else 1.0
+    def _of(self, u: Any, largest: float, engine: str, without_channels: Callable[[Any], Any]) -> Any:
+        # Structure follows the grey values: it is computed in numbers of order 1.
+        unit = _unit(largest, min(self.spacings), self.dtype) if self.over_pixels else 1.0
         problem = engines.Problem(self.model, DeltaStencil(), self.spacings)
         evolution: Any = engines.chosen(engine)(problem.precise(u / unit), problem)
         entries = tuple(without_channels(entry) for entry in evolution.tensor())
