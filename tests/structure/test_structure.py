@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import dask
 import dask.array as da
@@ -17,8 +18,8 @@ from tests.oracles import eigenvector_models, eigenvector_volumes
 from tests.registry import DTYPES, ENGINES, SAMPLES, VOLUME_MODELS, VOLUME_SAMPLES
 
 IMAGE, VOLUME = (23, 19), (9, 11, 8)
-SPACINGS = {IMAGE: (1.3, 0.8), VOLUME: (0.7, 1.0, 1.4)}
-SCALES = {"sigma": 0.9, "rho": 1.6}
+SPACINGS: Any = {IMAGE: (1.3, 0.8), VOLUME: (0.7, 1.0, 1.4)}
+SCALES: Any = {"sigma": 0.9, "rho": 1.6}
 ANGLES = np.deg2rad(np.arange(-85, 95, 10))
 
 every_shape = pytest.mark.parametrize("shape", [IMAGE, VOLUME], ids=["image", "volume"])
@@ -77,7 +78,7 @@ class TestStructureTensor:
     def test_a_ramp(self):
         y, x = np.indices((40, 40))
         found = aniso.structure_tensor(2.0 * y - 3.0 * x, spacing=(0.5, 2.0), rho=1.0)[..., 20, 20]
-        np.testing.assert_allclose(found, [[16, -6], [-6, 2.25]], rtol=1e-12)
+        np.testing.assert_allclose(found, np.array([[16, -6], [-6, 2.25]]), rtol=1e-12)
 
     @every_shape
     def test_is_symmetric_and_has_no_negative_eigenvalue(self, shape):
@@ -114,7 +115,7 @@ class TestOrientation:
 
     def test_is_the_eigenvector_of_the_smallest_eigenvalue(self):
         for shape in (IMAGE, VOLUME):
-            options = {**SCALES, "spacing": SPACINGS[shape]}
+            options: Any = {**SCALES, "spacing": SPACINGS[shape]}
             values, vectors = np.linalg.eigh(matrices(aniso.structure_tensor(sample(shape), **options)))
             found = aniso.orientation(sample(shape), **options)
             if len(shape) == 2:
@@ -146,7 +147,7 @@ class TestOrientation:
 class TestCoherence:
     def test_is_that_of_the_eigenvalues(self):
         for shape in (IMAGE, VOLUME):
-            options = {**SCALES, "spacing": SPACINGS[shape]}
+            options: Any = {**SCALES, "spacing": SPACINGS[shape]}
             values = np.linalg.eigvalsh(matrices(aniso.structure_tensor(sample(shape), **options)))
             low, middle, high = values[..., 0], values[..., -2], values[..., -1]
             found = aniso.coherence(sample(shape), **options)
@@ -182,7 +183,7 @@ class TestLaws:
     @every_shape
     def test_dask_arrays_give_the_same_bits(self, function, shape):
         image = np.stack([sample(shape), sample(shape)[::-1]], -1)
-        options = {**SCALES, "spacing": SPACINGS[shape], "channel_axis": -1}
+        options: Any = {**SCALES, "spacing": SPACINGS[shape], "channel_axis": -1}
         expected = function(image, **options)
         for chunks in (shape, tuple(n // 2 for n in shape), (5, 3, 4)[: len(shape)]):
             lazy = da.from_array(image, chunks=(*chunks, 1))
@@ -196,7 +197,7 @@ class TestLaws:
     def test_batches_of_tensors_are_as_their_images(self, function, shape, dtype):
         images = np.stack([sample(shape), 3 * sample(shape)[::-1]]).astype(dtype)
         images = np.stack([images, np.roll(images, 3, -1)], 1)
-        options = {**SCALES, "spacing": SPACINGS[shape]}
+        options: Any = {**SCALES, "spacing": SPACINGS[shape]}
         found = function(torch.tensor(images), **options)
         expected = np.stack([function(image, **options, channel_axis=0) for image in images])
         assert str(found.dtype) == f"torch.{dtype}"
@@ -319,7 +320,7 @@ class TestDiffusionTensor:
         # Colours with doubles: engines compile less.
         coloured = dtype == "float64"
         image = (np.stack([sample(shape), sample(shape)[::-1]]) if coloured else sample(shape)).astype(dtype)
-        options = {"spacing": SPACINGS[shape], "channel_axis": 0 if coloured else None}
+        options: Any = {"spacing": SPACINGS[shape], "channel_axis": 0 if coloured else None}
         model = volume_driven[name](shape)
         limit = aniso.stability.stable_step(model, spacing=SPACINGS[shape], ndim=len(shape))
         scheme = aniso.Explicit(0.8 * limit)
