@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 
 from aniso import structure
 from aniso.cli.jobs import zarrs
@@ -23,6 +24,9 @@ from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
     from aniso.blocks.stores.opened import Opened
+
+#: Kinds of files that hold nothing else.
+_WHOLE_NUMBERS = ("PNG", "JPEG")
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,11 @@ class Structures:
         work = self.work
         where = work.places(f"{{stem}}_{self.what}.tif", renamed=True)
         targets = where.places(work.paths)
+        for target in targets:
+            if (name := format_of(target).name) in _WHOLE_NUMBERS:
+                raise typer.BadParameter(
+                    f"{name} files cannot hold floating-point numbers. Write .tif or .npy."
+                )
 
         def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
             target = targets[number - 1]
