@@ -145,6 +145,7 @@ CALLS = {
     "upsample": (2, "image.npy"),
     "diffuse": ("image.npy", "--time", 1),
     "scale-space": ("image.npy", "--times", "0,1"),
+    "structure": ("image.npy", "--what", "tensor"),
     "info": ("image.npy",),
     "stencil": (),
     "demo": (),

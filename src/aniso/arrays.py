@@ -41,12 +41,17 @@ class Layout(Protocol):
 def checked_result(layout: Layout, evolved: Any) -> Any:
     """A result of the engine, as the caller knows the image; a new array of ordinary numbers."""
     image = layout.restored(evolved)
-    if not layout.is_finite(image):
+    check_range(layout, image)
+    return image
+
+
+def check_range(layout: Layout, result: Any) -> None:
+    """Refuse a result that left the range of its type."""
+    if not layout.is_finite(result):
         raise ArithmeticError(
             f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
             "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
         )
-    return image
 
 
 def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:

@@ -223,9 +223,14 @@ def _checked_problem(
     spacings = checks.axis_spacing(spacing, len(shape))
     _check_fit(model, stencil, shape)
     if isinstance(model, ImageDriven):
-        for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
-            checks.not_too_many_pixels(name, width, spacings)
+        check_widths(model, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
+
+
+def check_widths(model: ImageDriven, spacings: tuple[float, ...]) -> None:
+    """Refuse a model whose Gaussians are too wide for these pixels."""
+    for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+        checks.not_too_many_pixels(name, width, spacings)
 
 
 def _tiled(

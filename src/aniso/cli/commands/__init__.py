@@ -16,6 +16,7 @@ SUMMARIES = {
     **{verb.name: verb.summary for verb in VERBS.values()},
     "diffuse": "Diffuse with any model, stencil and scheme.",
     "scale-space": "Write an image at several diffusion times.",
+    "structure": "Write the orientation, coherence or structure tensor at each pixel.",
     "explore": "See diffusion happen in the browser, while a slider moves.",
     "info": "Show what a file holds, and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",
