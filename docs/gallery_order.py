@@ -1,7 +1,8 @@
 """The order of the gallery: applications, then models and parameters, then numerical methods."""
 
 _TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "scale_space"]
-_CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "fixed", "heat", "network"]
+_CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "structure", "fixed"]
+_CHOICES += ["heat", "network"]
 _BEHIND = ["rings", "stencils", "stability", "fed"]
 _ORDER = _TASKS + _CHOICES + _BEHIND
 

@@ -1,6 +1,9 @@
-"""What holds for every test run: hypothesis profiles, and no silent skips in CI."""
+"""What holds for every test run: hypothesis profiles, the quick lane, and no silent skips in CI."""
 
+import importlib.util
+import inspect
 import os
+import re
 
 import pytest
 from hypothesis import settings
@@ -49,7 +52,52 @@ class NoSkips:
                 terminalreporter.write_line(nodeid)
 
 
+# The quick lane: collecting all tests takes half a minute, so `pytest -m quick` expands only what it runs.
+
+WITHOUT_TORCH = importlib.util.find_spec("torch") is None
+
+
+def is_quick(config):
+    return config.option.markexpr == "quick"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files without a quick test and, where PyTorch is missing, files that import it."""
+    if not is_quick(config) or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    needs_torch = re.search(r"^(import torch|from torch|from tests\.nn_registry)\b", text, re.M)
+    return "pytest.mark.quick" not in text or (WITHOUT_TORCH and needs_torch is not None) or None
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Leave out functions without the mark before their parameters are multiplied."""
+    if not is_quick(collector.config) or not inspect.isfunction(obj):
+        return None
+    marks = [*collector.iter_markers(), *getattr(obj, "pytestmark", ())]
+    return None if any(mark.name == "quick" for mark in marks) else []
+
+
+def pytest_collection_modifyitems(config, items):
+    """Skip what the quick lane would run on PyTorch where that is missing."""
+    if not (WITHOUT_TORCH and is_quick(config)):
+        return
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        engine = parameters and parameters.params.get("engine")
+        if getattr(engine, "name", engine) == "torch":
+            item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+
+
+def pytest_report_header(config):
+    if WITHOUT_TORCH and is_quick(config):
+        return "PyTorch is not installed: its engine is skipped, and aniso.nn is left out"
+    return None
+
+
 def pytest_configure(config):
+    if is_quick(config):
+        config.option.doctestmodules = False  # collecting the examples takes longer than all quick tests
     is_xdist_worker = hasattr(config, "workerinput")
     if IN_CI and not is_xdist_worker:
         config.pluginmanager.register(NoSkips(), "no-skips")

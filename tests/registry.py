@@ -1,6 +1,6 @@
-"""What the laws are tested over: one list each of engines, models, schemes and samples.
+"""What the laws are tested over: one list each of engines, models, schemes, samples and verbs.
 
-A new engine, model or scheme is one line here, and every law holds for it or fails.
+A new engine, model, scheme or verb is one line here, and every law holds for it or fails.
 """
 
 import itertools
@@ -135,6 +135,19 @@ def colours(grey_sample, shape, count=3):
     """Channels (last axis) that share some structure and differ in some."""
     image = grey_sample(shape)
     return np.stack([(1 - 0.2 * k) * image + _noise(shape, 10 + k) / 2 for k in range(count)], -1)
+
+
+#: What the verbs are tried on, and the pixels that inpainting fills in.
+RINGS = aniso.samples.rings(48, noise=20.0)
+UNKNOWN = np.random.default_rng(0).random((48, 48)) > 0.3
+
+#: Name → the verb, as a function of an image of this size and of options.
+VERBS: dict[str, Any] = {
+    "denoise": aniso.denoise,
+    "enhance": aniso.enhance,
+    "inpaint": lambda image, **options: aniso.inpaint(image, **({"mask": UNKNOWN} | options)),
+    "upsample": lambda image, **options: aniso.upsample(image, 2, **options),
+}
 
 
 def scaled_contrast(model, factor):

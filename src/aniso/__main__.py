@@ -47,7 +47,7 @@ def main() -> None:
 
 def _run() -> None:
     from aniso.cli import app
-    from aniso.cli.commands import Unheard
+    from aniso.cli.errors import OutputClosed
 
     try:
         app(prog_name="aniso")
@@ -56,8 +56,8 @@ def _run() -> None:
             raise
         _silence()
         sys.exit(_SIGPIPE)  # help, which typer writes, ends with 1 then
-    except (Unheard, OSError) as error:
-        cause = error.__cause__ if isinstance(error, Unheard) else error
+    except (OutputClosed, OSError) as error:
+        cause = error.__cause__ if isinstance(error, OutputClosed) else error
         _silence()
         if isinstance(
             cause, BrokenPipeError

@@ -6,7 +6,6 @@ one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,18 +41,17 @@ class Layout(Protocol):
 def checked_result(layout: Layout, evolved: Any) -> Any:
     """A result of the engine, as the caller knows the image; a new array of ordinary numbers."""
     image = layout.restored(evolved)
-    if not layout.is_finite(image):
+    check_range(layout, image)
+    return image
+
+
+def check_range(layout: Layout, result: Any) -> None:
+    """Refuse a result that left the range of its type."""
+    if not layout.is_finite(result):
         raise ArithmeticError(
             f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
             "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
         )
-    return image
-
-
-def is_tensor(image: Any) -> bool:
-    """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(image, torch.Tensor)
 
 
 def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
@@ -69,7 +67,7 @@ def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
 
 def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
     """The layout of an image, and the name of the engine that is to work on it."""
-    if is_tensor(image):
+    if checks.is_tensor(image):
         name = TENSOR_ENGINE if engine is None else engine
         return TensorLayout(image, channel_axis, name), name
     name = "cpu" if engine is None else engine
@@ -117,10 +115,11 @@ class TensorLayout:
     def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
         import torch
 
-        if image.is_complex() or image.dtype == torch.bool or image.layout != torch.strided:
+        checks.plain_tensor("image", image)
+        if image.is_complex() or image.dtype == torch.bool:
             raise TypeError(
-                f"image must be a dense tensor of real numbers, got {image.dtype} ({image.layout}): "
-                "diffusion is for grey values. Give e.g. image.float()."
+                f"image must be a tensor of real numbers, got {image.dtype}: diffusion is for grey values. "
+                "Give e.g. image.float()."
             )
         shape = tuple(image.shape)
         self._batch = is_batch(image, channel_axis)

@@ -75,8 +75,41 @@ def real(name: str, value: Any, remedy: str) -> float:
         ) from None
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def plain_tensor(name: str, tensor: Any) -> None:
+    """Refuse tensors that hold no values, or not one ordinary number per element."""
+    import torch
+
+    # Those that NumPy knows, and bfloat16; others are for storage, and PyTorch hardly computes with them.
+    known = (
+        *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+        *(torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
+    )
+    if tensor.is_nested:
+        fault, remedy = "a nested tensor", "Give its parts one by one, or pad them to one shape"
+    elif tensor.is_quantized:
+        fault, remedy = f"a quantized tensor ({tensor.dtype})", "Give tensor.dequantize()"
+    elif tensor.layout != torch.strided:
+        fault, remedy = f"a tensor of layout {tensor.layout}", "Give tensor.to_dense()"
+    elif tensor.device.type == "meta":
+        fault, remedy = "a tensor on the device meta, which has no values", "Load the values first"
+    elif tensor.dtype not in known:
+        fault, remedy = f"a tensor of dtype {tensor.dtype}", "Give tensor.float()"
+    else:
+        return
+    raise TypeError(f"{name} must be a dense tensor of ordinary numbers, got {fault}. {remedy}.")
+
+
 def array_of(name: str, value: Any) -> npt.NDArray[Any]:
     """The value as an array, if its rows are equally long."""
+    if is_tensor(value):
+        plain_tensor(name, value)
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:

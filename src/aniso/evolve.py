@@ -204,7 +204,7 @@ class Journey:
     def pixels(self) -> npt.NDArray[Any]:
         """The evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
         image = self.evolution.image
-        return (image[0].numpy() if arrays.is_tensor(image) else image).reshape(-1, *self.layout.shape)
+        return (image[0].numpy() if checks.is_tensor(image) else image).reshape(-1, *self.layout.shape)
 
     def image(self) -> Image:
         """The image as it is now: a new array."""
@@ -223,9 +223,14 @@ def _checked_problem(
     spacings = checks.axis_spacing(spacing, len(shape))
     _check_fit(model, stencil, shape)
     if isinstance(model, ImageDriven):
-        for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
-            checks.not_too_many_pixels(name, width, spacings)
+        check_widths(model, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
+
+
+def check_widths(model: ImageDriven, spacings: tuple[float, ...]) -> None:
+    """Refuse a model whose Gaussians are too wide for these pixels."""
+    for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+        checks.not_too_many_pixels(name, width, spacings)
 
 
 def _tiled(
@@ -302,7 +307,10 @@ def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
 def _checked_mask(fixed: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
     if fixed is None:
         return None
-    mask = np.asarray(fixed.cpu() if arrays.is_tensor(fixed) else fixed)  # type: ignore[union-attr]
+    if checks.is_tensor(fixed):
+        checks.plain_tensor("fixed", fixed)
+        fixed = fixed.cpu()  # type: ignore[union-attr]
+    mask = np.asarray(fixed)
     _check_mask(mask, shape)
     return mask.copy()
 

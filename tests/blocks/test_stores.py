@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import dask
 import numpy as np
 import pytest
 import zarr as zarr_package
-from dask.distributed import Client, KilledWorker, LocalCluster
+from dask.distributed import Client, KilledWorker, LocalCluster, Security
 from zarr.codecs import BloscCodec, BytesCodec
 
 import aniso
@@ -89,6 +90,7 @@ def run(client, path, target, **options):
 
 
 class TestWhatIsKept:
+    @pytest.mark.quick
     @pytest.mark.parametrize("version", ["0.4", "0.5"])
     def test_ome_metadata_and_spacing(self, client, tmp_path, version):
         image = SAMPLES["edges"]((40, 30)).astype(np.uint16)
@@ -443,8 +445,14 @@ class TestDisk:
     def test_there_is_no_room_for_the_list(self, client, tmp_path, source, monkeypatch):
         target = tmp_path / "out.zarr"
 
-        def full(*_):
-            raise OSError(errno.ENOSPC, "No space left on device")
+        lists = progress.folder_of(target)
+        fsync = os.fsync
+
+        def full(descriptor):
+            status = os.fstat(descriptor)
+            if any(os.path.samestat(status, path.stat()) for path in lists.glob("*.done")):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            fsync(descriptor)
 
         with monkeypatch.context() as patched:
             patched.setattr(os, "fsync", full)
@@ -542,7 +550,8 @@ class TestBadInput:
     def test_a_damaged_chunk_is_named(self, client, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
         (tmp_path / "in.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
-        with pytest.raises(OSError, match=r"pixels \[\d+:\d+, 0:\d+\] of .*in\.zarr cannot be read.*damaged"):
+        # Whichever block fails first: halos of all of them reach into the chunk.
+        with pytest.raises(OSError, match=r"chunk c/1/0 of .*in\.zarr cannot be read.*damaged"):
             run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 10), together=1)
         assert not (tmp_path / "out.zarr").exists()
 
@@ -556,6 +565,33 @@ class TestBadInput:
         (tmp_path / "in.zarr" / "zarr.json").write_text(json.dumps({"zarr_format": 9}))
         with pytest.raises(ValueError, match="no Zarr array"):
             opened(tmp_path / "in.zarr")
+
+    @pytest.mark.parametrize("place", ["filters", "compressor"])
+    def test_pickles_are_not_loaded(self, tmp_path, place):
+        path = tmp_path / "in.zarr"
+        zarr.create_array(str(path), shape=(4, 4), chunks=(4, 4), dtype="f4", zarr_format=2)[:] = 1
+        codec = {"id": "pickle"}
+        described = json.loads((path / ".zarray").read_text("utf-8"))
+        described[place] = [codec] if place == "filters" else codec
+        (path / ".zarray").write_text(json.dumps(described), "utf-8")
+        (path / "0.0").write_bytes(f"cpathlib\nPath\n(V{tmp_path / 'made'}\ntR.".encode())
+        with pytest.raises(ValueError, match="can be read"):
+            opened(path)
+
+    def test_metadata_do_not_lead_out_of_the_store(self, tmp_path):
+        elsewhere = tmp_path / "elsewhere.zarr"
+        zarr.create_array(str(elsewhere), shape=(5, 5), dtype="f4")
+        group = zarr.create_group(str(tmp_path / "in.zarr"))
+        group.create_array(str(elsewhere).strip("/"), shape=(4, 4), dtype="f4")
+        for key in (str(elsewhere), "../elsewhere.zarr"):
+            group.attrs["ome"] = {"multiscales": [{"axes": ["y", "x"], "datasets": [{"path": key}]}]}
+            if key.startswith(".."):
+                with pytest.raises(ValueError, match="not as they should be"):
+                    opened(tmp_path / "in.zarr")
+            else:
+                found = opened(tmp_path / "in.zarr")
+                assert found.shape == (4, 4)
+                assert found.location == f"{tmp_path / 'in.zarr'}{elsewhere}"
 
     def test_no_numbers(self, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype="bool")
@@ -591,6 +627,31 @@ class TestBadInput:
         with (
             pytest.raises(ConnectionError, match="no Dask scheduler"),
             cluster.connected("tcp://127.0.0.1:9", 1, None),
+        ):
+            pass
+
+    @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+    def test_a_scheduler_with_tls(self, tmp_path):
+        certificate, key = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
+        words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=aniso"]
+        subprocess.run(
+            ["openssl", *words, "-keyout", key, "-out", certificate], check=True, capture_output=True
+        )
+        tls = {"ca-file": certificate}
+        for role in ("scheduler", "worker", "client"):
+            tls |= {f"{role}.cert": certificate, f"{role}.key": key}
+        with dask.config.set({f"distributed.comm.tls.{name}": path for name, path in tls.items()}):
+            security = Security()
+            local = LocalCluster(
+                n_workers=1, threads_per_worker=1, processes=False, protocol="tls://", security=security,
+                dashboard_address="127.0.0.1:0", silence_logs=50,
+            )  # fmt: skip
+            with local, cluster.connected(local.scheduler_address, 1, None) as client:
+                assert local.scheduler_address.startswith("tls://")
+                assert client.submit(int, "3").result() == 3
+        with (
+            pytest.raises(ConnectionError, match=r"no Dask scheduler at tls://.*TLS configuration"),
+            cluster.connected("tls://127.0.0.1:9", 1, None),
         ):
             pass
 

@@ -23,6 +23,7 @@ from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import model_options
 from aniso.cli.options.bundles import Reporting
 from aniso.io.picture import Picture
+from aniso.parameters import About, of_model
 from tests.cli.command_calls import PROGRAM, WIDE, aniso_command, called, contents, noisy
 
 COMMANDS = tuple(commands.SUMMARIES)
@@ -163,12 +164,12 @@ class TestVerbs:
         wanted = aniso.diffuse(noisy(), model, 3.0, stencil=aniso.DeltaStencil(0.25), scheme=aniso.FED(2))
         np.testing.assert_array_equal(np.load(camera / "a.npy"), np.clip(np.rint(wanted), 0, 255))
 
-    @pytest.mark.parametrize("name", model_options.kinds())
+    @pytest.mark.parametrize("name", models.kinds())
     def test_every_model_runs(self, camera, name):
         answer = called(camera, "diffuse", "camera.png", "--model", name, "--time", 1, "--json")
         found = json.loads(answer.stdout)["model"]
-        assert found.pop("name") == model_options.kinds()[name].__name__
-        defaults = {field.name: field.default for field in dataclasses.fields(model_options.kinds()[name])}
+        assert found.pop("name") == models.kinds()[name].__name__
+        defaults = {field.name: field.default for field in dataclasses.fields(models.kinds()[name])}
         assert found == defaults
 
     def test_a_constant_tensor(self, camera):
@@ -799,17 +800,17 @@ class TestHelp:
     @pytest.mark.parametrize("name", ["diffuse", "scale-space"])
     def test_every_field_of_every_model_is_an_option(self, name):
         shown = " ".join(called(".", name, "--help").stdout.replace("│", " ").split())
-        for title, kind in model_options.kinds().items():
+        for title, kind in models.kinds().items():
             assert title in shown
-            for field in dataclasses.fields(kind):
-                about = field.metadata
+            for field in of_model(kind).values():
+                about = field.about
                 assert f"--{field.name.replace('_', '-')}" in shown
-                assert f"{about['symbol']} (" in shown
-                assert about["unit"] in shown
+                assert f"{about.symbol} (" in shown
+                assert about.unit in shown
                 default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
                 default = {"True": "yes", "False": "no"}.get(default, default)
                 assert re.search(rf"{re.escape(default)} \([a-z, -]*{title}", shown), (title, field.name)
-                for choice in about.get("choices", ()):
+                for choice in about.choices:
                     assert choice in shown
 
     def test_a_new_model_appears_by_itself(self, camera, monkeypatch):
@@ -817,9 +818,9 @@ class TestHelp:
         class SlowHeat(models.ImageDriven):
             """Slow heat: as it says."""
 
-            thickness: float = models._parameter(
-                2.0, symbol="d", unit="length", low=0.0, high=9.0, meaning="how thick the plate is"
-            )
+            thickness: float = About(
+                symbol="d", unit="length", high=9.0, meaning="how thick the plate is"
+            ).field(2.0)
 
             def tensor_formula(self, channels, values=None, ndim=2):
                 return models.Homogeneous().tensor_formula(channels)

@@ -1,6 +1,5 @@
 """Every public name has a docstring that says what goes in, and an example that runs as a doctest."""
 
-import dataclasses
 import inspect
 import types
 from typing import Any
@@ -9,13 +8,15 @@ import pytest
 
 import aniso
 import aniso.nn
+from aniso.parameters import of_model
 from aniso.verbs.table import VERBS
 
 # What is exported for types and annotations, or to be read: described, but never called by a user.
-NOT_CALLED = {f"aniso.verbs.info.{name}" for name in aniso.verbs.info.__all__} | {
+NOT_CALLED = {f"aniso.verbs.info.{name}" for name in aniso.info.__all__} | {
     "aniso.io.FileError",
     "aniso.models.ImageDriven",
     "aniso.models.Model",
+    "aniso.models.kinds",
     "aniso.models.TensorFormula",
     "aniso.samples.Sample",
     "aniso.schemes.Cycle",
@@ -132,8 +133,9 @@ def test_other_ways_to_make_an_object_are_described(name, method):
 def test_fields_of_models_carry_meaning_symbol_and_unit():
     models = [aniso.EdgeEnhancing, aniso.EdgeContinuing, aniso.CoherenceEnhancing, aniso.PeronaMalik]
     for model in models:
-        for field in dataclasses.fields(model):
-            assert {"meaning", "symbol", "unit"} <= set(field.metadata), (model, field.name)
+        for field in of_model(model).values():
+            assert field.about.meaning, (model, field.name)
+            assert field.about.symbol or field.about.switch, (model, field.name)
 
 
 def test_a_missing_parameter_would_be_noticed():
@@ -153,6 +155,7 @@ def test_a_missing_parameter_would_be_noticed():
 
     assert set(_parameters(half)) - _documented(half.__doc__) == {"second"}
     assert not _section(half.__doc__, "Returns")
+    assert _section(half.__doc__, "Examples") == [">>> 1", "1"]
     assert _section(half.__doc__, "Examples") == [">>> 1", "1"]
 
 

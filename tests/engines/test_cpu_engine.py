@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.cpu import generate
-from aniso.engines.cpu.crew import Crew, default_threads
+from aniso import engines
+from aniso.engines.cpu import cache, generate
+from aniso.engines.cpu.evolution import Evolution
+from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
+from tests import bounds, interrupts
 from tests.registry import SAMPLES, colours
 
 SOURCE = Path(aniso.__file__).parent
@@ -94,16 +98,16 @@ class TestThreads:
             aniso.diffuse(SAMPLES["edges"](LARGE), EDGES, 1.0)
 
 
-class TestCrew:
+class TestThreadTeam:
     def test_every_task_is_done_once(self):
-        crew = Crew(3)
+        team = ThreadTeam(3)
         done: list[int] = []
-        crew.run(done.append, 1000)
-        crew.close()
+        team.run(done.append, 1000)
+        team.close()
         assert sorted(done) == list(range(1000))
 
     def test_an_error_in_any_thread_reaches_the_caller(self):
-        crew = Crew(3)
+        team = ThreadTeam(3)
 
         def task(number):
             if number == 57:
@@ -111,8 +115,8 @@ class TestCrew:
 
         for _ in range(20):
             with pytest.raises(RuntimeError, match="57"):
-                crew.run(task, 100)
-        crew.close()
+                team.run(task, 100)
+        team.close()
 
 
 def run(script, *arguments, source=SOURCE, **environment):
@@ -179,17 +183,17 @@ class TestProcesses:
 
 class TestCache:
     def test_a_second_process_compiles_nothing(self, tmp_path):
-        cache = {"ANISO_CACHE_DIR": str(tmp_path)}
-        first = run(SMALL_RUN, "cpu", **cache)
-        stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")}
-        second = run(SMALL_RUN, "cpu", **cache)
+        folder = {"ANISO_CACHE_DIR": str(tmp_path)}
+        first = run(SMALL_RUN, "cpu", **folder)
+        stored = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.kernel")}
+        second = run(SMALL_RUN, "cpu", **folder)
         assert stored
         assert first.stdout == second.stdout != ""
-        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb*")} == stored
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.kernel")} == stored
 
     def test_a_changed_formula_is_never_met_by_a_stale_kernel(self, tmp_path):
-        cache = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
-        before = run(SMALL_RUN, "cpu", **cache).stdout
+        folder = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
+        before = run(SMALL_RUN, "cpu", **folder).stdout
         changed = tmp_path / "changed" / "aniso"
         shutil.copytree(SOURCE, changed, ignore=shutil.ignore_patterns("__pycache__"))
         formula = changed / "formulas" / "cell.py"
@@ -197,7 +201,7 @@ class TestCache:
         assert "return a * x + b * y" in text
         formula.write_text(text.replace("return a * x + b * y", "return 0.5 * a * x + b * y"), "utf-8")
         after, reference = (
-            float(run(SMALL_RUN, engine, source=changed, **cache).stdout) for engine in ("cpu", "reference")
+            float(run(SMALL_RUN, engine, source=changed, **folder).stdout) for engine in ("cpu", "reference")
         )
         assert after == pytest.approx(reference, rel=1e-5)
         assert after != pytest.approx(float(before), rel=1e-5)
@@ -220,17 +224,17 @@ class TestCache:
 
 class TestCompilation:
     def test_single_precision_stays_single(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
+        monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
         caches = generate._loops, generate._tensor_loops
-        for cache in caches:
-            cache.cache_clear()
+        for known in caches:
+            known.cache_clear()
         model = aniso.EdgeEnhancing(diffusivity="exponential")
         image = SAMPLES["edges"]((20, 30)).astype(np.float32)
         aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
         fused = generate.loops(image.dtype, True).fused_step.inspect_llvm()
         tensors = generate.tensor_loops(model.tensor_formula(1), image.dtype, True).tensor_row.inspect_llvm()
-        for cache in caches:
-            cache.cache_clear()
+        for known in caches:
+            known.cache_clear()
         for llvm in (*fused.values(), tensors):
             assert "fmul" in llvm
             assert "fpext" not in llvm
@@ -303,3 +307,96 @@ def test_a_long_integration_kernel_is_exact(rho, shape):
         aniso.diffuse(image, model, 2.0, engine="reference"),
         atol=1e-9,
     )
+
+
+class TestInterrupts:
+    """A slice of `python -m tests.interrupts`."""
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a single child")
+    def test_later_calls_are_not_harmed(self):
+        tally = interrupts.interrupt(20, seed=1, names=["fused", "colour FSI", "snapshots"])
+        assert not tally.faults, tally.table()
+        assert tally.sent == 20
+
+    def test_an_evolution_that_was_interrupted_is_not_used_again(self, monkeypatch):
+        problem = engines.Problem(EDGES, aniso.DeltaStencil(), (1.0, 1.0))
+        cycle = next(iter(aniso.Explicit().plan(0.2, 0.2)))
+        evolution = Evolution(SAMPLES["edges"]((20, 30))[np.newaxis], problem)
+        evolution.advance(cycle)
+
+        def interrupted(team, task, count):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(ThreadTeam, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            evolution.advance(cycle)
+        monkeypatch.undo()
+        with pytest.raises(RuntimeError, match="interrupted within a step and cannot go on"):
+            evolution.advance(cycle)
+        evolution.close()
+        with pytest.raises(RuntimeError, match=r"interrupted within a step.*Start again"):
+            evolution.image  # noqa: B018
+
+    def test_an_evolution_that_is_closed_keeps_its_image_only(self):
+        problem = engines.Problem(EDGES, aniso.DeltaStencil(), (1.0, 1.0))
+        evolution = Evolution(SAMPLES["edges"]((20, 30))[np.newaxis], problem)
+        evolution.close()
+        with pytest.raises(RuntimeError, match="is closed and cannot go on"):
+            evolution.advance(next(iter(aniso.Explicit().plan(0.2, 0.2))))
+        assert evolution.image.shape == (1, 20, 30)
+
+    def test_a_pass_that_is_interrupted_leaves_no_task_behind(self):
+        team, done = ThreadTeam(4), []
+
+        def task(number):
+            if number == 5 and threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+            time.sleep(0.001)
+            done.append(number)
+
+        for _ in range(20):
+            try:
+                team.run(task, 50)
+            except KeyboardInterrupt:
+                after = len(done)
+                time.sleep(0.01)
+                assert len(done) == after
+        team.close()
+
+    def test_helpers_that_nobody_ends_end_by_themselves(self):
+        team = ThreadTeam(3)
+        team.run(lambda number: time.sleep(0.001), 10)
+        deadline = time.monotonic() + 30
+        while any(thread.name == "aniso" for thread in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        done: list[int] = []
+        team.run(done.append, 100)  # others take their place
+        team.close()
+        assert sorted(done) == list(range(100))
+
+    def test_a_function_that_must_not_be_interrupted_ends_before_the_interrupt_is_raised(self):
+        ended = []
+
+        def long():
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.1)
+            ended.append(1)
+
+        with pytest.raises(KeyboardInterrupt):
+            uninterrupted(long)()
+        assert ended
+        with pytest.raises(ValueError, match="its own"):
+            uninterrupted(_raise)()
+
+
+def _raise():
+    raise ValueError("its own error")
+
+
+def test_kernels_stay_within_their_arrays():
+    """A slice of `python -m tests.bounds`."""
+    with bounds.checking(
+        ["--cases", "40", "--models", "edge", "coherence", "--dtypes", "float32"]
+    ) as process:
+        assert process.wait(600) == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.cpu import generate
+from aniso.engines.cpu import cache, generate
 
 SOURCE = Path(aniso.__file__).parent
 EDGES = aniso.EdgeEnhancing(contrast=12.0)
@@ -156,10 +156,10 @@ class TestStencils:
 
 
 def test_single_precision_stays_single(monkeypatch, tmp_path):
-    monkeypatch.setattr(generate, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
     caches = generate._loops, generate._tensor_loops
-    for cache in caches:
-        cache.cache_clear()
+    for known in caches:
+        known.cache_clear()
     image = volume((6, 7, 8)).astype(np.float32)
     models = (aniso.EdgeEnhancing(diffusivity="exponential"), LINES)
     for model in models:
@@ -173,8 +173,8 @@ def test_single_precision_stays_single(monkeypatch, tmp_path):
         texts.append(module.volume_tensor_row.inspect_llvm())
         # The loop over cells is vectorised.
         assert " x float>" in texts[-1]
-    for cache in caches:
-        cache.cache_clear()
+    for known in caches:
+        known.cache_clear()
     assert len(texts) == 5
     for llvm in texts:
         assert "fmul" in llvm

@@ -236,12 +236,11 @@ class TestTypes:
         [
             torch.ones(4, 4, dtype=torch.complex64),
             torch.ones(4, 4, dtype=torch.bool),
-            torch.eye(4).to_sparse(),
         ],
-        ids=["complex", "bool", "sparse"],
+        ids=["complex", "bool"],
     )
     def test_no_grey_values(self, image):
-        with pytest.raises(TypeError, match=f"dense tensor of real numbers, got {image.dtype}"):
+        with pytest.raises(TypeError, match=f"a tensor of real numbers, got {image.dtype}"):
             aniso.diffuse(image, EDGE, TIME)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])

@@ -1,11 +1,13 @@
 """`aniso explore` in a process of its own, and where a browser is: for tests and benchmarks."""
 
 import contextlib
+import http.client
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -38,10 +40,64 @@ def wait_for_port(port):
             time.sleep(0.05)
 
 
+def free_port():
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return trial.getsockname()[1]
+
+
+class Visitor:
+    """A client without a browser: requests with the cookie that the token in the address gives."""
+
+    def __init__(self, address):
+        self.home, _, self.token = address.partition("?token=")
+        self.host = self.home.removeprefix("http://").rstrip("/")
+        answer = self.request("GET", f"/?token={self.token}", cookie=None)
+        self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+
+    def request(self, method, path, body=None, *, cookie="", **headers):
+        """The answer to a request; its `text` has been read. Headers with underscores for hyphens."""
+        headers = {"Host": self.host, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        if cookie is not None:
+            headers["Cookie"] = cookie or self.cookie
+        connection = http.client.HTTPConnection(self.host, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            answer: Any = connection.getresponse()
+            answer.text = answer.read().decode("utf-8", "replace")
+        finally:
+            connection.close()
+        return answer
+
+    def open_page(self):
+        """Ask for the page and never connect; returns its own part of all addresses."""
+        return re.findall(r"(/explorer/[^/]+)/file", self.request("GET", "/").text)[0]
+
+    def raw(self, request):
+        """A connection on which these lines were sent, the host and the cookie among them."""
+        name, _, port = self.host.rpartition(":")
+        connection = socket.create_connection((name, int(port)), 60)
+        lines = [*request, f"Host: {self.host}", f"Cookie: {self.cookie}", "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        return connection
+
+
+def reset(connection):
+    """Close a connection as if its machine had vanished."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
 @contextlib.contextmanager
-def explorer(*words):
-    """A running explorer: its address, its process, and the lines that it says."""
-    program = [sys.executable, "-m", "aniso", "explore", "--no-open", *map(str, words)]
+def explorer(*words, prelude=None, opens=False):
+    """A running explorer: its address, its process, and the lines that it prints.
+
+    `prelude` is a line of Python that is executed first.
+    """
+    start = ["-m", "aniso"] if prelude is None else ["-c", f"{prelude}; from aniso import cli; cli.app()"]
+    port = ["--port", str(free_port())]  # not the usual one, which several of them would try for at once
+    quietly = [] if opens else ["--no-open"]
+    program = [sys.executable, *start, "explore", *quietly, *port, *map(str, words)]
     # NiceGUI behaves differently where this variable tells it that it is being tested.
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     process = subprocess.Popen(

@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import aniso
-from aniso.cli.options.model_options import kinds
 from aniso.explorer.choosing import masks, parameters
 from aniso.explorer.choosing.choices import AUTO, Choices, suggested_contrast
 from aniso.explorer.choosing.controls import LOG, controls
@@ -27,6 +26,8 @@ from aniso.explorer.computing.workers import Stale, Ticket, Worker
 from aniso.explorer.showing import overlays, pictures, stencils
 from aniso.explorer.showing.album import Album
 from aniso.io.picture import FileError, Picture
+from aniso.models import kinds
+from aniso.parameters import of_model
 
 
 def scene_of(array, **options):
@@ -101,10 +102,10 @@ class TestControls:
     @pytest.mark.parametrize("name", kinds())
     def test_every_field_of_a_model_is_a_control(self, shapes, name):
         shown = {control.name: control for control in controls(Choices("diffuse", name), shapes, {})}
-        for field in dataclasses.fields(kinds()[name]):
-            if field.name != "plates":
-                assert shown[field.name].symbol == field.metadata["symbol"]
-                assert shown[field.name].meaning == field.metadata["meaning"]
+        for field in of_model(kinds()[name]).values():
+            if not field.about.for_volumes:
+                assert shown[field.name].symbol == field.about.symbol
+                assert shown[field.name].meaning == field.about.meaning
 
     @pytest.mark.parametrize(("method", "model"), [("diffuse", "coherence-enhancing"), ("enhance", "")])
     def test_plates_are_for_volumes(self, method, model):
@@ -501,7 +502,7 @@ class TestOverlays:
         assert (smaller[rows // 2, columns // 2] > 0.9) == (axis == 1)
         gradients = overlays.Gradients.of(scene, 1.0, None)
         assert gradients.values[-1] > 50
-        assert len(gradients.values) == (rows + 1) * (columns + 1)
+        assert len(gradients.values) == rows * columns
 
     def test_the_histogram_counts_and_marks(self, shapes):
         gradients = overlays.Gradients.of(shapes, 1.0, None)

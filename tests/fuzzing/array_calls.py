@@ -71,6 +71,21 @@ def diffuse(draw: Draw) -> Case:
     return _case("diffuse", lambda: again(image), (image, model, time), options, check)
 
 
+def structure(draw: Draw) -> Case:
+    which = draw.choice(("structure_tensor", "orientation", "coherence", "diffusion_tensor"))
+    image = draw.image()
+    known: dict[str, tuple[Any, ...]] = {name: _COMPUTING[name] for name in ("spacing", "channel_axis")}
+    given: tuple[Any, ...] = (image,)
+    if which == "diffusion_tensor":
+        given = (image, _model(draw))
+    else:
+        known |= {"sigma": (0.0, 0.5, 2, 1e9), "rho": (0.0, 2.0, 1e9)}
+    if which == "coherence":
+        known |= {"plates": (True, False, 1)}
+    options = draw.options(known, odd=0.08)
+    return _case(which, lambda: getattr(aniso, which)(*given, **options), given, options, not_finite)
+
+
 def scale_space(draw: Draw) -> Case:
     image, model = draw.image(), _model(draw)
     usual: tuple[Any, ...] = (

@@ -14,6 +14,7 @@ TARGETS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "inpaint": (array_calls.inpaint, 60),
     "upsample": (array_calls.upsample, 60),
     "dask": (array_calls.lazily, 40),
+    "structure": (array_calls.structure, 50),
     "models": (parameter_calls.models, 50),
     "stencils": (parameter_calls.stencils, 40),
     "schemes": (parameter_calls.schemes, 30),

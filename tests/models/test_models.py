@@ -13,6 +13,7 @@ import pytest
 import aniso
 from aniso import engines
 from aniso.engines import reference
+from aniso.parameters import of_model
 from tests.oracles import eigenvector_models as oracle
 from tests.registry import ENGINES, MODELS, SAMPLES, colours, random_tensors, rational
 
@@ -306,28 +307,28 @@ def test_numbers_become_floats():
 @pytest.mark.parametrize("kind", IMAGE_DRIVEN)
 def test_every_parameter_explains_itself(kind):
     """What the command line and the explorer are made from."""
-    parameters = dataclasses.fields(kind)
+    parameters = of_model(kind).values()
     assert parameters
     for parameter in parameters:
-        about = parameter.metadata
-        assert about["symbol"] or "switch" in about
-        assert isinstance(about["unit"], str)
-        assert len(about["meaning"]) > 20
-        if "switch" in about:
+        about = parameter.about
+        assert about.symbol or about.switch
+        assert isinstance(about.unit, str)
+        assert len(about.meaning) > 20
+        if about.switch:
             assert isinstance(parameter.default, bool)
-        elif "choices" in about:
-            assert parameter.default in about["choices"]
-            assert set(about["choices"]) == set(oracle.DIFFUSIVITIES)
+        elif about.choices:
+            assert parameter.default in about.choices
+            assert set(about.choices) == set(oracle.DIFFUSIVITIES)
         else:
-            assert about["low"] <= parameter.default <= about["high"]
-            assert parameter.default > about["low"] or not about["open_low"]
+            assert about.low <= parameter.default <= about.high
+            assert parameter.default > about.low or not about.open_low
 
 
 NUMERIC = [
     (kind, parameter)
     for kind in IMAGE_DRIVEN
-    for parameter in dataclasses.fields(kind)
-    if not {"choices", "switch"} & parameter.metadata.keys()
+    for parameter in of_model(kind).values()
+    if parameter.kind == "number"
 ]
 
 
@@ -339,10 +340,10 @@ def test_a_switch_is_true_or_false():
 @pytest.mark.parametrize(("kind", "parameter"), NUMERIC, ids=lambda x: getattr(x, "name", None))
 class TestNumericParameters:
     def test_the_stated_range_is_the_accepted_one(self, kind, parameter):
-        low, high = parameter.metadata["low"], parameter.metadata["high"]
+        low, high = parameter.about.low, parameter.about.high
         name = parameter.name
         outside = [math.nextafter(low, -math.inf), -1.0]
-        if parameter.metadata["open_low"]:
+        if parameter.about.open_low:
             outside.append(low)
         else:
             assert getattr(kind(**{name: low}), name) == low
@@ -352,7 +353,7 @@ class TestNumericParameters:
         for value in outside:
             with pytest.raises(ValueError, match=rf"{name} must lie in .*, got {value}: ") as error:
                 kind(**{name: value})
-            assert parameter.metadata["meaning"] in str(error.value)
+            assert parameter.about.meaning in str(error.value)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
     def test_numbers_that_are_none_are_refused(self, kind, parameter, value):

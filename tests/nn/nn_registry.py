@@ -4,7 +4,7 @@ A new block or net is one line here, and every law holds for it or fails.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from aniso.nn import (
     StencilBlock,
     TensorDiffusion,
 )
+from aniso.parameters import of_model
 
 #: The same step in five forms.
 BLOCKS: tuple[Any, ...] = (DiffusionBlock, DirectionalBlock, SixChannelBlock, CellBlock, StencilBlock)
@@ -33,7 +34,7 @@ STENCIL_AND_STEP = ("alpha", "gamma", "step")
 
 def learnable(model) -> tuple[str, ...]:
     """All that a block with this model can learn: its numbers and functions, not its switches."""
-    names = (field.name for field in fields(model) if "switch" not in field.metadata)
+    names = (field.name for field in of_model(model).values() if not field.about.switch)
     return (*names, *STENCIL_AND_STEP)
 
 

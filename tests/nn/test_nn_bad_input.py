@@ -55,9 +55,7 @@ class TestImages:
 
     def test_on_another_device(self, specimen):
         module, given = specimen.make(), specimen.inputs(batch())
-        with refused(ValueError, "image is on meta", "on cpu", "one device", ".to('meta')"):
-            module(*(x.to("meta") for x in given))
-        with refused(ValueError, "image is on cpu", "on meta"):
+        with refused(ValueError, "image is on cpu", "on meta", "one device", ".to('cpu')"):
             module.to("meta")(*given)
 
     def test_that_are_empty(self, specimen):
@@ -70,8 +68,8 @@ class TestImages:
 
 @pytest.mark.parametrize("kind", BLOCKS[1:4], ids=lambda kind: kind.__name__)
 def test_kernels_on_another_device_are_seen_too(kind):
-    with refused(ValueError, "image is on meta", "on cpu"):
-        kind(EDGE)(batch().to("meta"))
+    with refused(ValueError, "image is on cpu", "on meta"):
+        kind(EDGE).to("meta")(batch())
 
 
 class TestDimensions:
@@ -146,8 +144,6 @@ class TestPredictions:
             TensorDiffusion()(self.IMAGE, numbers.numpy())
         with refused(TypeError, "floating point", "torch.int64"):
             TensorDiffusion()(self.IMAGE, numbers.long())
-        with refused(ValueError, "prediction is on meta, the image on cpu"):
-            TensorDiffusion()(self.IMAGE, numbers.to("meta"))
 
     def test_missing(self):
         with pytest.raises(TypeError, match="prediction"):

@@ -61,6 +61,7 @@ def one_step(image, model, block, **options):
 
 @every_block
 class TestEveryBlockIsAStepOfTheReference:
+    @pytest.mark.quick
     @every_channel_count
     @pytest.mark.parametrize("name", MODELS)
     def test_models(self, kind, name, channels):
@@ -214,6 +215,7 @@ def test_nets_of_cycles_for_volumes(kind):
 
 @every_specimen
 class TestBatches:
+    @pytest.mark.quick
     def test_a_batch_is_one_image_after_the_other(self, specimen):
         module = specimen.make()
         inputs = specimen.inputs(batch((3, 2, 7, 6)))

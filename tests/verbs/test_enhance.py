@@ -200,7 +200,7 @@ class TestVolumes:
 
     def test_plates_is_true_or_false(self):
         with pytest.raises(TypeError, match="plates must be True or False, got 1"):
-            aniso.enhance(np.eye(8), plates=1)  # type: ignore[call-overload]
+            aniso.enhance(np.eye(8), plates=1)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (1, 12, 13), (3, 20, 20), (9, 1, 1)])
     def test_small_and_thin_ones(self, shape):

@@ -8,7 +8,7 @@ import pytest
 import aniso
 from aniso.verbs.edge_contrast import usual_difference
 from aniso.verbs.info import InpaintInfo
-from aniso.verbs.inpaint import coarser_grids
+from aniso.verbs.inpaint_solver import coarser_grids
 from benchmarks.quality_inpaint import damage, lossy, photograph, psnr
 from tests.registry import ENGINES
 

@@ -1,24 +1,15 @@
 """What holds for every verb: tensors are taken like arrays, the input stays, the info can be read."""
 
 import inspect
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import aniso
+from tests.registry import RINGS, UNKNOWN, VERBS
 
-SAMPLE = aniso.samples.rings(48, noise=20.0)
-MASK = np.random.default_rng(0).random((48, 48)) > 0.3
-
-#: Name → the verb, as a function of an image and options.
-VERBS: dict[str, Any] = {
-    "denoise": aniso.denoise,
-    "enhance": aniso.enhance,
-    "inpaint": lambda image, **options: aniso.inpaint(image, **({"mask": MASK} | options)),
-    "upsample": lambda image, **options: aniso.upsample(image, 2, **options),
-}
+SAMPLE, MASK = RINGS, UNKNOWN
 every_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aniso.engines.cpu.threads import uninterrupted
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Cycle
 from aniso.stencil import Stencil
@@ -71,6 +73,8 @@ def check_name(engine: Any) -> None:
         raise ImportError('the torch engine needs PyTorch. Install it with: pip install "aniso[torch]".')
 
 
+@functools.cache
+@uninterrupted  # Numba and PyTorch cannot be imported again once their import was interrupted
 def chosen(engine: str) -> type[Evolution]:
     """The engine of this name."""
     evolution: type[Evolution] = importlib.import_module(_ENGINES[engine]).Evolution

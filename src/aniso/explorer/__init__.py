@@ -12,5 +12,6 @@ What the user does flows through these modules, in this order:
 - `recipes` the same result as Python or as a command
 
 `tab` is what they share for one tab of the browser, `results` and `extras` compute for it, `memory` says what
-is too much, and `session` is what can be done there; `page`, `panel`, `stencil_tab` and `server` show it.
+is too much, and `session` is what can be done there; `page`, `panel`, `stencil_tab` and `server` show it,
+and `guard` decides to whom.
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
+import logging
 import os
 import secrets
 import socket
@@ -12,32 +14,36 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
-from nicegui import Client, app, ui
+from nicegui import Client, app, core, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.pace import Pace
+from aniso.explorer.guard import HostGuard
 from aniso.explorer.page.layout import Page
 from aniso.io.formats import suffix_of
 from aniso.io.picture import FileError
 
 #: Bytes of a file that may be uploaded.
 UPLOAD_LIMIT = 512 * 2**20
+#: Files that may be uploaded at the same time, from all tabs together.
+UPLOADS_AT_ONCE = 4
 #: The port that is tried first.
 USUAL_PORT = 8150
 # Of an uploaded file's name without its suffix; most systems take 255 for all of it.
 _NAME_BYTES = 150
+# Seconds within which a page that was asked for must connect; what does not connect is not a browser.
+_FIRST_CONNECTION = 30.0
+# Seconds that the end waits for answers that are being given.
+_GRACE = 3
 # Seconds that a tab is kept whose connection is lost; one that is closed says so and goes at once.
 _PATIENCE = 120.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("0.0.0.0", "::")
-_COOKIE = "aniso-explorer"
 _SAY_WHEN_CLOSED = "addEventListener('pagehide', (e) => e.persisted || navigator.sendBeacon('{}'));"
 # Whoever connects again asks for the messages since then; else the page would be loaded anew.
 _REMEMBER_MESSAGES = "socket.on('disconnect', () => (socket.io.opts.query.next_message_id = nextMessageId));"
@@ -60,6 +66,7 @@ class Explorer:
         self.limit = limit
         self.pages: dict[str, Page] = {}
         self._clients: dict[str, Client] = {}
+        self._uploads = 0
         self.pace = Pace()
 
     def install(self) -> None:
@@ -73,6 +80,7 @@ class Explorer:
         app.get("/explorer/{key}/{slot}/{number}")(self._picture)
         app.post("/explorer/{key}/file")(self._upload)
         app.post("/explorer/{key}/closed")(self._closed)
+        app.add_exception_handler(404, _not_found)
         app.on_shutdown(self.close)
 
     def close(self) -> None:
@@ -92,9 +100,12 @@ class Explorer:
 
         client.on_delete(gone)
         try:
-            await client.connected(timeout=60)
+            # Not its own timeout, which does not hold for pages that a browser fetched in advance.
+            await asyncio.wait_for(client.connected(), _FIRST_CONNECTION)
         except TimeoutError:
-            return  # who asked is no browser
+            client.delete()
+        if client.is_deleted:
+            return
         client.run_javascript(_SAY_WHEN_CLOSED.format(page.url("closed")) + _REMEMBER_MESSAGES)
         first = self.first
         if first is not None:
@@ -125,13 +136,26 @@ class Explorer:
         path = await page.session.download() if page is not None else None
         if path is None:
             return PlainTextResponse("There is no result (any more).", 404)
-        return FileResponse(path, filename=path.name)
+        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
     async def _upload(self, request: Request, key: str, name: str) -> Response:
         page = self.pages.get(key)
         if page is None:
             return PlainTextResponse("This tab is closed.", 404)
         name = plain_name(name)
+        if self._uploads >= UPLOADS_AT_ONCE:
+            words = (
+                f"{name} was not read: {self._uploads} files are being uploaded. Try again when one is done."
+            )
+            page.tell(error=words)
+            return PlainTextResponse(words, 429)
+        self._uploads += 1
+        try:
+            return await self._receive(request, page, name)
+        finally:
+            self._uploads -= 1
+
+    async def _receive(self, request: Request, page: Page, name: str) -> Response:
         # Once read it is not needed any more.
         with tempfile.TemporaryDirectory(dir=page.session.folder, ignore_cleanup_errors=True) as folder:
             target = Path(folder, name)
@@ -150,6 +174,11 @@ class Explorer:
             opened = await page.session.open(lambda: Source.of_file(target, name=name))
         # The upload itself went well; what is wrong with the file stands on the page.
         return PlainTextResponse("opened" if opened else "refused")
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    """Answer in a line; NiceGUI would build a page, keep it, and log the address."""
+    return PlainTextResponse("There is nothing at this address.", 404)
 
 
 def plain_name(name: str) -> str:
@@ -171,74 +200,23 @@ def plain_name(name: str) -> str:
 
 
 async def _save(request: Request, target: Path, limit: int) -> None:
-    """What is uploaded, unless it is too much."""
-    size = 0
+    """Write what is uploaded to a file; refuse what is larger, at once if its size is announced."""
+    announced = request.headers.get("content-length", "")
+    size = int(announced) if announced.isdecimal() else 0
     with target.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > limit:
-                break
-            file.write(chunk)
+        if size <= limit:
+            size = 0
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    break
+                file.write(chunk)
     if size > limit:
         target.unlink()
         raise FileError(
             f"{target.name} has more than the {limit / 2**20:.0f} MB that can be uploaded. Start with its "
             "path instead: aniso explore FILE."
         )
-
-
-class Doorkeeper:
-    """Lets in who asks for this server by its own name, and where a token is needed, who has it.
-
-    The name is looked at because a page elsewhere can have its own name point to this machine.
-    """
-
-    def __init__(
-        self, application: Callable[..., Any], names: frozenset[str] | None, token: str | None
-    ) -> None:
-        self._application, self._names, self._token = application, names, token
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._application(scope, receive, send)
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if not self._named(headers.get("host", "")):
-            await self._refuse(scope, receive, send, "This is not the name of this server.")
-            return
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
-        if self._token is None or (cookie and _same(cookie.value, self._token)):
-            await self._application(scope, receive, send)
-        elif _same(given, self._token):
-            await self._application(scope, receive, self._with_cookie(send))
-        else:
-            await self._refuse(scope, receive, send, "The token of the address is missing.")
-
-    def _named(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
-        return self._names is None or name.strip("[]") in self._names
-
-    def _with_cookie(self, send: Any) -> Any:
-        async def sending(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                cookie = f"{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-                message["headers"] = [*message.get("headers", []), (b"set-cookie", cookie.encode("latin-1"))]
-            await send(message)
-
-        return sending
-
-    async def _refuse(self, scope: Any, receive: Any, send: Any, words: str) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-        else:
-            await PlainTextResponse(words, 403)(scope, receive, send)
-
-
-def _same(given: str, token: str) -> bool:
-    """Takes as long for a wrong one as for the right one."""
-    return secrets.compare_digest(given.encode("utf-8"), token.encode("utf-8"))
 
 
 def is_loopback(host: str) -> bool:
@@ -281,13 +259,13 @@ def own_address(family: socket.AddressFamily) -> str | None:
     return None
 
 
-def addresses(host: str, port: int, token: str | None) -> list[str]:
+def addresses(host: str, port: int, token: str) -> list[str]:
     """Of the page: for this machine, and if they are not the same, for others."""
     names: list[str | None] = [host]
     if host in _ANYWHERE:
         names = ["127.0.0.1", own_address(socket.AF_INET6 if ":" in host else socket.AF_INET)]
-    query = f"?token={token}" if token else ""
-    return [f"http://{f'[{name}]' if ':' in name else name}:{port}/{query}" for name in names if name]
+    hosts = [f"[{name}]" if ":" in name else name for name in names if name]
+    return [f"http://{host}:{port}/?token={token}" for host in hosts]
 
 
 def run(
@@ -295,19 +273,25 @@ def run(
     limit: int = UPLOAD_LIMIT,
 ) -> None:  # fmt: skip
     """Serve until interrupted; `tell` gets the addresses of the page."""
-    token = None if is_loopback(host) else secrets.token_urlsafe(16)
-    names = frozenset(_LOOPBACK) if token is None else None
-    known = addresses(host, port, token)
+    token, ticket = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     explorer = Explorer(first, limit)
     explorer.install()
-    app.add_middleware(Doorkeeper, names=names, token=token)
+    _guard(
+        names=_LOOPBACK if is_loopback(host) else None,
+        cookie=f"aniso-explorer-{port}",
+        token=token,
+        ticket=ticket if open_page else None,
+    )
 
     def ready() -> None:
-        tell(known)
+        asyncio.get_running_loop().set_exception_handler(_ignore_lost_connections)
+        tell(addresses(host, port, token))
         if open_page:
-            threading.Thread(target=webbrowser.open, args=(known[0],), daemon=True).start()
+            address = addresses(host, port, ticket)[0]
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     app.on_startup(ready)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_reporting)
     # Workers compute in Python in between, too: they must not keep the page waiting.
     sys.setswitchinterval(1e-3)
     threading.Thread(target=_warm_up, daemon=True).start()
@@ -325,9 +309,36 @@ def run(
             gzip_middleware_factory=None,
             reconnect_timeout=3.0,  # how often connections are tried; see _PATIENCE for tabs
             binding_refresh_interval=None,
+            cache_control_directives="private, max-age=31536000, immutable",
+            uvicorn_logging_level="error",  # malformed requests are answered, and not worth a line
+            timeout_graceful_shutdown=_GRACE,
         )
     finally:
         explorer.close()
+
+
+def _guard(**options: Any) -> None:
+    """Have all requests pass through a :class:`HostGuard`.
+
+    It is outside of everything else, NiceGUI's own middleware included: that would let browsers cache a
+    refusal of a static file.
+    """
+    build = app.build_middleware_stack
+    app.build_middleware_stack = lambda: HostGuard(build(), **options)  # type: ignore[method-assign]
+    # Allows any origin otherwise, and says so to it; which ones are allowed is for the guard to decide.
+    core.sio.eio.cors_allowed_origins = []
+
+
+def _is_worth_reporting(record: logging.LogRecord) -> bool:
+    """Everything but requests, such as uploads, that the end of the server cuts off."""
+    cut_off = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not cut_off and not str(record.msg).startswith("Cancel ")
+
+
+def _ignore_lost_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report errors as asyncio does, but not that a browser has gone away."""
+    if not isinstance(context.get("exception"), ConnectionError):
+        loop.default_exception_handler(context)
 
 
 def _warm_up() -> None:

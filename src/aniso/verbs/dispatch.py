@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from aniso.arrays import is_batch, is_tensor
+from aniso import checks
+from aniso.arrays import is_batch
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -25,17 +26,18 @@ def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(verb)
     def wrapped(image: Any, *arguments: Any, **options: Any) -> Any:
-        arguments = tuple(_array(argument) for argument in arguments)
-        options = {name: _array(option) for name, option in options.items()}
-        if not is_tensor(image):
+        arguments = tuple(_array("an argument", argument) for argument in arguments)
+        options = {name: _array(name, option) for name, option in options.items()}
+        if not checks.is_tensor(image):
             return call(image, *arguments, **options)
+        checks.plain_tensor("image", image)
         if image.requires_grad:
             raise ValueError(
                 f"{verb.__name__} chooses its parameters by looking at the image, through which no gradients "
                 "flow. Give image.detach(), or use aniso.diffuse or aniso.nn, which are differentiable."
             )
         if not is_batch(image, options.get("channel_axis")):
-            return _tensors(call(_array(image), *arguments, **options), image)
+            return _tensors(call(_array("image", image), *arguments, **options), image)
         if len(image) == 0:
             raise ValueError(f"image is empty, got shape {tuple(image.shape)}: there is nothing to do.")
         one_each = image.ndim - 1  # axes of masks of which each image has its own
@@ -52,7 +54,7 @@ def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
                 *(_of_one(argument, number, one_each) for argument in arguments),
                 **{name: _of_one(option, number, one_each) for name, option in options.items()},
             )
-            for number, one in enumerate(_array(image))
+            for number, one in enumerate(_array("image", image))
         ]
         if options.get("return_info"):
             images, infos = zip(*results, strict=True)
@@ -63,10 +65,11 @@ def takes_tensors(verb: Callable[_P, _R]) -> Callable[_P, _R]:
     return cast(Callable[_P, _R], accepting)
 
 
-def _array(value: Any) -> Any:
+def _array(name: str, value: Any) -> Any:
     """A tensor as a NumPy array; half precision, which NumPy has not in all forms, as float32."""
-    if not is_tensor(value):
+    if not checks.is_tensor(value):
         return value
+    checks.plain_tensor(name, value)
     value = value.detach().cpu()
     return (value.float() if value.is_floating_point() and value.element_size() < 4 else value).numpy()
 

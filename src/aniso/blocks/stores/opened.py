@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,8 +87,8 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
         ome = _multiscale(node, path)
         try:
             level = ome["datasets"][0]
-            key = level["path"]
-            array = node[key]
+            array = node[level["path"]]
+            key = array.path  # without a leading slash, which would lead out of the store
             axes = ome.get("axes", [])
             scale = _scale(ome, level, array.ndim)
             names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
@@ -130,6 +132,18 @@ def array_at(location: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return zarr.open_array(location, mode="r")
+
+
+def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
+    """The key in its store and the place of each chunk, or shard, that an index touches."""
+    ranges = []
+    sizes = array.shards or array.chunks
+    for part, length, size in zip(index, array.shape, sizes, strict=True):
+        start, stop, _ = (part if isinstance(part, slice) else slice(part, part + 1)).indices(length)
+        ranges.append(range(start // size, -(-stop // size)))
+    for place in itertools.product(*ranges):
+        parts = tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, sizes, strict=True))
+        yield array.metadata.encode_chunk_key(place), parts
 
 
 def create_like(source: Opened, path: Path) -> str:

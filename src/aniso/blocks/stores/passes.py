@@ -17,7 +17,7 @@ from aniso import arrays
 from aniso.blocks import costs, exchanges, halo, worker
 from aniso.blocks.halo import Region
 from aniso.blocks.stores import budget, cluster, progress
-from aniso.blocks.stores.opened import Opened, array_at, create_like
+from aniso.blocks.stores.opened import Opened, array_at, chunks_at, create_like
 from aniso.blocks.worker import Work
 from aniso.io.picture import stored
 from aniso.schemes import Cycle
@@ -166,6 +166,11 @@ def filtered_block(
             values = arrays.channels_back(result, _place_of_channels(layout))
             with progress.writing(target):
                 write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
+    # The name is listed as complete, which must hold after a power failure too.
+    indices = (index_of(layout, frame, region.core) for frame in frames)
+    keys = {key for index in indices for key, _ in chunks_at(write, index)}
+    with progress.writing(target):
+        progress.persist(Path(target), keys)
     return _name(frames, region)
 
 
@@ -175,14 +180,24 @@ def read_window(array: Any, layout: Opened, frame: tuple[int, ...], window: halo
 
 
 def _read(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
+    index = index_of(layout, frame, window)
     try:
-        return channels_of(np.asarray(array[index_of(layout, frame, window)]), layout)
+        return channels_of(np.asarray(array[index]), layout)
     except Exception as error:  # whatever a codec raises
-        where = ", ".join(f"{part.start}:{part.stop}" for part in window)
         raise OSError(
-            f"pixels [{where}] of {array.store_path} cannot be read: {error}. A chunk there is damaged or "
-            "cut short; copy the store again."
+            f"{_damaged(array, index)} of {array.store_path} cannot be read: {error}. It is damaged or cut "
+            "short; copy the store again."
         ) from error
+
+
+def _damaged(array: Any, index: tuple[Any, ...]) -> str:
+    """The first chunk that cannot be read by itself; without one, all that were to be read."""
+    for key, parts in chunks_at(array, index):
+        try:
+            array[parts]
+        except Exception:
+            return f"chunk {key}"
+    return "a chunk among " + ", ".join(key for key, _ in chunks_at(array, index))
 
 
 def _checked(pixels: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
@@ -249,7 +264,9 @@ def _prepared(job: Run, folder: Path, number: int, anew: bool) -> str:
     if anew:
         progress.forget(folder, number)
         if last:
-            return create_like(job.source, store)
+            location = create_like(job.source, store)
+            progress.persist_all(store)
+            return location
         sizes = map(_part_of_block, job.block, job.source.spatial_chunks)
         sides = dict(zip(job.source.spatial_axes, sizes, strict=True))
         chunks = tuple(
@@ -258,6 +275,7 @@ def _prepared(job: Run, folder: Path, number: int, anew: bool) -> str:
         )
         dtype = arrays.result_type(job.source.dtype)
         zarr.create_array(str(store), shape=job.source.shape, chunks=chunks, dtype=dtype, compressors=None)
+        progress.persist_all(store)
     return _array_in(store, job) if last else str(store)
 
 

@@ -1,8 +1,9 @@
 """What is done, on disk: an interrupted run goes on where it stopped.
 
 A run keeps a folder beside its target, with one store per pass, of each the list of the blocks that are
-complete, and a description of the run. A list grows by a line after the block was written; a line that was
-cut off is missing, and its block is written again.
+complete, and a description of the run. A list grows by a line after the block was written and forced to the
+disk; a line that was cut off is missing, and its block is written again. So a list is never ahead of the
+data, not even after a power failure.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,9 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
         return {name: before[name] for name in cut}
     partial = folder / (_DESCRIPTION + ".partial")
     partial.write_text(json.dumps(description | cut, indent=1), "utf-8")
+    _sync(partial)
     partial.replace(path)
+    _sync(folder)
     return cut
 
 
@@ -151,6 +154,38 @@ def record(file: FileIO, block: str) -> None:
         os.fsync(file.fileno())
 
 
+def persist(array: Path, keys: Iterable[str]) -> None:
+    """Force chunks of an array to the disk, and the folders in which they appeared."""
+    paths = {array / key for key in keys}
+    for path in sorted(paths):
+        with suppress(FileNotFoundError):  # a chunk that holds the fill value only is not written
+            _sync(path)
+    folders = {folder for path in paths for folder in path.parents if folder.is_relative_to(array)}
+    for folder in sorted(folders, reverse=True):
+        with suppress(FileNotFoundError):
+            _sync(folder)
+
+
+def persist_all(store: Path) -> None:
+    """Force a new store to the disk: the files that describe it, and all folders."""
+    for path in (*store.rglob("*"), store, store.parent):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk holds a file, or the names in a folder."""
+    if path.is_dir():
+        if os.name == "nt":  # where folders cannot be opened, and names are kept in a journal
+            return
+        descriptor = os.open(path, os.O_RDONLY)
+    else:
+        descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def store_of(folder: Path, number: int) -> Path:
     """Where a pass writes."""
     return folder / f"pass-{number:04}.zarr"
@@ -166,6 +201,7 @@ def finish(result: Path, target: Path) -> None:
     for remnant in result.rglob("*.partial"):
         remnant.unlink()
     os.rename(result, target)
+    _sync(target.parent)
 
 
 def clear(folder: Path) -> None:

@@ -16,6 +16,7 @@ SUMMARIES = {
     **{verb.name: verb.summary for verb in VERBS.values()},
     "diffuse": "Diffuse with any model, stencil and scheme.",
     "scale-space": "Write an image at several diffusion times.",
+    "structure": "Write the orientation, coherence or structure tensor at each pixel.",
     "explore": "See diffusion happen in the browser, while a slider moves.",
     "info": "Show what a file holds, and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",
@@ -24,10 +25,6 @@ SUMMARIES = {
 }
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-
-
-class Unheard(Exception):
-    """Standard output takes no more: it is closed, or full. The cause is the OSError."""
 
 
 def loaded(name: str) -> Any:

@@ -42,8 +42,8 @@ def command(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to serve at. Any other than 127.0.0.1 lets other machines in that know the token "
-            "in the page's address.",
+            help="Address to serve at. Any other than 127.0.0.1 also lets other machines in that know the "
+            "token in the page's address.",
             metavar="HOST",
         ),
     ] = "127.0.0.1",

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from aniso import estimates
+from aniso.cli.errors import sentence
 from aniso.cli.files import reading as files
-from aniso.cli.jobs.reporting import columns, sentence
+from aniso.cli.jobs.reporting import columns
 from aniso.cli.jobs.work import described
 from aniso.cli.options.bundles import Computing, Reading
 from aniso.io.pages import is_volume

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aniso import io
-from aniso.cli.options.bundles import Computing, Reading
+from aniso.cli.options.bundles import Measuring, Reading
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
 
@@ -37,11 +37,11 @@ def read(path: Path, reading: Reading) -> Picture:
     return picture if axis in (None, "none") else replace(picture, channel_axis=axis)
 
 
-def pages(picture: Picture, reading: Reading, computing: Computing) -> Pages:
+def pages(picture: Picture, reading: Reading, measuring: Measuring) -> Pages:
     """The pages, with their spacing."""
     volume = is_volume(picture, reading.volume)
     axes = 3 if volume else 2
-    spacing, own = computing.spacing, picture.spacing
+    spacing, own = measuring.spacing, picture.spacing
     if spacing == "file":
         if own is None:
             raise FileError(

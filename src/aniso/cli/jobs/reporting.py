@@ -15,8 +15,7 @@ from typing import Any
 
 import typer
 
-from aniso import checks
-from aniso.cli.commands import Unheard
+from aniso.cli.errors import OutputClosed, sentence
 from aniso.cli.options.bundles import Reporting
 
 #: Called as tell(done, total).
@@ -56,7 +55,7 @@ class Report:
         """What fails within is told, and the next file has its turn."""
         try:
             yield
-        except (typer.Exit, typer.BadParameter, Unheard):
+        except (typer.Exit, typer.BadParameter, OutputClosed):
             raise
         except Exception as error:
             if self.wanted.debug:
@@ -112,24 +111,12 @@ def _print(text: str) -> None:
     try:
         typer.echo(text)
     except OSError as error:
-        raise Unheard from error
+        raise OutputClosed from error
 
 
 def _print_beside(text: str) -> None:
     with contextlib.suppress(OSError):  # there is nobody left who could be told
         typer.echo(text, err=True)
-
-
-def sentence(error: Exception) -> str:
-    """An error in one line, without traceback."""
-    text = " ".join(checks.on_command_line(error).split())
-    if isinstance(error, MemoryError):
-        return "there is not enough memory. Cut the image into parts, or use float32."
-    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
-        return "the numbers are too large or too small to be computed with. Give ordinary ones."
-    if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError | OSError) and text:
-        return text
-    return f"unexpected {type(error).__name__}: {text or 'no message'}. Add --debug to see where."
 
 
 def plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from aniso import stability
 from aniso.cli.jobs.reporting import Tell, columns
-from aniso.engines.cpu.crew import default_threads
+from aniso.engines.cpu.threads import default_threads
 from aniso.evolve import diffuse
 from aniso.models import CoherenceEnhancing, EdgeEnhancing
 from aniso.schemes import FED, Explicit

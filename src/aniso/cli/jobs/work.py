@@ -75,15 +75,27 @@ class Work:
             )
 
     def opened(
-        self, path: Path, where: Places, targets: Sequence[Path], *, factor: int = 1, unknown: bool = False
+        self,
+        path: Path,
+        where: Places,
+        targets: Sequence[Path],
+        *,
+        factor: int = 1,
+        unknown: bool = False,
+        outlined: Callable[[Pages], Picture] | None = None,
     ) -> Pages:
         """The pages of a file, if their results can be written to these places.
 
-        Results are `factor` times finer. `unknown`: whether pixels may be NaN.
+        Results are `factor` times finer than the picture, and otherwise like it; or else `outlined` gives one
+        of zeros. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
         stack = reading.pages(reading.read(path, self.reading), self.reading, self.computing)
-        self.check(path, where, targets, self._like(stack.picture).with_pixels(stack.outline(factor)))
+        if outlined is None:
+            result = self._like(stack.picture).with_pixels(stack.outline(factor))
+        else:
+            result = outlined(stack)
+        self.check(path, where, targets, result)
         if not unknown and stack.picture.pixels.dtype.kind == "f":
             checks.finite(str(path), stack.picture.pixels, "a single one would spread over the whole image")
         self._hint(stack)

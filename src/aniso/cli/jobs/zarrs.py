@@ -57,9 +57,9 @@ def filter_store(work: Work, usual: str, filters: InStores | None) -> None:
             f"{work.command} takes no Zarr stores; denoise, enhance and diffuse do. In Python, aniso.inpaint "
             "takes Dask arrays, e.g. of dask.array.from_zarr."
         )
-    source, target = _places(work, usual)
+    source, target = store_places(work, usual)
     with work.report.attempt(str(source)):
-        _check_package()
+        check_packages()
         _filtered(work, source, target, filters)
     work.report.finish()
 
@@ -73,7 +73,7 @@ def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None
     report, cluster = work.report, filters.cluster
     found = opened(source, work.reading.channel_axis)
     progress.check_place(target)
-    spacings = _spacings(found, work)
+    spacings = store_spacings(found, work)
     with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
         available = capacity(client)
         report.note("dashboard", f"watch the workers at {client.dashboard_link}{_page_needs(cluster)}")
@@ -129,7 +129,7 @@ def _job(
         raise ValueError(str(error)) from error
 
 
-def _places(work: Work, usual: str) -> tuple[Path, Path]:
+def store_places(work: Work, usual: str) -> tuple[Path, Path]:
     """The store to read, and the one to write: the second name, --output, or the usual one."""
     names = [Path(os.path.normpath(word)) for word in work.files]
     if not all(_is_zarr(word) for word in work.files) or len(names) > 2:
@@ -165,12 +165,13 @@ def _page_needs(cluster: Cluster) -> str:
     return " (this page needs Bokeh: pip install bokeh)"
 
 
-def _check_package() -> None:
+def check_packages() -> None:
+    """Refuse to go on without the packages that stores need."""
     if any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "zarr")):
         raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')
 
 
-def _spacings(found: Opened, work: Work) -> tuple[float, ...]:
+def store_spacings(found: Opened, work: Work) -> tuple[float, ...]:
     """As for volumes in files: the shape of the voxels, their shortest side 1, unless something is given."""
     own, given = found.spacing, work.computing.spacing
     if found.odd_units is not None and given in (None, "file"):

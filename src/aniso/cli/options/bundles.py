@@ -122,8 +122,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Where results go, and as what."""
+class Placing:
+    """Where results go."""
 
     output: Annotated[
         str | None,
@@ -140,6 +140,12 @@ class Writing:
     force: Annotated[
         bool, flag("--force", "-f", help="Overwrite existing files.", rich_help_panel=_FILES)
     ] = False
+
+
+@dataclass(frozen=True)
+class Writing(Placing):
+    """Where results go, and as what."""
+
     dtype: Annotated[
         Literal["uint8", "uint16", "float32", "float64"] | None,
         typer.Option(
@@ -159,8 +165,8 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Computing:
-    """How the work is done."""
+class Measuring:
+    """How far pixels are apart."""
 
     spacing: Annotated[
         Any,
@@ -174,6 +180,12 @@ class Computing:
             rich_help_panel=_COMPUTING,
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class Computing(Measuring):
+    """How the work is done."""
+
     engine: Annotated[
         Literal["cpu", "torch", "reference"] | None,
         typer.Option(

@@ -130,7 +130,7 @@ def usage() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, ArithmeticError) as error:
-        from aniso.cli.jobs.reporting import sentence
+        from aniso.cli.errors import sentence
 
         raise typer.BadParameter(sentence(error)) from error
 

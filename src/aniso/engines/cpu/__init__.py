@@ -9,7 +9,11 @@
 ``arithmetic``, ``indirect``
     elementary functions that vectorise, and how the former loops call the latter
 ``generate``
-    joins them with the formulas into modules that Numba can compile and cache
-``crew``
+    joins them with the formulas into modules that Numba can compile
+``function_texts``, ``user_functions``
+    the texts of functions that it joins, and which functions of the user are the same
+``cache``, ``private_folder``
+    compiled kernels on disk, and where nobody else can write them
+``threads``
     the threads
 """

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso.engines import Problem
-from aniso.engines.cpu.crew import Crew, default_threads
 from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
+from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from aniso.formulas.gaussian import gaussian_kernel
 from aniso.models import FixedTensor
 from aniso.stencil import DeltaStencil
@@ -44,7 +44,7 @@ class Base:
         if not isinstance(problem.model, FixedTensor):
             formula = problem.model.tensor_formula(len(image), ndim=ndim)
             self._tensor_loops = tensor_loops(formula, image.dtype, spaced, ndim)
-        self._crew = Crew((problem.threads or default_threads()) if image.size >= _ALONE else 1)
+        self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
     @property
     def image(self) -> Array:
@@ -53,8 +53,8 @@ class Base:
 
     def close(self) -> None:
         """End the threads and free what is not the image itself: it may be copied next."""
-        self._crew.close()
-        self._spare = self._spare[:0].copy()
+        self._team.close()
+        self._spare = np.empty(0, self._u.dtype)
 
     @property
     def _can_fuse(self) -> bool:
@@ -67,12 +67,13 @@ class Base:
         )
 
     def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
+        """Carry out task(0) … task(count − 1), which hold the arrays that they pass to the kernel."""
         if kernel.overloads:
-            self._crew.run(task, count)
+            self._team.run(task, count)
         else:
             # The first task compiles; the others need not wait for it one by one.
-            compile_first(kernel, lambda: task(0))
-            self._crew.run(lambda number: task(number + 1), count - 1)
+            uninterrupted(compile_first)(kernel, lambda: task(0))
+            self._team.run(lambda number: task(number + 1), count - 1)
 
 
 def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:

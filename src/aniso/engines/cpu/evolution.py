@@ -15,16 +15,30 @@ class Evolution:
     def __init__(self, image: Array, problem: Problem) -> None:
         kind = VolumeEvolution if image.ndim == 4 else ImageEvolution
         self._way = kind(image, problem)
+        self._whole, self._closed = True, False
 
     @property
     def image(self) -> Array:
         """The image as it is now."""
+        if not self._whole:
+            raise RuntimeError(
+                "this evolution was interrupted within a step, so that its image is neither the one before "
+                "nor the one after it. Start again from the original image."
+            )
         return self._way.image
 
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
+        if self._closed or not self._whole:
+            reason = "is closed" if self._whole else "was interrupted within a step"
+            raise RuntimeError(
+                f"this evolution {reason} and cannot go on. Start again from the original image."
+            )
+        self._whole = False
         self._way.advance(cycle)
+        self._whole = True
 
     def close(self) -> None:
         """End the threads."""
+        self._closed = True
         self._way.close()

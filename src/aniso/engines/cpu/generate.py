@@ -1,8 +1,7 @@
 """Kernel modules: the formulas and the loops joined into one text per precision and model.
 
-Numba caches a compiled function on disk if it is a plain function of a module, and takes the module's
-file for its identity. So each combination becomes a module of its own, named by the hash of its text: a
-changed formula makes another module and can never meet a stale kernel.
+Numba caches compiled functions of a module. So each combination becomes a module of its own, named by the
+hash of its text: a changed formula makes another module and can never meet a stale kernel.
 
 A bare 0.5 would turn single precision into double. Therefore the numbers in the formulas are wrapped,
 0.5 becoming real(0.5).
@@ -10,20 +9,15 @@ A bare 0.5 would turn single precision into double. Therefore the numbers in the
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import inspect
-import logging
+import linecache
 import math
-import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -42,7 +36,11 @@ from aniso.engines.cpu import (
     volume_rows,
     volume_tensors,
 )
+from aniso.engines.cpu.cache import KernelCache
+from aniso.engines.cpu.function_texts import body_text, formula_text, formulas_text
 from aniso.engines.cpu.placeholders import STRIDE
+from aniso.engines.cpu.threads import uninterrupted
+from aniso.engines.cpu.user_functions import first_alike
 from aniso.formulas import (
     cell,
     coherence,
@@ -56,13 +54,10 @@ from aniso.formulas import (
 )
 from aniso.models import SecantDecline, SecantSlope, TensorFormula
 
-_log = logging.getLogger("aniso")
-
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 
 
-# Python's parser is not safe to be used by several threads at once (before 3.12), nor is one module written
-# twice at the same time.
+# Several threads need the same module once.
 _ONE_AT_A_TIME = threading.RLock()
 
 
@@ -73,26 +68,33 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 
 
 @functools.cache
+@uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
         formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
     else:
         formulas = (structure, weights, volume_weights, volume_cell, steps)
         texts = (rows, volume_rows, volume_kernels)
-    parts = [_header(dtype, spaced, ndim, cache=True), _body(arithmetic), _body(indirect)]
-    parts += [_formulas(module) for module in formulas] + [_body(module) for module in texts]
+    parts = [_header(dtype, spaced, ndim, cache=True), body_text(arithmetic), body_text(indirect)]
+    parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
     return _imported("loops" if ndim == 2 else "volume_loops", "\n\n".join(parts) + "\n")
 
 
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
     """The loops of one tensor formula, whatever its numbers."""
     with _ONE_AT_A_TIME, _explained(formula):
-        return _tensor_loops(
-            formula.function, formula.functions, len(formula.parameters), dtype, spaced, ndim
-        )
+        functions = tuple(map(_first_alike, formula.functions))
+        return _tensor_loops(formula.function, functions, len(formula.parameters), dtype, spaced, ndim)
+
+
+def _first_alike(function: Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(function, SecantDecline | SecantSlope):
+        return type(function)(first_alike(function.diffusivity))
+    return first_alike(function)
 
 
 @functools.lru_cache(maxsize=128)
+@uninterrupted
 def _tensor_loops(
     function: Callable[..., Any],
     functions: tuple[Callable[..., Any], ...],
@@ -102,13 +104,13 @@ def _tensor_loops(
     ndim: int,
 ) -> ModuleType:
     user = _user_diffusivity(functions)
-    parts = [_header(dtype, spaced, ndim, cache=user is None), _body(arithmetic)]
+    parts = [_header(dtype, spaced, ndim, cache=user is None), body_text(arithmetic)]
     if ndim == 2:
         formulas, texts = (structure, diffusivities, coherence, weights, cell), (spacing, tensors)
     else:
         formulas, texts = (diffusivities, coherence, symmetric, weights, volume_weights), (volume_tensors,)
-    parts += [_formulas(module) for module in formulas]
-    parts += [_binding(function, functions, count), *(_body(module) for module in texts)]
+    parts += [formulas_text(module) for module in formulas]
+    parts += [_binding(function, functions, count), *(body_text(module) for module in texts)]
     text = "\n\n".join(parts) + "\n"
     if user is None:
         return _imported("tensors" if ndim == 2 else "volume_tensors", text)
@@ -116,7 +118,7 @@ def _tensor_loops(
     module.__dict__["given_diffusivity"] = (
         user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
     )
-    exec(compile(text, "<user diffusivity>", "exec"), module.__dict__)
+    _execute(text, "<user diffusivity>", module)
     return module
 
 
@@ -140,13 +142,12 @@ def _explained(formula: TensorFormula) -> Iterator[None]:
 
 def compile_first(kernel: Any, first_call: Callable[[], object]) -> None:
     """Make the first call of a kernel, which compiles it or loads it from the cache."""
-    module, name = kernel.py_func.__module__, kernel.__name__
     announce: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-    stored = any(cache_folder().glob(f"__pycache__/{module}.{name}-*.nbi"))
+    stored = isinstance(kernel._cache, KernelCache) and kernel._cache.holds_any()
     if not stored and sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
 
-        announce = Console(stderr=True).status(f"aniso compiles {name}, once for this machine …")
+        announce = Console(stderr=True).status(f"aniso compiles {kernel.__name__}, once for this machine …")
     with announce:
         first_call()
 
@@ -158,8 +159,9 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
     # What the function of a model for a row of cells takes, see `indirect`.
-    row = "_rows, _rows, types.uint64, types.uint64, *[_number] * 4" if ndim == 2 else "_rows, *[_number] * 5"
+    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 4" if ndim == 2 else "*_rows, *[_number] * 5"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
+    entry, address = ("keep_entry", "keep_address") if cache else ("numba.njit", "numba.cfunc")
     return "\n".join(
         [
             "import math",
@@ -168,17 +170,18 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
             "from llvmlite import ir",
             "from numba.core import types",
             "from numba.extending import intrinsic",
+            "from aniso.engines.cpu.cache import keep_address, keep_entry",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {STRIDE}, {spaced}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
             # A call that is not inlined keeps a loop from being vectorised.
             f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, forceinline=True)",
-            f"entry = numba.njit({_OPTIONS}, cache={cache})",
-            "_rows = types.CPointer(numba.from_dtype(np.dtype(real)))",
+            f"entry = {entry}({_OPTIONS})",
+            "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
             f"_row = types.void({row}, types.int64)",
-            f'address = numba.cfunc(_row, fastmath={{"contract"}}, error_model="numpy", cache={cache})',
+            f'address = {address}(_row, fastmath={{"contract"}}, error_model="numpy")',
             "@inlined\ndef exponential_series(f):",
             "    f2 = f * f",
             "    f4 = f2 * f2",
@@ -235,10 +238,7 @@ _FUNCTION_ARGUMENTS = ("decline", "diffusivity", "slope")
 
 def _formula(function: Callable[..., Any]) -> str:
     """A formula without the arguments that are functions."""
-    (node,) = ast.parse(inspect.getsource(function)).body
-    assert isinstance(node, ast.FunctionDef)
-    node.args.args = [argument for argument in node.args.args if argument.arg not in _FUNCTION_ARGUMENTS]
-    return "@inlined\n" + ast.unparse(_Plain().visit(node))
+    return formula_text(sys.modules[function.__module__], function.__name__, _FUNCTION_ARGUMENTS)
 
 
 def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
@@ -250,86 +250,20 @@ def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
     return None
 
 
-@functools.cache
-def _formulas(module: ModuleType) -> str:
-    tree = ast.parse(inspect.getsource(module))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return "\n\n".join("@inlined\n" + ast.unparse(_Plain().visit(node)) for node in functions)
-
-
-@functools.cache
-def _body(module: ModuleType) -> str:
-    tree = ast.parse(inspect.getsource(module))
-    return "\n\n".join(ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef))
-
-
-class _Plain(ast.NodeTransformer):
-    """A formula without docstring and annotations, its numbers in the kernel's precision."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.returns = None
-        for argument in node.args.args:
-            argument.annotation = None
-        if ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-        self.generic_visit(node)
-        return node
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            return ast.Call(ast.Name("real", ast.Load()), [ast.Constant(float(node.value))], [])
-        return node
-
-
 def _imported(kind: str, text: str) -> ModuleType:
+    """The module with this text; Numba finds it by its name."""
     name = f"aniso_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-    path = cache_folder() / f"{name}.py"
-    if not path.exists() or path.read_text("utf-8") != text:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            file.write(text)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        _execute(text, f"<{name}>", module)
+    except BaseException:  # interrupted, say
+        del sys.modules[name]
+        raise
     return module
 
 
-@functools.cache
-def cache_folder() -> Path:
-    """Where kernel modules are kept between processes; a temporary folder if nothing else can be written."""
-    wanted = os.environ.get("ANISO_CACHE_DIR")
-    folder = Path(wanted).absolute() if wanted else _user_cache() / "aniso"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        _log.warning(
-            "aniso cannot keep compiled kernels in %s (%s): it will compile anew in each process. Set "
-            "ANISO_CACHE_DIR to a folder that can be written.",
-            folder,
-            error.strerror or error,
-        )
-        return Path(_temporary_folder().name)
-    return folder
-
-
-@functools.cache
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="aniso-", ignore_cleanup_errors=True)
-
-
-def _user_cache() -> Path:
-    try:
-        Path.home()
-    except RuntimeError:  # a user without a home
-        return Path(tempfile.gettempdir()) / f"aniso-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+def _execute(text: str, filename: str, module: ModuleType) -> None:
+    exec(compile(text, filename, "exec"), module.__dict__)
+    # Messages of the compiler and tracebacks can show the lines.
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

@@ -53,23 +53,25 @@ class ImageEvolution(Base):
     def _fused_step(self, tau: float) -> None:
         height, width = self._shape[1:]
         smoothing, tiles = self._smoothing, _tiles(height, width)
-        kernel, real = self._loops.fused_step, self._u.dtype.type(tau)
+        u, spare, numbers, fixed = self._u, self._spare, self._numbers, self._fixed
+        kernel, real = self._loops.fused_step, u.dtype.type(tau)
         tensor_row = self._tensor_loops.tensor_row.address
 
         def task(number: int) -> None:
             rows, columns = tiles[number]
             kernel(
-                self._u, self._spare, (height, width), rows, columns, real, self._numbers, tensor_row,
-                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y, self._fixed,
+                u, spare, (height, width), rows, columns, real, numbers, tensor_row,
+                smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y, fixed,
             )  # fmt: skip
 
         self._run(kernel, task, len(tiles))
-        self._u, self._spare = self._spare, self._u
+        self._u, self._spare = spare, u
 
     def _frozen_steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
         """Steps start … stop−1 of a cycle, in one pass."""
         channels, height, width = self._shape
-        dtype = self._u.dtype
+        u, spare, delta, fixed = self._u, self._spare, self._delta, self._fixed
+        dtype = u.dtype
         # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
         rates = [
             (1.0, weight * tau) if number == 0 else (weight, tau)
@@ -78,23 +80,24 @@ class ImageEvolution(Base):
         extrapolates = any(weight != 1.0 for weight, _ in steps)
         continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
         if to_be_continued or continued:
-            self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
-        previous, out_previous = self._before or (self._u, self._spare)
+            self._before = self._before or (np.empty_like(u), np.empty_like(u))
+        previous, out_previous = self._before or (u, spare)
         weight_row, tau_row = np.array(rates[start:stop], dtype).T.copy()
         kernel, tiles = self._loops.frozen_steps, _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH)
         a, b, c = self._tensors
+        alpha_gamma_beta = self._numbers[2:5]
 
         def task(number: int) -> None:
             channel, tile = divmod(number, len(tiles))
             rows, columns = tiles[tile]
             kernel(
-                self._u, previous, self._spare, out_previous, channel, (height, width), rows, columns,
+                u, previous, spare, out_previous, channel, (height, width), rows, columns,
                 continued, to_be_continued, weight_row, tau_row,
-                *self._numbers[2:5], a, b, c, self._delta, self._fixed,
+                *alpha_gamma_beta, a, b, c, delta, fixed,
             )  # fmt: skip
 
         self._run(kernel, task, channels * len(tiles))
-        self._u, self._spare = self._spare, self._u
+        self._u, self._spare = spare, u
         if self._before:
             self._before = self._before[::-1]
 
@@ -112,26 +115,28 @@ class ImageEvolution(Base):
         if not self._tensors:
             self._tensors = tuple(np.empty((height + 1) * (width + 1), dtype) for _ in range(3))
         self._structure_pass()
-        cells, tensors = self._tensors[0].size, self._tensor_loops.tensors_in_place
-        pieces = spans(cells, _TILE_HEIGHT * _TILE_WIDTH)
+        a, b, c = self._tensors
+        numbers, kernel = self._numbers, self._tensor_loops.tensors_in_place
+        pieces = spans(a.size, _TILE_HEIGHT * _TILE_WIDTH)
 
         def task(number: int) -> None:
-            tensors(*self._tensors, *pieces[number], self._numbers)
+            kernel(a, b, c, *pieces[number], numbers)
 
-        self._run(tensors, task, len(pieces))
+        self._run(kernel, task, len(pieces))
 
     def _structure_pass(self) -> None:
         """Structure over the cells, into the arrays of the tensors."""
         channels, height, width = self._shape
-        smoothing, dtype = self._smoothing, self._u.dtype
+        u, tensors, (per_x, per_y) = self._u, self._tensors, self._numbers[:2]
+        smoothing = self._smoothing
         reach = len(smoothing.wide_y) - 1
         tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * reach))
-        kernel, share = self._loops.structure_pass, dtype.type(1 / channels)
+        kernel, share = self._loops.structure_pass, u.dtype.type(1 / channels)
 
         def task(number: int) -> None:
             rows, columns = tiles[number]
             kernel(
-                self._u, channels, (height, width), rows, columns, *self._numbers[:2], share, *self._tensors,
+                u, channels, (height, width), rows, columns, per_x, per_y, share, *tensors,
                 smoothing.kernel_x, smoothing.fold_x, smoothing.kernel_y, smoothing.fold_y,
                 smoothing.wide_x, smoothing.wide_fold_x, smoothing.sign_x,
                 smoothing.wide_y, smoothing.wide_fold_y, smoothing.sign_y,

@@ -8,11 +8,14 @@ from numba.extending import intrinsic
 
 
 def called(context, builder, signature, arguments):
-    """Call the function at the first argument with the others; of an array, with the address of its data."""
+    """Call the function at the first argument with the others; of an array, with its address and length."""
     values = []
     for kind, value in zip(signature.args[1:], arguments[1:], strict=True):
-        is_array = isinstance(kind, types.Array)
-        values.append(context.make_array(kind)(context, builder, value).data if is_array else value)
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value)
+            values += [array.data, array.nitems]
+        else:
+            values.append(value)
     function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
     builder.call(builder.inttoptr(arguments[0], function.as_pointer()), values)
     return context.get_dummy_value()
@@ -20,11 +23,11 @@ def called(context, builder, signature, arguments):
 
 @intrinsic
 def call_tensor_row(typing_context, where, cells, smooth, top, bottom, per_x, per_y, p, q, n):
-    """Call the function at `where`: void (real*, real*, u64, u64, real, real, real, real, i64)."""
+    """Call the function at `where`: void (real*, i64, real*, i64, u64, u64, real × 4, i64)."""
     return types.void(where, cells, smooth, top, bottom, per_x, per_y, p, q, n), called
 
 
 @intrinsic
 def call_volume_tensor_row(typing_context, where, cells, per_x, per_y, per_z, p, q, n):
-    """Call the function at `where`: void (real*, real, real, real, real, real, i64)."""
+    """Call the function at `where`: void (real*, i64, real × 5, i64)."""
     return types.void(where, cells, per_x, per_y, per_z, p, q, n), called

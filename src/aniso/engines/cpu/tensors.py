@@ -41,11 +41,11 @@ def tensor_cells(cells, smooth, top, bottom, per_x, per_y, p, q, n):
 
 
 @address
-def tensor_row(cells, smooth, top, bottom, per_x, per_y, p, q, n):
-    """The same, to be called by its address."""
+def tensor_row(cells, cells_length, smooth, smooth_length, top, bottom, per_x, per_y, p, q, n):
+    """The same, to be called by its address. The lengths are those of the buffers, for bounds checking."""
     tensor_cells(
-        numba.carray(cells, (3 * STRIDE,)),
-        numba.carray(smooth, (2 * STRIDE,)),
+        numba.carray(cells, (cells_length,)),
+        numba.carray(smooth, (smooth_length,)),
         top,
         bottom,
         per_x,

@@ -58,21 +58,22 @@ class VolumeEvolution(Base):
 
     def _step(self, tensors: Array | None, weight: float, tau: float) -> None:
         channels, *shape = self._shape
-        kernel, real = self._loops.volume_step, self._u.dtype.type
+        u, spare, numbers, fixed = self._u, self._spare, self._numbers, self._fixed
+        kernel, real, narrow = self._loops.volume_step, u.dtype.type, self._smoothing.narrow
         tiles = _tiles(*shape)
         tensor_row = 0 if self._tensor_loops is None else self._tensor_loops.volume_tensor_row.address
-        stored = np.zeros(1, self._u.dtype) if tensors is None else tensors
+        stored = np.zeros(1, u.dtype) if tensors is None else tensors
 
         def task(number: int) -> None:
             channel, tile = divmod(number, len(tiles))
             kernel(
-                self._u, self._spare, channel, tuple(shape), *tiles[tile],
-                weight != 1.0, real(weight), real(tau), self._numbers, tensor_row, stored,
-                *self._smoothing.narrow, self._fixed,
+                u, spare, channel, tuple(shape), *tiles[tile],
+                weight != 1.0, real(weight), real(tau), numbers, tensor_row, stored,
+                *narrow, fixed,
             )  # fmt: skip
 
         self._run(kernel, task, channels * len(tiles))
-        self._u, self._spare = self._spare, self._u
+        self._u, self._spare = spare, u
 
     def _freeze_tensors(self) -> None:
         """Store the tensors of the volume as it is now."""
@@ -88,37 +89,38 @@ class VolumeEvolution(Base):
             return
         if self._tensors is None:
             self._tensors = np.empty((depth + 1) * (height + 1) * 6 * (width + 1), dtype)
-        self._structure()
+        self._structure(self._tensors)
         # A narrow Gaussian may have no neighbour: then the structure is the tensor already.
         if len(self._smoothing.wide_x[0]) > 1:
-            self._averages()
+            self._averages(self._tensors)
 
-    def _structure(self) -> None:
+    def _structure(self, tensors: Array) -> None:
         channels, depth, height, width = self._shape
-        smoothing = self._smoothing
+        u, numbers, smoothing = self._u, self._numbers, self._smoothing
+        tensor_row = self._tensor_loops.volume_tensor_row.address
         reach = len(smoothing.wide_x[0]) - 1
-        kernel, share = self._loops.structure_layers, self._u.dtype.type(1 / channels)
+        kernel, share = self._loops.structure_layers, u.dtype.type(1 / channels)
         rows = max(32, 4 * reach, _LAYER_CELLS // (width + 1))
         tiles = list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows)))
 
         def task(number: int) -> None:
             kernel(
-                self._u, channels, share, (depth, height, width), *tiles[number], self._numbers,
-                self._tensor_loops.volume_tensor_row.address, self._tensors,
+                u, channels, share, (depth, height, width), *tiles[number], numbers,
+                tensor_row, tensors,
                 *smoothing.narrow, *smoothing.wide_x, *smoothing.wide_y,
             )  # fmt: skip
 
         self._run(kernel, task, len(tiles))
 
-    def _averages(self) -> None:
+    def _averages(self, tensors: Array) -> None:
         _, depth, height, width = self._shape
-        kernel = self._loops.averaged_layers
+        kernel, numbers, wide_z = self._loops.averaged_layers, self._numbers, self._smoothing.wide_z
+        tensor_row = self._tensor_loops.volume_tensor_row.address
         pieces = list(itertools.product(range(height + 1), spans(width + 1, _PIECE)))
 
         def task(number: int) -> None:
             kernel(
-                self._tensors, (depth, height, width), *pieces[number], self._numbers,
-                self._tensor_loops.volume_tensor_row.address, *self._smoothing.wide_z,
+                tensors, (depth, height, width), *pieces[number], numbers, tensor_row, *wide_z,
             )  # fmt: skip
 
         self._run(kernel, task, len(pieces))

@@ -37,6 +37,6 @@ def tensor_cells(cells, per_x, per_y, per_z, p, q, n):
 
 
 @address
-def volume_tensor_row(cells, per_x, per_y, per_z, p, q, n):
-    """The same, to be called by its address."""
-    tensor_cells(numba.carray(cells, (6 * STRIDE,)), per_x, per_y, per_z, p, q, n)
+def volume_tensor_row(cells, cells_length, per_x, per_y, per_z, p, q, n):
+    """The same, to be called by its address. The length is that of the buffer, for bounds checking."""
+    tensor_cells(numba.carray(cells, (cells_length,)), per_x, per_y, per_z, p, q, n)

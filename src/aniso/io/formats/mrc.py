@@ -26,8 +26,7 @@ def read(path: Path, limit: int | None) -> Picture:
     mrcfile = extra("MRC", "mrcfile")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with mrcfile.open(path, permissive=False, header_only=True) as file:
-            header = file.header.copy()
+        header = _header(path, mrcfile)
         dtype = mrcfile.utils.data_dtype_from_header(header)
         shape = mrcfile.utils.data_shape_from_header(header)
         if dtype.kind not in "iuf":
@@ -38,11 +37,19 @@ def read(path: Path, limit: int | None) -> Picture:
             raise FileError(
                 f"{path} holds a stack of volumes of shape {shape}: only one can be read. Split it."
             )
-        needed = math.prod(shape) * dtype.itemsize
+        extended, needed = int(header.nsymbt), math.prod(shape) * dtype.itemsize
+        if min(*shape, extended) < 0:
+            raise FileError(
+                f"{path} has negative sizes in its header: shape {shape} and an extended header of "
+                f"{extended} bytes. The file appears to be corrupt."
+            )
         check_size(path, needed, limit)
-        if _HEADER + int(header.nsymbt) + needed > path.stat().st_size:
-            raise cut_short(path)
-        with mrcfile.open(path, permissive=False) as file:
+        if _HEADER + extended + needed > path.stat().st_size:
+            raise cut_short(
+                path, f"its header promises {extended} bytes of extended header and {needed} of pixels"
+            )
+        # Not mrcfile.open, which also decompresses, to any size.
+        with mrcfile.mrcfile.MrcFile(path, permissive=False) as file:
             values = np.array(file.data, dtype=file.data.dtype.newbyteorder("="))
             voxel = file.voxel_size
             extended = file.extended_header.tobytes()
@@ -98,6 +105,17 @@ def write(path: Path, picture: Picture) -> None:
                 for axis, size in zip(_order(file.header), reversed(picture.spacing), strict=False):
                     voxel[axis] = size * angstroms
                 file.voxel_size = tuple(voxel)
+
+
+def _header(path: Path, mrcfile: Any) -> Any:
+    """The header alone: mrcfile would allocate the size that it gives for what follows, whatever that is."""
+    with path.open("rb") as file:
+        content = file.read(_HEADER)
+    if len(content) < _HEADER:
+        raise cut_short(path)
+    header = np.frombuffer(content, mrcfile.dtypes.HEADER_DTYPE).reshape(()).view(np.recarray)
+    order = mrcfile.utils.byte_order_from_machine_stamp(header.machst)
+    return header.view(header.dtype.newbyteorder(order)).copy()
 
 
 def _order(header: Any) -> tuple[int, int, int]:

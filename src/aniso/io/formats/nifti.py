@@ -23,6 +23,7 @@ _TYPES = (
     *("float32", "float64"),
 )
 _BLOCK = 1 << 20
+_HEADER_2, _MAGIC_2 = 540, (b"n+2\0", b"ni2\0")  # of NIfTI-2, whose header is the longer one
 
 # Without its own handlers nibabel's records would reach the terminal by the one of last resort.
 logging.getLogger("nibabel").addHandler(logging.NullHandler())
@@ -32,18 +33,19 @@ def read(path: Path, limit: int | None) -> Picture:
     """The image or volume in a NIfTI file."""
     nibabel = extra("NIfTI", "nibabel")
     with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
+        _check_offset(path, nibabel, limit)
         image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     if dtype.kind not in "iuf":
         raise FileError(f"{path} holds values of type {dtype}, which are no grey values. Convert it first.")
-    if len(shape) not in (2, 3) or 0 in shape:
+    if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
             f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
             "it, e.g. with nibabel.four_to_three."
         )
     needed = math.prod(shape) * dtype.itemsize
-    check_size(path, needed, limit)
+    check_size(path, image.dataobj.offset + needed, limit)
     if path.suffix.lower() == ".nii" and image.dataobj.offset + needed > path.stat().st_size:
         raise cut_short(path)
     if path.suffix.lower() == ".gz":
@@ -102,6 +104,25 @@ def write(path: Path, picture: Picture) -> None:
         image.header.set_xyzt_units(xyz=unit)
     image.header.set_slope_inter(slope, inter)
     image.to_filename(path)
+
+
+def _check_offset(path: Path, nibabel: Any, limit: int | None) -> None:
+    """Refuse a file whose pixels begin too far behind: nibabel reads all that lies before them at once."""
+    packed = path.suffix.lower() == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        head = file.read(_HEADER_2)
+    kind = nibabel.Nifti2Header if head[4:8] in _MAGIC_2 else nibabel.Nifti1Header
+    if len(head) < kind.sizeof_hdr:
+        raise cut_short(path)
+    offset = float(kind(head[: kind.sizeof_hdr], check=False)["vox_offset"])
+    if not 0 <= offset < math.inf:
+        raise FileError(
+            f"{path} says that its pixels begin at byte {offset}, which is not a place in a file. The file "
+            "appears to be corrupt."
+        )
+    check_size(path, int(offset), limit)
+    if not packed and offset > path.stat().st_size:
+        raise cut_short(path, f"its pixels begin at byte {int(offset)}")
 
 
 def _check_whole(path: Path, needed: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -15,6 +16,7 @@ def read(path: Path, limit: int | None) -> Picture:
     """The array in an NPY file, of any numbers that can be diffused, or of True and False for a mask."""
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
+        _check_header(path, file, version)
         if version == (1, 0):
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         else:  # 2.0 and 3.0 differ in the encoding of field names, of which there are none here
@@ -24,12 +26,23 @@ def read(path: Path, limit: int | None) -> Picture:
                 f"{path} holds values of dtype {dtype}, which are no grey values. Save an array of real "
                 "numbers."
             )
+        if any(n < 0 for n in shape):
+            raise FileError(f"{path} has the negative shape {shape}. The file appears to be corrupt.")
         needed = math.prod(shape) * dtype.itemsize
         check_size(path, needed, limit)
         if file.tell() + needed > path.stat().st_size:
             raise cut_short(path)
         file.seek(0)
         return Picture(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
+    """Refuse a header that is longer than the file: NumPy would allocate its length first."""
+    start = file.tell()
+    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+    if file.tell() + length > path.stat().st_size:
+        raise cut_short(path, f"its header should have {length} bytes")
+    file.seek(start)
 
 
 def check(picture: Picture) -> None:

@@ -5,6 +5,7 @@ Shallower grey images are widened to 8 bit, palettes become RGB, and a transpare
 
 from __future__ import annotations
 
+import logging
 import struct
 import zlib
 from collections.abc import Iterable
@@ -21,26 +22,31 @@ _SAMPLES = {0: 1, 2: 3, 3: 4, 4: 2, 6: 4}  # per pixel at most, by colour type
 # Go back as they came: how colours are meant, and texts.
 _KEPT = (b"cHRM", b"gAMA", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"tEXt", b"zTXt", b"iTXt")
 
+# libpng's warnings are log records of imagecodecs, which would reach the terminal beside our own sentence.
+logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
+
 
 def read(path: Path, limit: int | None) -> Picture:
     """The picture in a PNG file."""
     import imagecodecs
 
-    data = path.read_bytes()
-    chunks = _chunks(path, data)
+    chunks = _chunks(path, path.read_bytes())
     width, height, depth, colour = struct.unpack(">IIBB", chunks[0][1][:10])
     check_size(path, width * height * _SAMPLES.get(colour, 4) * (2 if depth == 16 else 1), limit)
     found = dict(reversed(chunks))  # the first of each kind
     if b"acTL" in found:
         raise FileError(f"{path} is an animation: only single images are read. Save one frame of it.")
-    image = imagecodecs.png_decode(data)
+    try:
+        image = imagecodecs.png_decode(_SIGNATURE + b"".join(_packed(filter(_decides_pixels, chunks))))
+    except (imagecodecs.PngError, UnicodeDecodeError):  # of a message whose memory was used again
+        raise FileError(f"{path} is damaged: its pixels cannot be decoded. Get the file again.") from None
     alpha = None
     if image.ndim == 3 and image.shape[-1] in (2, 4):
         alpha, image = image[..., -1].copy(), image[..., :-1].copy()
         image = image[..., 0] if image.shape[-1] == 1 else image
     kept = [chunk for chunk in chunks if chunk[0] in _KEPT]
     resolution = None
-    if b"pHYs" in found:
+    if len(found.get(b"pHYs", b"")) == 9:
         across, down, unit = struct.unpack(">IIB", found[b"pHYs"])
         if unit == 1 and across and down:
             resolution = (down * _METRES_PER_INCH, across * _METRES_PER_INCH)
@@ -91,7 +97,7 @@ def write(path: Path, picture: Picture) -> None:
 
 
 def _chunks(path: Path, data: bytes) -> list[tuple[bytes, bytes]]:
-    """All chunks but the pixels, from the header on; the file must be whole."""
+    """All chunks, from the header to the end; the file must be whole."""
     chunks: list[tuple[bytes, bytes]] = []
     start = len(_SIGNATURE)
     while True:
@@ -107,11 +113,17 @@ def _chunks(path: Path, data: bytes) -> list[tuple[bytes, bytes]]:
             raise FileError(f"{path} is damaged: a checksum does not match. Get the file again.")
         if not chunks and (kind != b"IHDR" or length != 13):
             raise FileError(f"{path} is damaged: it has no PNG header. Get the file again.")
+        chunks.append((kind, body))
         if kind == b"IEND":
             return chunks
-        if kind != b"IDAT":
-            chunks.append((kind, body))
         start = end
+
+
+def _decides_pixels(chunk: tuple[bytes, bytes]) -> bool:
+    """Whether the decoder needs a chunk: damage in others does not matter, but it would complain."""
+    kind, _ = chunk
+    critical = not kind[0] & 0x20  # by the standard: the first letter is a capital one
+    return critical or kind == b"tRNS"
 
 
 def _packed(chunks: Iterable[tuple[bytes, bytes]]) -> Iterable[bytes]:

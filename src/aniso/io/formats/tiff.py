@@ -240,12 +240,18 @@ def _check_pages(path: Path) -> None:
             raise cut_short(path)
         (offset,) = struct.unpack_from(order + offset_form, head, start)
         seen: set[int] = set()
+        read = 0
         while offset:
             if offset in seen:
                 raise FileError(f"{path} is damaged: its pages go round in a circle. Get the file again.")
             seen.add(offset)
             file.seek(min(offset, size))
             count = int.from_bytes(file.read(count_size), "little" if order == "<" else "big")
+            read += count_size + count * entry + offset_size
+            # Pages that share bytes would be read again and again; one without tags holds nothing.
+            if offset + count_size + count * entry + offset_size <= size and (read > size or not count):
+                why = "overlap" if count else "are empty"
+                raise FileError(f"{path} is damaged: its pages {why}. Get the file again.")
             entries, link = file.read(min(count * entry, size)), file.read(offset_size)
             if len(link) < offset_size:
                 raise cut_short(path, f"page {len(seen)} is not there")

@@ -1,0 +1,487 @@
+"""Compiled kernels on disk: damaged files, full disks, other users, pruning, and threads."""
+
+import contextlib
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aniso
+from aniso.engines.cpu import cache
+from aniso.engines.cpu.private_folder import make_private
+
+ON_UNIX = hasattr(os, "geteuid")
+AS_ROOT = ON_UNIX and os.geteuid() == 0
+SOMEBODY_ELSE = 12345
+
+unix = pytest.mark.skipif(not ON_UNIX, reason="this system has no owners and modes of files")
+root = pytest.mark.skipif(not AS_ROOT, reason="only root can make files that belong to somebody else")
+
+RUN = """
+    import numpy as np, aniso
+    image = np.add.outer(np.arange(5.0) ** 2, np.arange(6.0)).astype("float32")
+    print(repr(float(aniso.diffuse(image, aniso.Homogeneous(), 0.2, engine="cpu").std())))
+"""
+
+
+def run(folder, script=RUN, before="", **environment):
+    """Run a script in its own process, with this folder for kernels."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(before) + textwrap.dedent(script)],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(aniso.__file__).parents[1]),
+            "ANISO_CACHE_DIR": str(folder),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the script prints."""
+    image = np.add.outer(np.arange(5.0) ** 2, np.arange(6.0)).astype("float32")
+    return repr(float(aniso.diffuse(image, aniso.Homogeneous(), 0.2, engine="cpu").std())) + "\n"
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A folder with the kernels of the script; copy it."""
+    folder = tmp_path_factory.mktemp("warm") / "kernels"
+    assert run(folder).stderr == ""
+    assert len(files(folder)) == 2
+    return folder
+
+
+@pytest.fixture
+def folder(warm, tmp_path):
+    return Path(shutil.copytree(warm, tmp_path / "kernels"))
+
+
+def files(folder):
+    return sorted(folder.iterdir())
+
+
+def stamps(folder):
+    return {path.name: path.stat().st_mtime_ns for path in files(folder)}
+
+
+def change_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def put_a_folder_in_its_place(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "cut off in its head": lambda path: path.write_bytes(path.read_bytes()[:20]),
+    "something else": lambda path: path.write_bytes(os.urandom(5000)),
+    "one bit": change_a_byte,
+}
+
+
+class TestBits:
+    def test_a_kernel_rounds_alike_when_it_was_just_compiled_and_when_it_was_loaded(self, tmp_path):
+        script = """
+            import hashlib, numpy as np, aniso
+            rng = np.random.default_rng(0)
+            for shape in ((40, 90), (12, 14, 30)):
+                image = rng.normal(100, 30, shape).astype("float32")
+                for scheme in (aniso.Explicit(), aniso.FED(2), aniso.FSI(2)):
+                    result = aniso.diffuse(image, aniso.Homogeneous(), 3.0, scheme=scheme, engine="cpu")
+                    print(len(shape), scheme, hashlib.sha256(result.tobytes()).hexdigest())
+        """
+        compiled, loaded = run(tmp_path / "kernels", script), run(tmp_path / "kernels", script)
+        assert compiled.stdout.count("\n") == 6
+        assert compiled.stdout == loaded.stdout
+
+
+class TestDamage:
+    @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+    def test_a_damaged_file_is_seen_before_it_is_loaded(self, folder, damage):
+        path = files(folder)[0]
+        assert cache._read(path)
+        damage(path)
+        with pytest.raises(ValueError, match="damaged"):
+            cache._read(path)
+
+    def test_damaged_files_are_replaced_with_one_line_for_each(self, folder, expected):
+        for path in files(folder):
+            change_a_byte(path)
+        before = stamps(folder)
+        first, second = run(folder), run(folder)
+        assert first.stdout == second.stdout == expected
+        assert first.stderr.count("\n") == first.stderr.count("compiles it again: the file is damaged") == 2
+        assert second.stderr == ""
+        assert stamps(folder).keys() == before.keys()
+
+    def test_a_file_that_cannot_be_unpickled_is_replaced(self, folder, expected):
+        for path, content in zip(files(folder), (b"no pickle", pickle.dumps(("too", "short"))), strict=True):
+            path.write_bytes(cache._MAGIC + sha256(content).digest() + content)
+        first = run(folder)
+        assert first.stdout == expected
+        assert first.stderr.count("compiles it again") == first.stderr.count("\n") == 2
+        assert run(folder).stderr == ""
+
+    def test_what_cannot_be_removed_is_no_hindrance(self, folder, expected):
+        put_a_folder_in_its_place(files(folder)[0])
+        answer = run(folder)
+        assert answer.stdout == expected
+        assert answer.stderr.count("cannot keep compiled kernels") == 1
+
+    def test_a_stored_kernel_is_used(self, folder, expected):
+        before = stamps(folder)
+        no_compiler = """
+            import numba.core.dispatcher
+            def fail(*_): raise AssertionError("compiled")
+            numba.core.dispatcher._FunctionCompiler.compile = fail
+        """
+        answer = run(folder, before=no_compiler)
+        assert answer.stdout == expected
+        assert answer.stderr == ""
+        assert stamps(folder) == before
+
+    def test_files_are_private(self, warm):
+        if ON_UNIX:
+            assert stat.S_IMODE(warm.stat().st_mode) == 0o700
+            assert {stat.S_IMODE(path.stat().st_mode) for path in files(warm)} == {0o600}
+
+
+class TestNoRoom:
+    @unix
+    def test_a_full_disk_costs_one_warning(self, tmp_path, expected):
+        full = """
+            import resource, signal
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        """
+        answer = run(tmp_path / "kernels", before=full)
+        assert answer.stdout == expected
+        assert answer.stderr.count("cannot keep compiled kernels") == answer.stderr.count("\n") == 1
+        assert "File too large" in answer.stderr
+        assert files(tmp_path / "kernels") == []
+
+    @root
+    def test_a_folder_that_can_only_be_read_is_read(self, warm):
+        # Other tests are in folders that only root can enter.
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(shutil.copytree(warm, Path(name) / "kernels"))
+            for path, mode in ((folder.parent, 0o755), (folder, 0o755), (files(folder)[0], 0o644)):
+                path.chmod(mode)
+            before = files(folder)
+            os.seteuid(SOMEBODY_ELSE)
+            try:
+                assert make_private(folder) == folder.resolve()
+                assert cache._read(before[0])
+                with pytest.raises(PermissionError, match="Permission denied"):
+                    cache._write(folder / "a.kernel", b"content")
+            finally:
+                os.seteuid(0)
+            assert files(folder) == before
+
+    @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+    def test_nothing_is_left_of_a_file_that_was_not_finished(self, monkeypatch, tmp_path, error):
+        def fail(*_):
+            assert len(files(tmp_path)) == 1
+            raise error
+
+        monkeypatch.setattr(os, "replace", fail)
+        with pytest.raises(type(error)):
+            cache._write(tmp_path / "a.kernel", b"content")
+        assert files(tmp_path) == []
+
+    def test_an_interrupted_module_is_made_again(self, monkeypatch, tmp_path):
+        from aniso.engines.cpu import generate
+
+        text = "import sys\nif interrupt(): raise KeyboardInterrupt\nvalue = 1\n"
+        answers = iter([True, False])
+        monkeypatch.setattr("builtins.interrupt", lambda: next(answers), raising=False)
+        known = set(sys.modules)
+        with pytest.raises(KeyboardInterrupt):
+            generate._imported("interrupted", text)
+        assert set(sys.modules) == known
+        module = generate._imported("interrupted", text)
+        assert module.value == 1
+        del sys.modules[module.__name__]
+
+
+class Trap:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@unix
+class TestOtherUsers:
+    def test_missing_folders_are_made_private(self, tmp_path):
+        made = make_private(tmp_path / "a" / "b")
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent)] == [0o700, 0o700]
+
+    def test_a_folder_of_the_first_release_serves(self, tmp_path):
+        tmp_path.chmod(0o755)
+        assert make_private(tmp_path) == tmp_path.resolve()
+
+    @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+    def test_a_folder_that_others_can_write_to_is_refused(self, tmp_path, mode):
+        tmp_path.chmod(mode)
+        with pytest.raises(PermissionError, match=r"other users can write to .* chmod go-w"):
+            make_private(tmp_path)
+
+    @pytest.mark.parametrize("mode", [0o707, 0o777])
+    def test_nor_may_they_write_to_a_folder_above(self, tmp_path, mode):
+        (tmp_path / "above").mkdir()
+        (tmp_path / "above").chmod(mode)
+        with pytest.raises(PermissionError, match=r"other users can write to .*above: "):
+            make_private(tmp_path / "above" / "kernels")
+
+    def test_unless_it_is_sticky(self, tmp_path):
+        (tmp_path / "above").mkdir()
+        (tmp_path / "above").chmod(0o1777)
+        assert make_private(tmp_path / "above" / "kernels").is_dir()
+
+    def test_a_group_may_write_above_only_if_it_is_the_user_alone(self, tmp_path, monkeypatch):
+        from aniso.engines.cpu import private_folder
+
+        (tmp_path / "above").mkdir()
+        (tmp_path / "above").chmod(0o770)
+        for alone in (True, False):
+            monkeypatch.setattr(private_folder, "_is_own_group", lambda gid, alone=alone: alone)
+            with contextlib.nullcontext() if alone else pytest.raises(PermissionError, match="write to"):
+                make_private(tmp_path / "above" / "kernels")
+
+    def test_a_link_is_refused(self, tmp_path):
+        (tmp_path / "kernels").mkdir(mode=0o700)
+        (tmp_path / "link").symlink_to("kernels")
+        with pytest.raises(PermissionError, match=r"is a symbolic link: give the folder itself"):
+            make_private(tmp_path / "link")
+
+    def test_a_link_above_is_followed(self, tmp_path):
+        (tmp_path / "above").mkdir()
+        (tmp_path / "link").symlink_to("above")
+        assert make_private(tmp_path / "link" / "kernels") == (tmp_path / "above" / "kernels").resolve()
+
+    def test_links_in_a_circle_are_refused(self, tmp_path):
+        (tmp_path / "link").symlink_to("link")
+        with pytest.raises(OSError, match="symbolic link"):
+            make_private(tmp_path / "link" / "kernels")
+
+    @root
+    def test_a_folder_of_somebody_else_is_refused(self, tmp_path):
+        (tmp_path / "above" / "kernels").mkdir(parents=True)
+        for theirs in ("above/kernels", "above"):
+            os.chown(tmp_path / theirs, SOMEBODY_ELSE, -1)
+            with pytest.raises(PermissionError, match=f"{theirs} belongs to another user .uid 12345"):
+                make_private(tmp_path / "above" / "kernels")
+
+    @root
+    def test_a_link_of_somebody_else_is_refused(self, tmp_path):
+        (tmp_path / "above").mkdir()
+        (tmp_path / "link").symlink_to("above")
+        os.chown(tmp_path / "link", SOMEBODY_ELSE, -1, follow_symlinks=False)
+        with pytest.raises(PermissionError, match="link belongs to another user"):
+            make_private(tmp_path / "link" / "kernels")
+
+    @root
+    def test_a_home_of_somebody_else_is_not_trusted(self, tmp_path, monkeypatch):
+        os.chown(tmp_path, SOMEBODY_ELSE, -1)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        with pytest.raises(PermissionError, match="belongs to another user"):
+            make_private(tmp_path / ".cache" / "aniso")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_above_a_home_of_ones_own_nothing_is_asked(self, tmp_path, monkeypatch):
+        (tmp_path / "above" / "home").mkdir(parents=True)
+        (tmp_path / "above").chmod(0o777)
+        monkeypatch.setenv("HOME", str(tmp_path / "above" / "home"))
+        assert make_private(tmp_path / "above" / "home" / ".cache").is_dir()
+        (tmp_path / "above" / "home").chmod(0o777)
+        with pytest.raises(PermissionError, match="other users can write to"):
+            make_private(tmp_path / "above" / "home" / ".cache")
+
+    def test_a_pickle_in_a_shared_folder_does_not_run(self, folder, tmp_path, expected):
+        trap = tmp_path / "trap"
+        content = pickle.dumps(Trap(trap))
+        for path in files(folder):
+            path.write_bytes(cache._MAGIC + sha256(content).digest() + content)
+        folder.chmod(0o777)
+        answer = run(folder)
+        assert answer.stdout == expected
+        assert answer.stderr.count("cannot keep compiled kernels") == answer.stderr.count("\n") == 1
+        assert "other users can write to" in answer.stderr
+        assert not trap.exists()
+        # The trap is one: it runs if the folder is trusted.
+        folder.chmod(0o700)
+        run(folder)
+        assert trap.exists()
+
+    @root
+    def test_a_pickle_in_a_folder_planted_in_the_temporary_one_does_not_run(self, tmp_path, warm, expected):
+        temporary, trap = tmp_path / "tmp", tmp_path / "trap"
+        temporary.mkdir()
+        temporary.chmod(0o1777)
+        planted = temporary / "aniso-0"
+        shutil.copytree(warm, planted / "aniso" / "kernels")
+        content = pickle.dumps(Trap(trap))
+        for path in files(planted / "aniso" / "kernels"):
+            path.write_bytes(cache._MAGIC + sha256(content).digest() + content)
+        no_home = """
+            import pathlib
+            def fail(cls): raise RuntimeError("no home")
+            pathlib.Path.home = classmethod(fail)
+        """
+        for theirs in (planted, planted / "aniso", planted / "aniso" / "kernels"):
+            os.chown(theirs, SOMEBODY_ELSE, -1)
+        answer = run("", before=no_home, TMPDIR=str(temporary))
+        assert answer.stdout == expected
+        assert "aniso-0 belongs to another user" in answer.stderr
+        assert not trap.exists()
+
+    @pytest.mark.parametrize("mode", [0o620, 0o602])
+    def test_a_file_that_others_can_write_to_is_not_loaded(self, folder, mode):
+        files(folder)[0].chmod(mode)
+        with pytest.raises(PermissionError, match="other users can write to"):
+            cache._read(files(folder)[0])
+
+    @root
+    def test_a_file_of_somebody_else_is_not_loaded(self, folder):
+        os.chown(files(folder)[0], SOMEBODY_ELSE, -1)
+        with pytest.raises(PermissionError, match="belongs to another user"):
+            cache._read(files(folder)[0])
+
+    def test_a_link_to_a_file_is_not_loaded(self, folder):
+        first, second = files(folder)
+        first.unlink()
+        first.symlink_to(second)
+        with pytest.raises(OSError, match="symbolic link"):
+            cache._read(first)
+
+
+KERNEL = "aniso_loops_0123456789abcdef0123.fused_step.{:016x}.kernel"
+
+
+def pretend(folder, number, days, size=10, suffix=""):
+    path = folder / (KERNEL.format(number) + suffix)
+    path.write_bytes(b"x" * size)
+    os.utime(path, (time.time() - 86_400 * days,) * 2)
+    return path
+
+
+class TestPruning:
+    @pytest.fixture(autouse=True)
+    def start(self, monkeypatch):
+        cache._prune_once.cache_clear()
+        monkeypatch.setattr(cache, "_used", set())
+        yield
+        cache._prune_once.cache_clear()
+
+    def test_what_was_not_used_for_long_is_removed(self, tmp_path):
+        old, recent = pretend(tmp_path, 1, 91), pretend(tmp_path, 2, 89)
+        used = pretend(tmp_path, 3, 91)
+        cache._used.add(used)
+        half, fresh = (
+            pretend(tmp_path, 4, 2, suffix=f".{8:032x}.tmp"),
+            pretend(tmp_path, 5, 0, 0, f".{9:032x}.tmp"),
+        )
+        other = tmp_path / "thesis.tex"
+        other.touch()
+        os.utime(other, (0, 0))
+        cache._prune_once(tmp_path)
+        assert files(tmp_path) == sorted([recent, used, fresh, other])
+        assert old not in files(tmp_path)
+        assert half not in files(tmp_path)
+
+    def test_the_last_used_stay_if_there_are_too_many(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(cache, "_LARGEST_TOTAL", 250)
+        paths = [pretend(tmp_path, number, number, 100) for number in range(1, 6)]
+        cache._used.add(paths[4])
+        cache._prune_once(tmp_path)
+        assert files(tmp_path) == sorted([paths[0], paths[1], paths[4]])
+
+    def test_a_kernel_in_use_counts_as_new(self, folder):
+        path = files(folder)[0]
+        os.utime(path, (0, 0))
+        cache._read(path)
+        assert time.time() - path.stat().st_mtime < 3600
+
+    def test_storing_a_kernel_prunes_once(self, folder, expected):
+        files(folder)[0].unlink()
+        old = pretend(folder, 1, 91)
+        assert run(folder).stderr == ""
+        assert not old.exists()
+        assert len(files(folder)) == 2
+
+    def test_files_that_vanish_are_compiled_again(self, folder, expected):
+        """A process that has looked for the files, but not loaded them yet, while another one prunes."""
+        vanish = """
+            import os
+            from aniso.engines.cpu import cache
+            load = cache._read
+            def vanish(path):
+                os.unlink(path)
+                return load(path)
+            cache._read = vanish
+        """
+        answer = run(folder, before=vanish)
+        assert answer.stdout == expected
+        assert answer.stderr == ""
+        assert len(files(folder)) == 2
+
+    def test_a_file_that_vanishes_while_pruning_is_no_error(self, tmp_path, monkeypatch):
+        old = pretend(tmp_path, 1, 91)
+        found = list(cache._own_files(tmp_path))
+        old.unlink()
+        monkeypatch.setattr(cache, "_own_files", lambda folder: found)
+        cache._prune_once(tmp_path)
+
+
+class TestThreads:
+    def test_tracebacks_in_other_threads_do_not_disturb_a_first_call(self, warm, expected):
+        tracebacks = """
+            import threading, traceback
+            def go_on():
+                while True:
+                    try: (lambda: 1 / 0)() + [1, 2][0] * 3
+                    except ZeroDivisionError: traceback.format_exc()
+            for _ in range(4): threading.Thread(target=go_on, daemon=True).start()
+        """
+        # End without waiting for the threads, which Python cannot stop safely.
+        script = RUN + "    import os, sys; sys.stdout.flush(); os._exit(0)\n"
+        for _ in range(3):
+            answer = run(warm, before=tracebacks, script=script)
+            assert answer.stdout == expected
+            assert answer.stderr == ""
+
+    def test_kernels_are_made_without_syntax_trees(self, warm, expected):
+        no_ast = """
+            import ast, builtins, numpy, scipy.ndimage, aniso.engines.cpu.evolution
+            compiled = builtins.compile
+            def compile(source, filename, mode, flags=0, *rest, **options):
+                if flags & ast.PyCF_ONLY_AST: raise AssertionError("a syntax tree of " + str(filename))
+                return compiled(source, filename, mode, flags, *rest, **options)
+            builtins.compile = compile
+        """
+        assert run(warm, before=no_ast).stdout == expected
