@@ -7,8 +7,8 @@ from scipy.sparse.linalg import spsolve
 
 import aniso
 from aniso.stencil import matrix
+from oracles.manufactured import MIRRORED, TILTED, TURNING, samples
 from tests.laws.problems import Tensor
-from tests.oracles.manufactured import MIRRORED, TILTED, TURNING, samples
 
 SIZES = (16, 32, 64)
 

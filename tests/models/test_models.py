@@ -14,7 +14,7 @@ import aniso
 from aniso import engines
 from aniso.engines import reference
 from aniso.parameters import of_model
-from tests.oracles import eigenvector_models as oracle
+from oracles import eigenvector_models as oracle
 from tests.registry import ENGINES, MODELS, SAMPLES, colours, random_tensors, rational
 
 DIFFUSIVITIES = {**oracle.DIFFUSIVITIES, "callable": rational}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import aniso
 from aniso import engines
 from aniso.engines import reference
+from oracles import eigenvector_volumes as oracle
+from oracles.eigenvector_models import DIFFUSIVITIES
 from tests.laws.volume_problems import rotations
-from tests.oracles import eigenvector_volumes as oracle
-from tests.oracles.eigenvector_models import DIFFUSIVITIES
 from tests.registry import VOLUME_SAMPLES, colours, rational
 
 SHAPE = (5, 4, 6)
