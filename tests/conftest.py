@@ -13,8 +13,8 @@ IN_CI = bool(os.environ.get("CI"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side; PyTorch reads this
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("local", deadline=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if IN_CI else "local")
 
 

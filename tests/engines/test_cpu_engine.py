@@ -28,7 +28,9 @@ EDGES = aniso.EdgeEnhancing(contrast=12.0)
 LINES = aniso.CoherenceEnhancing(contrast=8.0, rho=2.0)
 
 #: Wide and high enough for several tiles, and for several threads.
-LARGE = (300, 1100)
+LARGE = (140, 1100)
+#: The same with the fixture `small_tiles`.
+SMALL = (40, 50)
 
 #: Every way through the engine: fused, stored tensors, several channels, long and short cycles.
 WAYS: dict[str, tuple[Any, Any, int | None]] = {
@@ -57,13 +59,18 @@ def filtered(way, threads=None, shape=LARGE, dtype="float32", engine="cpu"):
 
 class TestThreads:
     @pytest.mark.parametrize("way", WAYS)
-    def test_any_number_of_them_gives_the_same_bits(self, way):
-        alone = filtered(way, threads=1)
+    def test_any_number_of_them_gives_the_same_bits(self, way, small_tiles):
+        alone = filtered(way, threads=1, shape=SMALL)
         for threads in (2, 3):
-            np.testing.assert_array_equal(filtered(way, threads=threads), alone)
+            np.testing.assert_array_equal(filtered(way, threads=threads, shape=SMALL), alone)
 
     @pytest.mark.parametrize("way", WAYS)
-    def test_tiles_do_not_show(self, way):
+    def test_tiles_do_not_show(self, way, small_tiles):
+        expected = filtered(way, dtype="float64", engine="reference", shape=SMALL)
+        np.testing.assert_allclose(filtered(way, dtype="float64", shape=SMALL), expected, rtol=0, atol=1e-9)
+
+    @pytest.mark.parametrize("way", ["fused", "FED"])
+    def test_tiles_of_full_size_do_not_show_either(self, way):
         expected = filtered(way, dtype="float64", engine="reference")
         np.testing.assert_allclose(filtered(way, dtype="float64"), expected, rtol=0, atol=1e-9)
 
@@ -75,8 +82,8 @@ class TestThreads:
                 np.testing.assert_array_equal(actual, wanted)
 
     @pytest.mark.parametrize("way", WAYS)
-    def test_none_is_left_behind(self, way):
-        filtered(way, threads=3)
+    def test_none_is_left_behind(self, way, small_tiles):
+        filtered(way, threads=3, shape=SMALL)
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("aniso")]
 
     def test_none_is_left_behind_by_a_scale_space_that_is_given_up(self):
@@ -279,13 +286,13 @@ class TestAccuracyInSinglePrecision:
     @pytest.mark.parametrize("model", [EDGES, LINES, aniso.PeronaMalik(contrast=12.0)], ids=repr)
     @pytest.mark.parametrize("sample", ["rings", "fingerprint", "shapes"])
     def test_on_samples(self, model, sample):
-        image = getattr(aniso.samples, sample)(128).image
+        image = getattr(aniso.samples, sample)(64).image
         single, double = self._both(image, model)
         assert abs(single - double).max() <= 2e-5 * np.ptp(image)
 
     @pytest.mark.parametrize("model", [EDGES, aniso.PeronaMalik(contrast=12.0)], ids=repr)
     def test_on_noise(self, model):
-        image = SAMPLES["noise"]((128, 128))
+        image = SAMPLES["noise"]((64, 64))
         single, double = self._both(image, model)
         assert np.sqrt(((single - double) ** 2).mean()) <= 1e-6 * np.ptp(image)
 
