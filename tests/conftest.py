@@ -66,7 +66,7 @@ def pytest_ignore_collect(collection_path, config):
     if not is_quick(config) or collection_path.suffix != ".py":
         return None
     text = collection_path.read_text("utf-8")
-    needs_torch = re.search(r"^(import torch|from torch|from tests\.nn_registry)\b", text, re.M)
+    needs_torch = re.search(r"^(import torch|from torch|from tests\.nn\.nn_registry)\b", text, re.M)
     return "pytest.mark.quick" not in text or (WITHOUT_TORCH and needs_torch is not None) or None
 
 
