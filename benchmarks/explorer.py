@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import timing
+from benchmarks.explorer_process import browser_path, explorer
 from benchmarks.report import COLOURS, Report, Target, plain
 from benchmarks.timing import CONSOLE
-from tests.explorer.explorer_process import browser_path, explorer
 
 #: Milliseconds within which the picture should follow, at the median.
 TARGET = 150.0

@@ -19,8 +19,8 @@ from aniso.cli import commands
 from aniso.cli.jobs import demonstration
 from aniso.io.formats import FORMATS
 from aniso.io.picture import FileError, Picture
+from benchmarks.explorer_process import explorer
 from tests.cli.command_calls import called, noisy
-from tests.explorer.explorer_process import explorer
 from tests.registry import (
     ENGINES,
     MODELS,

@@ -19,7 +19,7 @@ from benchmarks.claims.fields import (
     tensors_at,
     turning_field,
 )
-from tests.oracles.printed_stencil import constant_stencil, paper_delta, periodic_norm
+from oracles.printed_stencil import constant_stencil, paper_delta, periodic_norm
 
 
 def theorem(quick: bool) -> Finding:

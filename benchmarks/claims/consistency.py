@@ -13,7 +13,7 @@ import aniso
 from benchmarks import report
 from benchmarks.claims.claim import Claim, Finding, Picture, Table, Verdict, at_least, shown
 from benchmarks.claims.fields import slope
-from tests.oracles.manufactured import MIRRORED, TURNING, samples
+from oracles.manufactured import MIRRORED, TURNING, samples
 
 #: A little below two, because grids are finite.
 SECOND = 1.9

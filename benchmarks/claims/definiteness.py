@@ -7,7 +7,7 @@ import numpy as np
 import aniso
 from benchmarks.claims.claim import Claim, Finding, Verdict, at_least, at_most, shown
 from benchmarks.claims.fields import MEMBERS, ROUNDING, constant_field, difference, random_field, tensors_at
-from tests.oracles.printed_stencil import paper_delta, printed_matrix
+from oracles.printed_stencil import paper_delta, printed_matrix
 
 #: Just outside the range: what is out, α and β over (1 − 2α) of the sign of b. Inside is α ≤ ½, |β| ≤ 1 − 2α.
 OUTSIDE = (

@@ -10,9 +10,9 @@ import aniso
 from aniso.stencil import ImageStencil
 from benchmarks.claims.claim import Claim, Figure, Finding, Table, Verdict, at_most, shown
 from benchmarks.claims.fields import ROUNDING, Tensors, difference, random_field, slope, tensors_at
-from tests.oracles.manufactured import MIRRORED, samples
-from tests.oracles.printed_stencil import collapsed, constant_stencil
-from tests.oracles.quadrature import RULES, energy_matrix
+from oracles.manufactured import MIRRORED, samples
+from oracles.printed_stencil import collapsed, constant_stencil
+from oracles.quadrature import RULES, energy_matrix
 
 NINE_POINTS = np.array([[1, 4, 1], [4, -20, 4], [1, 4, 1]]) / 6
 WORDS = {

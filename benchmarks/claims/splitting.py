@@ -7,7 +7,7 @@ import numpy as np
 import aniso
 from benchmarks.claims.claim import Claim, Finding, at_most
 from benchmarks.claims.fields import ROUNDING, constant_field, difference, random_field, tensors_at
-from tests.oracles.printed_stencil import collapsed, printed_matrix
+from oracles.printed_stencil import collapsed, printed_matrix
 
 #: The four directions as (x, y), and the steps (rows, columns) that they make on the grid.
 DIRECTIONS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1)]) / np.sqrt([[1], [2], [1], [2]])

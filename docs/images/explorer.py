@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.explorer.explorer_process import browser_path, explorer
+from benchmarks.explorer_process import browser_path, explorer
 
 FOLDER = Path(__file__).parent
 

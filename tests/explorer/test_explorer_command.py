@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from aniso.cli import app
 from aniso.explorer import server
 from aniso.io.picture import FileError
-from tests.explorer.explorer_process import explorer
+from benchmarks.explorer_process import explorer
 
 
 def called(*words):

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import aniso
 from aniso.cli import app
 from aniso.explorer.choosing import parameters
-from tests.explorer.explorer_process import browser_path, explorer
+from benchmarks.explorer_process import browser_path, explorer
 
 WAIT = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=WAIT)

@@ -22,7 +22,7 @@ from playwright.sync_api import expect, sync_playwright
 import aniso
 from aniso.explorer import server as explorer_server
 from aniso.explorer.guard import HostGuard
-from tests.explorer.explorer_process import Visitor, browser_path, explorer, reset
+from benchmarks.explorer_process import Visitor, browser_path, explorer, reset
 
 NAMES = ("127.0.0.1", "localhost", "::1")
 UPGRADE = (
