@@ -91,7 +91,7 @@ class TestTypes:
     def test_what_holds_no_real_numbers(self, image):
         refused(
             TypeError,
-            "image must hold real numbers",
+            "image must have a real numeric dtype",
             str(np.asarray(image).dtype),
             "image.astype(numpy.float32)",
             image=image,
@@ -269,7 +269,7 @@ class TestFixed:
     def test_another_type(self, dtype):
         refused(
             TypeError,
-            "fixed must hold True and False",
+            "fixed must be boolean",
             f"dtype {dtype}",
             "fixed > 0",
             fixed=np.zeros((5, 6), dtype),

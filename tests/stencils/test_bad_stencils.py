@@ -190,7 +190,7 @@ def test_a_tensor_with_nan_or_infinity(function, name, value):
 @pytest.mark.parametrize("dtype", [bool, complex, object, str])
 def test_a_tensor_that_does_not_hold_real_numbers(function, dtype):
     bad = ZERO.astype(dtype)
-    with refused(TypeError, "b must hold real numbers", f"got dtype {bad.dtype}", "dtype=float"):
+    with refused(TypeError, "b must have a real numeric dtype", f"got {bad.dtype}", "dtype=float"):
         function(ONE, bad, ONE)
 
 
