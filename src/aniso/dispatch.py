@@ -21,7 +21,7 @@ _R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
-class Call:
+class ArrayCall:
     """A call of a public function.
 
     `special` maps names of kinds to functions that take the place of this one, to None if the function itself
@@ -45,10 +45,10 @@ class Call:
         return self.direct() if special is None else self._with_defaults(special)
 
     def direct(self) -> Any:
-        """Call the function itself."""
+        """ArrayCall the function itself."""
         return self.function(self.image, *self.arguments, **self.options)
 
-    def converted(self, convert: Callable[[Any], Any]) -> Call:
+    def converted(self, convert: Callable[[Any], Any]) -> ArrayCall:
         """Return the call with other arguments, of which the image is one."""
         return replace(
             self,
@@ -77,7 +77,7 @@ class Kind:
 
     name: str
     matches: Callable[[Any], bool]
-    handle: Callable[[Call], Any]
+    handle: Callable[[ArrayCall], Any]
 
 
 def takes_arrays(
@@ -85,13 +85,13 @@ def takes_arrays(
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Let a function for NumPy arrays take all kinds of arrays as its first argument.
 
-    Keywords are names of kinds, see :class:`Call`.
+    Keywords are names of kinds, see :class:`ArrayCall`.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
         def dispatched(image: Any, *arguments: Any, **options: Any) -> Any:
-            return Call(function, special, image, arguments, options).run()
+            return ArrayCall(function, special, image, arguments, options).run()
 
         return cast(Callable[_P, _R], dispatched)
 
@@ -100,10 +100,10 @@ def takes_arrays(
 
 def handle_as_arrays(
     unwrap: Callable[[Any], Any], wrap: Callable[[Any, Any], Any], is_kind: Callable[[Any], bool]
-) -> Callable[[Call], Any]:
+) -> Callable[[ArrayCall], Any]:
     """Return a handler that converts arguments with `unwrap`, and results with `wrap(result, image)`."""
 
-    def handle(call: Call) -> Any:
+    def handle(call: ArrayCall) -> Any:
         result = call.converted(lambda value: unwrap(value) if is_kind(value) else value).run()
         return _map_images(result, lambda image: wrap(image, call.image))
 
@@ -119,7 +119,7 @@ def _map_images(result: Any, wrap: Callable[[Any], Any]) -> Any:
     return wrap(result)
 
 
-def _handle_tensor(call: Call) -> Any:
+def _handle_tensor(call: ArrayCall) -> Any:
     """Compute on the CPU, one image of a batch after the other.
 
     Verbs choose their parameters from the image, and are not differentiable. A mask may be given per image of
@@ -132,7 +132,10 @@ def _handle_tensor(call: Call) -> Any:
             f"{call.function.__name__} chooses its parameters from the image, and no gradients flow through "
             "it. Give image.detach(), or use aniso.diffuse or aniso.nn, which are differentiable."
         )
-    arrays = call.converted(_as_numpy)
+    pixels = image.detach().cpu()
+    if pixels.is_floating_point() and pixels.element_size() < 4:  # which NumPy does not fully support
+        pixels = pixels.float()
+    arrays = replace(call, image=pixels.numpy())
     if not is_batch(image, call.options.get("channel_axis")):
         return _map_images(arrays.run(), lambda result: _as_tensor(result, image))
     if len(image) == 0:
@@ -142,7 +145,7 @@ def _handle_tensor(call: Call) -> Any:
         """Return what belongs to one image: the image itself, its own mask, or a common argument."""
         if value is arrays.image:
             return value[number]
-        if not isinstance(value, np.ndarray) or value.ndim != image.ndim - 1:
+        if not (isinstance(value, np.ndarray) or is_tensor(value)) or value.ndim != image.ndim - 1:
             return value
         if len(value) != len(image):
             raise ValueError(
@@ -151,24 +154,15 @@ def _handle_tensor(call: Call) -> Any:
             )
         return value[number]
 
-    arrays.options["channel_axis"] = 0
+    each = replace(arrays, options={**call.options, "channel_axis": 0})
     results = [
-        arrays.converted(lambda value, n=number: part(value, n)).run()  # type: ignore[misc]
+        each.converted(lambda value, n=number: part(value, n)).run()  # type: ignore[misc]
         for number in range(len(image))
     ]
     if call.options.get("return_info"):
         images, infos = zip(*results, strict=True)
         return _as_tensor(np.stack(images), image), list(infos)
     return _as_tensor(np.stack(results), image)
-
-
-def _as_numpy(value: Any) -> Any:
-    """Convert tensors; half precision, which NumPy does not fully support, to float32."""
-    if not is_tensor(value):
-        return value
-    check_tensor("an argument", value)
-    value = value.detach().cpu()
-    return (value.float() if value.is_floating_point() and value.element_size() < 4 else value).numpy()
 
 
 def _as_tensor(result: Any, like: Any) -> Any:
@@ -189,8 +183,8 @@ def _comes_from(package: str, name: str | None = None) -> Callable[[Any], bool]:
     return matches
 
 
-def _reject(remedy: str) -> Callable[[Call], Any]:
-    def handle(call: Call) -> Any:
+def _reject(remedy: str) -> Callable[[ArrayCall], Any]:
+    def handle(call: ArrayCall) -> Any:
         raise call.rejection(remedy)
 
     return handle
@@ -215,7 +209,7 @@ _REMEDIES = {
 
 #: The kinds of arrays; the first one that matches decides.
 KINDS = [
-    Kind("numpy", lambda image: isinstance(image, np.ndarray | np.generic), Call.direct),
+    Kind("numpy", lambda image: isinstance(image, np.ndarray | np.generic), ArrayCall.direct),
     Kind("torch", is_tensor, _handle_tensor),
     Kind("dask", is_dask, _reject("image.compute(), if it fits in memory")),
     Kind(
@@ -227,5 +221,5 @@ KINDS = [
     ),
     *(Kind(package, _comes_from(package), _reject(remedy)) for package, remedy in _REMEDIES.items()),
     Kind("other", _is_other_array, _reject("numpy.asarray(image)")),
-    Kind("sequence", lambda image: True, Call.direct),
+    Kind("sequence", lambda image: True, ArrayCall.direct),
 ]

@@ -272,8 +272,14 @@ class TestFixed:
             "fixed must be boolean",
             f"dtype {dtype}",
             "fixed > 0",
-            fixed=np.zeros((5, 6), dtype),
+            fixed=np.full((5, 6), 2, dtype),
         )
+
+    def test_zeros_and_ones_are_booleans(self):
+        fixed = np.arange(30).reshape(5, 6) % 2
+        expected = aniso.diffuse(IMAGE, MODEL, 1.0, fixed=fixed == 1)
+        for same in (fixed, fixed.astype(np.uint8), fixed.tolist()):
+            np.testing.assert_array_equal(aniso.diffuse(IMAGE, MODEL, 1.0, fixed=same), expected)
 
 
 class TestWhatSteersIt:

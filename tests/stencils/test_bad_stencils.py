@@ -139,7 +139,7 @@ takes_tensors = pytest.mark.parametrize(
 
 @takes_tensors
 def test_entries_of_different_shapes(function):
-    with refused(ValueError, "must have one shape", "a (4, 5)", "b (5, 4)", "c (4, 5)", "from_matrix"):
+    with refused(ValueError, "must have the same shape", "a (4, 5)", "b (5, 4)", "c (4, 5)", "from_matrix"):
         function(ONE, ZERO.T, ONE)
 
 
