@@ -39,10 +39,10 @@ EVOLUTIONS = (
 )
 
 
-def job(evolution: Evolution, storage: float) -> budget.Job:
+def job(evolution: Evolution, storage: float) -> budget.Workload:
     """The array, as the model sees it."""
     cycle, model = evolution.cycles[0], evolution.model
-    return budget.Job(
+    return budget.Workload(
         SHAPE,
         (CHUNK,) * 3,
         frames=1,

@@ -14,8 +14,7 @@ import numpy as np
 
 import aniso
 from aniso.blocks.stores import cluster, passes
-from aniso.blocks.stores.opened import opened
-from aniso.blocks.worker import Work
+from aniso.blocks.stores.zarr_array import open_array
 from aniso.engines import Problem
 from benchmarks.fresh import peak
 from benchmarks.timing import CONSOLE
@@ -28,7 +27,7 @@ STEPS, CHUNK = 4, 64
 class Run:
     """What one run took."""
 
-    job: passes.Run
+    job: passes.StoreRun
     workers: int
     seconds: float
     peaks: tuple[float, ...]  # of each worker, in bytes
@@ -56,28 +55,28 @@ def make(path: Path, shape: tuple[int, ...], chunk: int = CHUNK) -> None:
 
 def job(
     path: Path, memory: float, workers: int, block: tuple[int, ...] | None = None, cycles: int = STEPS
-) -> passes.Run:
+) -> passes.StoreRun:
     """Explicit steps over a store: in blocks that suit the workers, or in these."""
-    source = opened(path)
+    source = open_array(path)
     limit = aniso.stability.stable_step(MODEL, ndim=3)
-    work = Work(Problem(MODEL, aniso.DeltaStencil(), source.spacing, None, 1), "cpu")
+    problem = Problem(MODEL, aniso.DeltaStencil(), source.spacing, None, 1)
     plan = tuple(aniso.Explicit(limit).plan(STEPS * limit, limit))
     if block is None:
-        return passes.Run.of(source, work, plan, memory, workers)
-    return passes.Run(source, work, plan, block, cycles)
+        return passes.StoreRun.plan(source, problem, plan, memory, workers)
+    return passes.StoreRun(source, problem, plan, block, cycles)
 
 
 def predicted(run: Run) -> float:
     """Seconds that the cost model gives."""
-    known = passes.estimated(run.job.source, run.job.work, run.job.cycles)
+    known = passes.estimate_workload(run.job.source, run.job.problem, run.job.cycles)
     return known.seconds(run.job.block, run.job.together, run.workers)
 
 
-def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Run:
-    """Run once with a number of new workers; the target is deleted."""
+def measured(folder: Path, planned: passes.StoreRun, count: int, memory: float) -> Run:
+    """One run by so many new workers; the target is deleted."""
     with _workers(count, memory) as client:
         start = time.perf_counter()
-        passes.run(planned, folder / "out.zarr", client, lambda done, total: None)
+        passes.carry_out(planned, folder / "out.zarr", client, lambda done, total: None)
         seconds = time.perf_counter() - start
         peaks = tuple(client.run(peak).values())
     shutil.rmtree(folder / "out.zarr")
@@ -93,8 +92,8 @@ def measured(folder: Path, planned: passes.Run, count: int, memory: float) -> Ru
 
 @contextmanager
 def _workers(count: int, memory: float) -> Iterator[Any]:
-    """Start a client with a number of new processes, whose kernels are loaded."""
-    with cluster.connected(None, count, int(memory)) as client:
+    """A client of so many new processes, whose kernels are loaded."""
+    with cluster.connect(None, count, int(memory)) as client:
         client.run(_warm)
         yield client
 

@@ -1,4 +1,4 @@
-"""The caller's arrays and the engines' ones: which axis is which, which type, and the way back.
+"""Arrays: types, checks, and conversion between the caller's arrays and those of the engines.
 
 Engines work on NumPy arrays (channels, H, W) or on PyTorch tensors (images, channels, H, W); volumes have
 one axis more, (channels, D, H, W) or (images, channels, D, H, W).
@@ -6,7 +6,7 @@ one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 
 from __future__ import annotations
 
-import warnings
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,202 +17,121 @@ from aniso import checks
 if TYPE_CHECKING:
     import torch
 
-TENSOR_ENGINE = "torch"
-# Three or four slices of at least so many pixels along each side look like the colours of an image.
+#: A NumPy array of any type.
+Array = npt.NDArray[Any]
+#: A NumPy array, a PyTorch tensor or another array of the caller.
+Image = Any
+Mask = npt.NDArray[np.bool_]
+Field = npt.NDArray[np.float64]
+
+TENSOR_ENGINE, ARRAY_ENGINE = "torch", "cpu"
+# Three or four slices with at least this many pixels along each side are probably colours.
 _LARGE_IMAGE = 32
 
 
-class Layout(Protocol):
-    """An image as an engine takes it, and the way back to the caller's."""
-
-    shape: tuple[int, ...]  # without images and channels
-    start: Any  # never the caller's own memory
-    dtype: str
-
-    def restored(self, evolved: Any) -> Any:
-        """A result of the engine, as the caller knows the image; a new array."""
-        ...
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Whether every value of a result is a number."""
-        ...
+def is_tensor(value: Any) -> bool:
+    """Return whether this is a PyTorch tensor, without importing PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
-def checked_result(layout: Layout, evolved: Any) -> Any:
-    """A result of the engine, as the caller knows the image; a new array of ordinary numbers."""
-    image = layout.restored(evolved)
-    check_range(layout, image)
-    return image
+def is_dask(value: Any) -> bool:
+    """Return whether this is a Dask array, without importing Dask."""
+    array = sys.modules.get("dask.array")
+    return array is not None and isinstance(value, array.Array)
 
 
-def check_range(layout: Layout, result: Any) -> None:
-    """Refuse a result that left the range of its type."""
-    if not layout.is_finite(result):
-        raise ArithmeticError(
-            f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
-            "large or too small for it. Scale the image to ordinary numbers, or convert it to float64."
-        )
-
-
-def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
-    """Whether a tensor is a batch (images, channels, H, W) or (images, channels, D, H, W)."""
-    along_channels = channel_axis in (None, 1, 1 - image.ndim)
-    if image.ndim == 5 and not along_channels:
+def as_array(name: str, value: Any) -> Array:
+    """Return the value as a NumPy array; reject rows of different lengths."""
+    if is_tensor(value):
+        check_tensor(name, value)
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, D, H, W), whose channels "
-            f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
+            f"{name} must be an array, got a {type(value).__name__} that cannot be converted ({error}). "
+            "Give rows of equal length."
+        ) from error
+
+
+def check_tensor(name: str, tensor: Any) -> None:
+    """Reject tensors that are not dense, or whose type is not a standard one."""
+    import torch
+
+    # Those of NumPy, and bfloat16; others are for storage, and PyTorch supports few operations on them.
+    known = (
+        *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+        *(torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
+    )
+    if tensor.is_nested:
+        fault, remedy = "a nested tensor", "Give its parts one by one, or pad them to one shape"
+    elif tensor.is_quantized:
+        fault, remedy = f"a quantized tensor ({tensor.dtype})", "Give tensor.dequantize()"
+    elif tensor.layout != torch.strided:
+        fault, remedy = f"a tensor of layout {tensor.layout}", "Give tensor.to_dense()"
+    elif tensor.device.type == "meta":
+        fault, remedy = "a tensor on the device meta, which has no values", "Load the values first"
+    elif tensor.dtype not in known:
+        fault, remedy = f"a tensor of dtype {tensor.dtype}", "Give tensor.float()"
+    else:
+        return
+    raise TypeError(f"{name} must be a dense tensor of ordinary numbers, got {fault}. {remedy}.")
+
+
+def check_finite(name: str, array: Array, why: str) -> None:
+    """Reject NaN and infinity; the error gives their number and the first index."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise checks.refusal(
+            ValueError,
+            f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
+            f"({array[first]}): {why}.",
+            python="Replace them first, e.g. with numpy.nan_to_num.",
+            command="Fill them in first, with aniso inpaint.",
         )
-    return image.ndim in (4, 5) and along_channels
 
 
-def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
-    """The layout of an image, and the name of the engine that is to work on it."""
-    if checks.is_tensor(image):
-        name = TENSOR_ENGINE if engine is None else engine
-        return TensorLayout(image, channel_axis, name), name
-    name = "cpu" if engine is None else engine
-    return ArrayLayout(image, channel_axis, name), name
+def limit_to_doubles(array: Array) -> Array:
+    """Return the array, in double precision if it has more; larger values become infinite."""
+    if array.dtype.itemsize <= 8:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
 
 
-class ArrayLayout:
-    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis.
-
-    `finite`: whether it is known already that there is no NaN in it.
-    """
-
-    def __init__(
-        self, image: npt.ArrayLike, channel_axis: int | None, engine: str, *, finite: bool = False
-    ) -> None:
-        array = np.asarray(image) if finite else checked_image(image, channel_axis)
-        self.dtype = result_type(array.dtype).name
-        self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
-        start = channels_first(array, channel_axis)
-        self.shape = start.shape[1:]
-        self.start: Any = start.astype(self.dtype)
-        if self._tensors:
-            import torch
-
-            self.start = torch.from_numpy(np.ascontiguousarray(self.start))[None]
-
-    def restored(self, evolved: Any) -> npt.NDArray[Any]:
-        """In the caller's order of axes."""
-        image = evolved[0].numpy() if self._tensors else evolved
-        image = image.astype(self.dtype).reshape(-1, *self.shape)
-        return channels_back(image, self._channel_axis)
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Whether every value of a result is a number."""
-        return bool(np.isfinite(evolved.max()) and np.isfinite(evolved.min()))
-
-
-class TensorLayout:
-    """A PyTorch tensor: like an array, or a batch (images, channels, H, W) or (images, channels, D, H, W).
-
-    Four axes are a batch of images, unless `channel_axis` is another one than 1: then they are a volume with
-    channels, as in arrays. The device stays.
-    """
-
-    def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
-        import torch
-
-        checks.plain_tensor("image", image)
-        if image.is_complex() or image.dtype == torch.bool:
-            raise TypeError(
-                f"image must be a tensor of real numbers, got {image.dtype}: diffusion is for grey values. "
-                "Give e.g. image.float()."
-            )
-        shape = tuple(image.shape)
-        self._batch = is_batch(image, channel_axis)
-        self._channel_axis, self._engine = channel_axis, engine
-        if self._batch:
-            if image.numel() == 0:
-                raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
-        else:
-            check_axes(shape, channel_axis, "channel_axis=0, or image[None] for (1, C, H, W)", (-1, 0))
-        if image.is_floating_point():
-            _check_finite(image)
-        wide = torch.float64 if image.dtype == torch.float64 else torch.float32
-        self.dtype = str(wide).removeprefix("torch.")
-        start = image.to(wide)
-        if not self._batch:
-            start = start[None] if channel_axis is None else start.movedim(channel_axis, 0)
-            start = start[None]
-        self.shape = tuple(start.shape[2:])
-        self.start: Any = start.clone(memory_format=torch.contiguous_format)
-        if engine != TENSOR_ENGINE:
-            self.start = self._as_array(self.start)
-
-    def _as_array(self, start: torch.Tensor) -> npt.NDArray[Any]:
-        """For the engines that know NumPy arrays only."""
-        if start.device.type != "cpu" or start.requires_grad or len(start) > 1:
-            raise ValueError(
-                f"the engine {self._engine!r} takes one image on the CPU without gradients, got a tensor of "
-                f"{len(start)} images on {start.device}, requires_grad={start.requires_grad}. Leave engine "
-                "out, or give e.g. image[0].detach().cpu()."
-            )
-        return start[0].numpy()
-
-    def restored(self, evolved: Any) -> torch.Tensor:
-        """In the caller's order of axes, on the device it came from."""
-        import torch
-
-        image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
-        image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
-        if self._batch:
-            return image
-        image = image.reshape(-1, *self.shape)
-        return image[0] if self._channel_axis is None else image.movedim(0, self._channel_axis).contiguous()
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Whether every value of a result is a number."""
-        return bool(abs(evolved).max() < float("inf"))
-
-
-def checked_image(image: npt.ArrayLike, channel_axis: int | None) -> npt.NDArray[Any]:
-    """The image as an array, if it can diffuse: not masked, real and finite, with the right axes."""
-    if isinstance(image, np.ma.MaskedArray):
-        raise TypeError(
-            "image is a masked array, whose mask diffusion does not know. Fill it first, e.g. with "
-            "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
-        )
-    array = checked_layout(checks.array_of("image", image), channel_axis)
+def check_image(image: npt.ArrayLike, channel_axis: int | None) -> Array:
+    """Return the image as an array; reject masked, complex and non-finite ones, and wrong axes."""
+    array = check_layout(image, channel_axis)
     if array.dtype.kind == "f":
-        checks.finite("image", array, "a single one would spread over the whole image")
+        check_finite("image", array, "a single one would spread over the whole image")
     return array
 
 
-def checked_layout(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
-    """The array, if it has the type and the axes of an image; its values may be anything."""
+def check_layout(image: npt.ArrayLike, channel_axis: int | None) -> Array:
+    """Return the image as an array with the type and axes of an image; values are not checked."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise TypeError(
+            "image is a masked array, and masks are not propagated. Fill it first, e.g. with "
+            "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
+        )
+    array = as_array("image", image)
     check_type(array.dtype)
     check_axes(array.shape, channel_axis)
-    return checks.doubles_at_most(array)
+    return limit_to_doubles(array)
 
 
 def check_type(dtype: np.dtype[Any]) -> None:
-    """Refuse what does not hold real numbers."""
+    """Reject types that are not real numbers."""
     if dtype.kind not in "iuf":
         file = ", or aniso.io.read(name).pixels for a file" if dtype.kind in "US" else ""
         raise checks.refusal(
             TypeError,
-            f"image must hold real numbers, got dtype {dtype}: diffusion is for grey values.",
-            python=f"Give an array of numbers, e.g. image.astype(numpy.float32){file}.",
-            command="Save it as numbers first.",
+            f"image must have a real numeric dtype, got {dtype}.",
+            python=f"Convert it first, e.g. image.astype(numpy.float32){file}.",
+            command="Convert it to numbers first.",
         )
-
-
-def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
-    """Double precision is kept, everything else becomes float32."""
-    return np.dtype(np.float64 if given.kind == "f" and given.itemsize >= 8 else np.float32)
-
-
-def channels_first(array: Any, channel_axis: int | None) -> Any:
-    """A NumPy or Dask array as (channels, …), whether it has channels or not; a view."""
-    return array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
-
-
-def channels_back(array: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
-    """The way back from `channels_first`."""
-    return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
 
 
 def check_axes(
@@ -221,7 +140,7 @@ def check_axes(
     for_colours: str = "channel_axis=-1",
     colour_axes: tuple[int, ...] = (-1,),
 ) -> None:
-    """Refuse what is no signal, image or volume, with or without channels."""
+    """Reject shapes other than those of signals, images and volumes, with or without channels."""
     if channel_axis is not None:
         checks.whole("channel_axis", channel_axis, "", "a whole number or None")
         if not -len(shape) <= channel_axis < len(shape):
@@ -236,32 +155,226 @@ def check_axes(
             f"image must be a signal (N,), an image (H, W) or a volume (D, H, W), with channels only along "
             f"channel_axis, got shape {shape} with channel_axis={channel_axis}. {remedy}".strip()
         )
-    if 0 in shape:
-        raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
+    _check_not_empty(shape)
     if channel_axis is None:
         _warn_of_colours(shape, colour_axes)
 
 
-def _warn_of_colours(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Colours whose axis was not named are smoothed into each other like the slices of a volume."""
-    for axis in axes:
-        others = shape[:-1] if axis == -1 else shape[1:]
-        if len(shape) == 3 and shape[axis] in (3, 4) and min(others) >= _LARGE_IMAGE:
-            warnings.warn(
-                f"an image of shape {shape} without channel_axis is taken for a volume (D, H, W). If its "
-                f"axis {axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
-                'warnings.filterwarnings("ignore", "an image of shape").',
-                stacklevel=5,
-            )
-            return
+def check_mask(name: str, mask: Any, shape: tuple[int, ...], meaning: str) -> Any:
+    """Return a mask as a new array of bool, or as a Dask array of bool if it is one.
+
+    Masks are boolean, or integers that are 0 or 1; lists and tensors are converted. The values of integer
+    Dask arrays are checked when they are computed.
+    """
+    if is_tensor(mask):
+        check_tensor(name, mask)
+        mask = (mask.float() if mask.is_floating_point() else mask).detach().cpu()
+    if not is_dask(mask):
+        mask = as_array(name, mask)
+    if mask.dtype.kind not in "biu":
+        raise _wrong_mask(name, meaning, f"dtype {mask.dtype}")
+    if mask.shape != shape:
+        raise ValueError(
+            f"{name} has shape {mask.shape}, the image without channels {shape}: they must be equal. "
+            "Colour images need channel_axis, e.g. channel_axis=-1."
+        )
+    if is_dask(mask):
+        lazy_mask: Any = mask
+        return mask if mask.dtype.kind == "b" else lazy_mask.map_blocks(_as_bool, name, meaning, dtype=bool)
+    return mask.copy() if mask.dtype.kind == "b" else _as_bool(mask, name, meaning)
 
 
-def _check_finite(image: torch.Tensor) -> None:
-    bad = ~image.isfinite()
-    if bad.any():
+def _as_bool(mask: Array, name: str, meaning: str) -> Mask:
+    if mask.size and not 0 <= mask.min() <= mask.max() <= 1:
+        raise _wrong_mask(name, meaning, f"dtype {mask.dtype} with values from {mask.min()} to {mask.max()}")
+    return mask == 1
+
+
+def _wrong_mask(name: str, meaning: str, given: str) -> TypeError:
+    return TypeError(
+        f"{name} must be boolean, or contain only 0 and 1, got {given}: True means that {meaning}. Use e.g. "
+        f"{name} > 0."
+    )
+
+
+def result_type(given: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of results: double precision is kept, all other types become float32."""
+    return np.dtype(np.float64 if given.kind == "f" and given.itemsize >= 8 else np.float32)
+
+
+def channels_first(array: Any, channel_axis: int | None) -> Any:
+    """Return a view (channels, …) of a NumPy or Dask array, with or without channels."""
+    return array[np.newaxis] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+
+
+def channels_back(array: Any, channel_axis: int | None) -> Any:
+    """Invert `channels_first`; NumPy arrays become contiguous."""
+    if channel_axis is None:
+        return array[0]
+    moved = np.moveaxis(array, 0, channel_axis)
+    return moved if is_dask(moved) else np.ascontiguousarray(moved)
+
+
+def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
+    """Return whether a tensor is a batch (images, channels, H, W) or (images, channels, D, H, W)."""
+    along_channels = channel_axis in (None, 1, 1 - image.ndim)
+    if image.ndim == 5 and not along_channels:
+        raise ValueError(
+            f"a tensor of shape {tuple(image.shape)} is a batch (images, channels, D, H, W), whose channels "
+            f"lie along axis 1, got channel_axis={channel_axis}. Leave channel_axis out."
+        )
+    return image.ndim in (4, 5) and along_channels
+
+
+def check_tensor_image(image: torch.Tensor, channel_axis: int | None) -> None:
+    """Reject tensors that are not images, volumes or batches of finite real numbers."""
+    import torch
+
+    check_tensor("image", image)
+    if image.is_complex() or image.dtype == torch.bool:
+        raise TypeError(f"image must have a real numeric dtype, got {image.dtype}. Give e.g. image.float().")
+    if is_batch(image, channel_axis):
+        _check_not_empty(tuple(image.shape))
+    else:
+        colours = "channel_axis=0, or image[None] for (1, C, H, W)"
+        check_axes(tuple(image.shape), channel_axis, colours, (-1, 0))
+    if image.is_floating_point() and (bad := ~image.isfinite()).any():
         first = tuple(bad.nonzero()[0].tolist())
         raise ValueError(
             f"image holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
             f"({image[first].item()}): a single one would spread over the whole image. Replace them first, "
             "e.g. with torch.nan_to_num."
         )
+
+
+class Layout(Protocol):
+    """An image in the form that an engine takes, and its conversion back. Images are checked before."""
+
+    shape: tuple[int, ...]  # without images and channels
+    start: Any  # never the caller's own memory
+    dtype: str
+
+    def restore(self, evolved: Any) -> Any:
+        """Return a result of the engine as a new array of the caller's kind and shape."""
+        ...
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Return whether all values of a result are finite."""
+        ...
+
+
+def layout(image: Any, channel_axis: int | None, engine: str) -> Layout:
+    """Return the layout of an unchecked image for this engine."""
+    if is_tensor(image):
+        check_tensor_image(image, channel_axis)
+        return TensorLayout(image, channel_axis, engine)
+    return ArrayLayout(check_image(image, channel_axis), channel_axis, engine)
+
+
+def restore_image(layout: Layout, evolved: Any) -> Any:
+    """Return a result of the engine as a new array of the caller's kind, after checking that it is finite."""
+    image = layout.restore(evolved)
+    check_range(layout, image)
+    return image
+
+
+def check_range(layout: Layout, result: Any) -> None:
+    """Reject a result that is beyond the range of its type."""
+    if not layout.is_finite(result):
+        raise ArithmeticError(
+            f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
+            "large or too small. Rescale the image, or convert it to float64."
+        )
+
+
+class ArrayLayout:
+    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis."""
+
+    def __init__(self, image: Array, channel_axis: int | None, engine: str) -> None:
+        self.dtype = result_type(image.dtype).name
+        self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
+        start = channels_first(image, channel_axis)
+        self.shape = start.shape[1:]
+        self.start: Any = start.astype(self.dtype)
+        if self._tensors:
+            import torch
+
+            self.start = torch.from_numpy(np.ascontiguousarray(self.start))[None]
+
+    def restore(self, evolved: Any) -> Array:
+        """Return a result with the caller's order of axes."""
+        image = evolved[0].numpy() if self._tensors else evolved
+        image = image.astype(self.dtype).reshape(-1, *self.shape)
+        restored: Array = channels_back(image, self._channel_axis)
+        return restored
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Return whether all values of a result are finite."""
+        return bool(np.isfinite(evolved.max()) and np.isfinite(evolved.min()))
+
+
+class TensorLayout:
+    """A PyTorch tensor: like an array, or a batch (images, channels, H, W) or (images, channels, D, H, W).
+
+    Four axes are a batch of images, unless `channel_axis` is given and not 1: then they are a volume with
+    channels, as for arrays. Results are on the device of the image.
+    """
+
+    def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
+        import torch
+
+        self._batch = is_batch(image, channel_axis)
+        self._channel_axis, self._engine = channel_axis, engine
+        wide = torch.float64 if image.dtype == torch.float64 else torch.float32
+        self.dtype = str(wide).removeprefix("torch.")
+        start = image.to(wide)
+        if not self._batch:
+            start = start[None] if channel_axis is None else start.movedim(channel_axis, 0)
+            start = start[None]
+        self.shape = tuple(start.shape[2:])
+        self.start: Any = start.clone(memory_format=torch.contiguous_format)
+        if engine != TENSOR_ENGINE:
+            self.start = self._as_array(self.start)
+
+    def _as_array(self, start: torch.Tensor) -> Array:
+        """Convert the image for engines that work on NumPy arrays only."""
+        if start.device.type != "cpu" or start.requires_grad or len(start) > 1:
+            raise ValueError(
+                f"the engine {self._engine!r} takes one image on the CPU without gradients, got a tensor of "
+                f"{len(start)} images on {start.device}, requires_grad={start.requires_grad}. Leave engine "
+                "out, or give e.g. image[0].detach().cpu()."
+            )
+        return start[0].numpy()
+
+    def restore(self, evolved: Any) -> torch.Tensor:
+        """Return a result with the caller's order of axes, on the device of the image."""
+        import torch
+
+        image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
+        image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
+        if self._batch:
+            return image
+        image = image.reshape(-1, *self.shape)
+        return image[0] if self._channel_axis is None else image.movedim(0, self._channel_axis).contiguous()
+
+    def is_finite(self, evolved: Any) -> bool:
+        """Return whether all values of a result are finite."""
+        return bool(abs(evolved).max() < float("inf"))
+
+
+def _check_not_empty(shape: tuple[int, ...]) -> None:
+    if 0 in shape:
+        raise ValueError(f"image is empty, got shape {shape}: there is nothing to diffuse.")
+
+
+def _warn_of_colours(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Warn if an axis of a volume looks like colours, which would be smoothed into each other."""
+    for axis in axes:
+        others = shape[:-1] if axis == -1 else shape[1:]
+        if len(shape) == 3 and shape[axis] in (3, 4) and min(others) >= _LARGE_IMAGE:
+            checks.warn(
+                f"an image of shape {shape} without channel_axis is treated as a volume (D, H, W). If its "
+                f"axis {axis} holds colours, give channel_axis={axis}; if it is a volume, silence this with "
+                'warnings.filterwarnings("ignore", "an image of shape").'
+            )
+            return

@@ -1,31 +1,32 @@
-"""Questions asked of every input, answered in one sentence: what is wrong, why, what to do."""
+"""Checks of numbers and options. Errors say what was expected, what was given and how to fix it."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import os
 import sys
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-#: What leaves a number to be estimated.
+#: A parameter that is to be estimated.
 Auto = Literal["auto"] | None
 Spacing = float | Sequence[float]
-Field = npt.NDArray[np.float64]
 _Error = TypeVar("_Error", bound=Exception)
-# Lengths whose squares single precision can hold, with room for what they are multiplied by.
+# Lengths whose squares single precision can represent, with a margin for their factors.
 _SHORTEST, _LONGEST = 1e-15, 1e15
-# How many pixels along an axis a Gaussian may be wide.
+# The largest standard deviation of a Gaussian, in pixels along an axis.
 _MOST_PIXELS = 1e4
-# Entries of tensors whose products double precision can hold.
-_LARGEST_ENTRY = 1e100
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def refusal(kind: type[_Error], fault: str, *, python: str, command: str) -> _Error:
-    """An error that says what to do in Python, and carries what to do on the command line instead.
+    """Return an error with a remedy for Python, and another one for the command line.
 
     Examples
     --------
@@ -42,25 +43,25 @@ def refusal(kind: type[_Error], fault: str, *, python: str, command: str) -> _Er
 
 
 def on_command_line(error: Exception) -> str:
-    """What an error says there; most say the same everywhere."""
+    """Return the message of an error for the command line; most errors have one message only."""
     return getattr(error, "on_command_line", None) or str(error)
 
 
 def instance(name: str, value: Any, kinds: tuple[type, ...], what: str, example: str) -> None:
-    """Refuse what is not of one of these kinds: a class in place of an instance, a string, …."""
+    """Reject values of other types, for example a class in place of an instance."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} must be {what}, got {value!r}. Try {example}.")
 
 
 def whole(name: str, value: Any, remedy: str, what: str = "a whole number") -> int:
-    """The value as an int, if it is a whole number."""
+    """Return an integer as an int."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be {what}, got {value!r}. {remedy}".rstrip())
     return int(value)
 
 
 def real(name: str, value: Any, remedy: str) -> float:
-    """The value as a float, if it is a real number and not NaN."""
+    """Return a real number that is not NaN as a float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
     if isinstance(value, int | np.integer) and abs(int(value)) > sys.float_info.max:
@@ -75,52 +76,8 @@ def real(name: str, value: Any, remedy: str) -> float:
         ) from None
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether this is a PyTorch tensor; PyTorch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def plain_tensor(name: str, tensor: Any) -> None:
-    """Refuse tensors that hold no values, or not one ordinary number per element."""
-    import torch
-
-    # Those that NumPy knows, and bfloat16; others are for storage, and PyTorch hardly computes with them.
-    known = (
-        *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
-        *(torch.int8, torch.int16, torch.int32, torch.int64),
-        *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
-    )
-    if tensor.is_nested:
-        fault, remedy = "a nested tensor", "Give its parts one by one, or pad them to one shape"
-    elif tensor.is_quantized:
-        fault, remedy = f"a quantized tensor ({tensor.dtype})", "Give tensor.dequantize()"
-    elif tensor.layout != torch.strided:
-        fault, remedy = f"a tensor of layout {tensor.layout}", "Give tensor.to_dense()"
-    elif tensor.device.type == "meta":
-        fault, remedy = "a tensor on the device meta, which has no values", "Load the values first"
-    elif tensor.dtype not in known:
-        fault, remedy = f"a tensor of dtype {tensor.dtype}", "Give tensor.float()"
-    else:
-        return
-    raise TypeError(f"{name} must be a dense tensor of ordinary numbers, got {fault}. {remedy}.")
-
-
-def array_of(name: str, value: Any) -> npt.NDArray[Any]:
-    """The value as an array, if its rows are equally long."""
-    if is_tensor(value):
-        plain_tensor(name, value)
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must be an array, got a {type(value).__name__} that cannot be made one ({error}). "
-            "Give rows of equal length."
-        ) from error
-
-
 def within(name: str, value: Any, low: float, high: float, why: str, *, open_low: bool = False) -> float:
-    """The value as a float, if it lies in [low, high] (or in (low, high])."""
+    """Return a number in [low, high], or in (low, high] if `open_low`, as a float."""
     number = real(name, value, why)
     if not low <= number <= high or (open_low and number == low):
         left, right = "(" if open_low else "[", ")" if high == math.inf else "]"
@@ -129,7 +86,7 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
 
 
 def number_or_auto(name: str, value: Any, meaning: str, *, open_low: bool = True) -> float | None:
-    """The value as a finite float above 0 (or from 0 on); None for "auto" and None, which estimate it.
+    """Return a finite number above 0 (or at least 0) as a float; None for "auto" and None.
 
     Examples
     --------
@@ -152,8 +109,17 @@ def number_or_auto(name: str, value: Any, meaning: str, *, open_low: bool = True
     return number
 
 
+def warn(message: str) -> None:
+    """Issue a warning that points at the first caller outside of this package."""
+    # warnings.warn(skip_file_prefixes=...) does this from Python 3.12 on.
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
 def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
-    """One positive spacing per axis, axis 0 first; a number serves all axes, None is 1."""
+    """Return the pixel spacing along each axis; one number applies to all axes, None means 1."""
     given = 1.0 if spacing is None else spacing
     several = isinstance(given, list | tuple) or np.ndim(given) > 0
     values = list(given) if several else [given] * ndim  # type: ignore[arg-type]
@@ -165,7 +131,7 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
             command="give one number, or one per axis of a page, such as --spacing 2,1 for an image.",
         )
     for value in values:
-        number = real("spacing", value, "Give the distance between pixels, e.g. spacing=1.0.")
+        number = real("spacing", value, "Give the pixel spacing, e.g. spacing=1.0.")
         if number <= 0 or math.isinf(number):
             raise ValueError(
                 f"spacing must be positive and finite, got {spacing}: it is the distance between "
@@ -180,7 +146,7 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
 
 
 def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> None:
-    """Refuse a Gaussian whose kernel would hardly fit into memory."""
+    """Reject a Gaussian that is too wide for the image's spacing."""
     if width / min(spacings) > _MOST_PIXELS:
         raise ValueError(
             f"{name}={width:g} is the width of a Gaussian, got a spacing of {min(spacings):g} along "
@@ -189,119 +155,11 @@ def not_too_many_pixels(name: str, width: float, spacings: Sequence[float]) -> N
         )
 
 
-def tensor_field(a: Any, b: Any, c: Any) -> tuple[Field, Field, Field]:
-    """Entries of positive semidefinite 2×2 tensors over cells, as float64 arrays of one shape."""
-    # Entries that went through float32 may miss semidefiniteness by their own rounding.
-    precision = max(_precision(entry) for entry in (a, b, c))
-    entries = {name: _entry(name, entry) for name, entry in (("a", a), ("b", b), ("c", c))}
-    shapes = {name: entry.shape for name, entry in entries.items()}
-    if len(set(shapes.values())) > 1:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(
-            f"a, b and c must have one shape, got {listed}: they are the entries of one tensor per "
-            "cell. For a constant tensor use aniso.FixedTensor.from_matrix(D, shape)."
-        )
-    a, b, c = entries.values()
-    if a.ndim != 2 or min(a.shape) < 2:
-        raise ValueError(
-            f"a, b and c must be given over the cells of an image, shape (H+1, W+1) with at least "
-            f"2 × 2 cells, got {a.shape}. For a constant tensor use "
-            "aniso.FixedTensor.from_matrix(D, shape)."
-        )
-    semidefinite(a, b, c, precision)
-    if precision > np.finfo(np.float64).eps:
-        # Make up for the rounding, so that in double precision they are semidefinite too.
-        a, c = np.maximum(a, 0), np.maximum(c, 0)
-        reach = np.sqrt(a * c)
-        b = np.clip(b, -reach, reach)
-    return a, b, c
-
-
-def _precision(entry: Any) -> float:
-    dtype = array_of("a tensor's entry", entry).dtype
-    return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-
-
-def _entry(name: str, entry: Any) -> Field:
-    array = array_of(name, entry)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{name} must hold real numbers, got dtype {array.dtype}: it is an entry of a diffusion "
-            "tensor. Convert it with numpy.asarray(..., dtype=float)."
-        )
-    array = doubles_at_most(array).astype(np.float64)
-    finite(f"{name}", array, "tensors must be known in every cell")
-    not_too_large(name, array)
-    return array
-
-
-def not_too_large(name: str, tensors: npt.NDArray[Any]) -> None:
-    """Refuse entries of tensors whose products would leave the range of numbers."""
-    largest = float(np.abs(tensors).max(initial=0))
-    if largest > _LARGEST_ENTRY:
-        raise ValueError(
-            f"{name} holds {largest:g}, diffusivities beyond {_LARGEST_ENTRY:g} are too large to compute "
-            "with. Choose another unit of time."
-        )
-
-
-def finite(name: str, array: npt.NDArray[Any], why: str) -> None:
-    """Refuse NaN and infinity, with their number and the first place."""
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise refusal(
-            ValueError,
-            f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
-            f"({array[first]}): {why}.",
-            python="Replace them first, e.g. with numpy.nan_to_num.",
-            command="Fill them in first, with aniso inpaint.",
-        )
-
-
-def doubles_at_most(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array in double precision if it has more, where larger numbers become infinite."""
-    if array.dtype.itemsize <= 8:
-        return array
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64)
-
-
-def ordinary(name: str, values: npt.NDArray[Any] | float, low: float, high: float, precision: str) -> None:
-    """Refuse numbers whose squares, or sums, this precision could not hold; 0 is ordinary."""
+def ordinary(name: str, values: npt.ArrayLike, low: float, high: float, precision: str) -> None:
+    """Reject values whose squares or sums exceed the range of this precision; 0 is allowed."""
     largest = max(float(np.max(values)), -float(np.min(values)))
     if largest and not low <= largest <= high:
         raise ValueError(
             f"{name} reaches {largest:g}: beyond {low:g} and {high:g}, {precision} is not enough to compute "
-            "with. Scale the image to ordinary numbers, or convert it to float64."
+            "with. Rescale the image, or convert it to float64."
         )
-
-
-def semidefinite(a: Field, b: Field, c: Field, precision: float) -> None:
-    """Refuse tensors with a negative eigenvalue, naming the worst cell and its eigenvalue."""
-    smallest = 0.5 * (a + c) - np.hypot(0.5 * (a - c), b)
-    excess = smallest + 8 * precision * (abs(a) + abs(c))
-    if (excess < 0).any():
-        worst = tuple(int(i) for i in np.unravel_index(np.argmin(excess), excess.shape))
-        raise ValueError(
-            f"the tensor in cell {worst} is not positive semidefinite: its smallest eigenvalue is "
-            f"{smallest[worst]:.6g} (a={a[worst]:.6g}, b={b[worst]:.6g}, c={c[worst]:.6g}). Diffusion "
-            "against a gradient is unstable; set negative eigenvalues to 0 first."
-        )
-
-
-def symmetric(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Tensors over cells, made symmetric to the last bit if they are so but for rounding."""
-    other = tensor.swapaxes(0, 1)
-    precision = np.finfo(np.result_type(tensor, np.float32)).eps
-    size = sum(abs(tensor[axis, axis]) for axis in range(len(tensor)))
-    excess = abs(tensor - other) - 8 * precision * size
-    if (excess > 0).any():
-        row, column, *cell = (int(i) for i in np.argwhere(excess > 0)[0])
-        first = tuple(cell)
-        raise ValueError(
-            f"the tensor in cell {first} is not symmetric: {tensor[(row, column, *first)]} against "
-            f"{tensor[(column, row, *first)]}. A diffusion tensor is symmetric; use "
-            "(D + D.swapaxes(0, 1)) / 2."
-        )
-    return 0.5 * (tensor + other)

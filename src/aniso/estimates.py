@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from aniso import checks
-from aniso.arrays import channels_first, checked_image, result_type
-from aniso.checks import Auto, Field, Spacing
+from aniso.arrays import Array, Field, Mask, channels_first, check_image, result_type
+from aniso.checks import Auto, Spacing
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 
@@ -80,8 +80,7 @@ def noise_level(image: npt.ArrayLike, *, channel_axis: int | None = None) -> flo
     >>> bool(9 < aniso.estimates.noise_level(noisy) < 11)
     True
     """
-    channels = _doubles(image, channel_axis)
-    return math.sqrt(sum(_channel_noise(channel) ** 2 for channel in channels) / len(channels))
+    return measure_noise(_check_channels(image, channel_axis))
 
 
 def contrast(
@@ -127,14 +126,26 @@ def contrast(
     >>> round(aniso.estimates.contrast(ramp), 2)
     5.0
     """
-    channels = _doubles(image, channel_axis)
+    channels = _check_channels(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
-    level = given_noise(noise, image, channel_axis)
+    level = choose_noise(noise, channels)
     for name, width in (("sigma", sigma), ("rho", rho)):
         number = checks.within(name, width, 0, math.inf, "it is the width of a Gaussian.")
         checks.not_too_many_pixels(name, number, spacings)
     checks.within("quantile", quantile, 0, 1, "it is a share of the pixels.")
-    tensor = structure_tensor(channels, sigma, rho, spacings)
+    return measure_contrast(channels, level, sigma, rho, spacings, quantile)
+
+
+def measure_contrast(
+    channels: Array,
+    level: float,
+    sigma: float,
+    rho: float,
+    spacings: tuple[float, ...],
+    quantile: float = 0.5,
+) -> float:
+    """Return the contrast of an array (channels, …) that is checked already."""
+    tensor = structure_tensor(channels.astype(np.float64), sigma, rho, spacings)
     gap = float(np.quantile(_eigenvalue_gap(tensor), quantile))
     share = level**2 * _noise_gap(sigma, rho, spacings, len(channels))
     return math.sqrt(max(gap - share, share))
@@ -175,9 +186,14 @@ def wavelength(
     >>> round(aniso.estimates.wavelength(rings.image))
     10
     """
-    channels = _doubles(image, channel_axis)
+    channels = _check_channels(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
-    variance = given_noise(noise, image, channel_axis) ** 2
+    return measure_wavelength(channels, choose_noise(noise, channels), spacings)
+
+
+def measure_wavelength(channels: Array, level: float, spacings: tuple[float, ...]) -> float:
+    """Return the wavelength of an array (channels, …) that is checked already."""
+    channels, variance = channels.astype(np.float64), level**2
     ndim, pixel = len(spacings), pixel_size(spacings)
     # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
     pulse = np.eye(1, 15, 7)[0]
@@ -198,30 +214,37 @@ def wavelength(
     return max(min(found, longest), 4.0 * pixel)
 
 
-def _doubles(image: npt.ArrayLike, channel_axis: int | None) -> Field:
-    """The checked image in double precision, channels in front, whether it has any or not."""
-    doubles = checked_image(image, channel_axis).astype(np.float64)
-    check_squares(doubles)
-    return channels_first(doubles, channel_axis)
+def measure_noise(channels: Array) -> float:
+    """Return the noise level of an array (channels, …) that is checked already."""
+    doubles = channels.astype(np.float64)
+    return math.sqrt(sum(_channel_noise(channel) ** 2 for channel in doubles) / len(channels))
 
 
-def check_squares(image: npt.NDArray[Any]) -> None:
-    """Refuse grey values whose squares leave the range of the type that is computed in."""
+def _check_channels(image: npt.ArrayLike, channel_axis: int | None) -> Array:
+    """Return a checked image as (channels, …)."""
+    array = check_image(image, channel_axis)
+    _check_squares_of("image", array, np.dtype(np.float64))
+    channels: Array = channels_first(array, channel_axis)
+    return channels
+
+
+def check_squares(image: Array) -> None:
+    """Reject grey values whose squares exceed the range of the type that is computed in."""
     _check_squares_of("image", image, result_type(image.dtype))
 
 
-def _check_squares_of(name: str, values: npt.NDArray[Any] | float, precision: np.dtype[Any]) -> None:
+def _check_squares_of(name: str, values: npt.ArrayLike, precision: np.dtype[Any]) -> None:
     size = 140 if precision == np.float64 else 15
     checks.ordinary(name, values, 10.0**-size, 10.0**size, precision.name)
 
 
-def given_noise(noise: float | Auto, image: npt.ArrayLike, channel_axis: int | None) -> float:
-    """The noise level that was given, or else the estimated one."""
+def choose_noise(noise: float | Auto, channels: Array) -> float:
+    """Return the given noise level, or else that of a checked array (channels, …)."""
     meaning = "the standard deviation of the noise in grey values"
     level = checks.number_or_auto("noise", noise, meaning, open_low=False)
     if level is None:
-        return noise_level(image, channel_axis=channel_axis)
-    _check_squares_of("noise", level, result_type(np.asarray(image).dtype))
+        return measure_noise(channels)
+    _check_squares_of("noise", level, result_type(channels.dtype))
     return level
 
 
@@ -313,7 +336,7 @@ def _channel_noise(channel: Field) -> float:
     return deviation
 
 
-def _near_clipped(channel: Field) -> npt.NDArray[np.bool_]:
+def _near_clipped(channel: Field) -> Mask:
     clipped = np.zeros(channel.shape, bool)
     for end in (channel.min(), channel.max()):
         at_end = channel == end

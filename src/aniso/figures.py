@@ -62,7 +62,7 @@ def scale_space_figure(
         raise ImportError(
             'figures are drawn with matplotlib, which is not installed: pip install "aniso[plot]".'
         ) from error
-    array = arrays.checked_image(image, channel_axis)
+    array = arrays.check_image(image, channel_axis)
     if columns is not None:
         columns = checks.whole("columns", columns, "", "a whole number or None")
     channels = 1 if channel_axis is None else array.shape[channel_axis]

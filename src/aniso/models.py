@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, stability
-from aniso.checks import Field
+from aniso import arrays, checks, stability, tensor_fields
+from aniso.arrays import Field
 from aniso.formulas import diffusivities, tensors, volume_tensors
 from aniso.formulas.dimensions import ENTRY_AXES
 from aniso.parameters import CONTRAST, PLATES, RHO, SIGMA, About, of_model
@@ -441,7 +441,7 @@ class FixedTensor:
     tensor: Field
 
     def __post_init__(self) -> None:
-        given = checks.array_of("tensor", self.tensor)
+        given = arrays.as_array("tensor", self.tensor)
         ndim = given.shape[0] if given.ndim else 0
         if ndim not in (1, 2, 3) or given.shape[:2] != (ndim, ndim) or given.ndim != ndim + 2:
             raise ValueError(
@@ -453,15 +453,15 @@ class FixedTensor:
             tensor = checked_tensor(given)
         elif ndim == 2:
             if given.dtype.kind == "f":
-                checks.finite("tensor", given, "tensors must be known in every cell")
-                checks.not_too_large("tensor", given)
-            symmetric = checks.symmetric(given) if given.dtype.kind in "iuf" else given
-            a, b, c = checks.tensor_field(symmetric[1, 1], symmetric[0, 1], symmetric[0, 0])
+                arrays.check_finite("tensor", given, "tensors must be known in every cell")
+                tensor_fields.check_entries("tensor", given)
+            symmetric = tensor_fields.symmetrize(given) if given.dtype.kind in "iuf" else given
+            a, b, c = tensor_fields.check_tensor_field(symmetric[1, 1], symmetric[0, 1], symmetric[0, 0])
             tensor = np.array([[c, b], [b, a]])
         else:
             along = np.broadcast_to(given[0, 0], (2, given.shape[-1]))
             nothing = np.zeros(along.shape)
-            a, _, _ = checks.tensor_field(along, nothing, nothing)
+            a, _, _ = tensor_fields.check_tensor_field(along, nothing, nothing)
             tensor = a[np.newaxis, :1]
         tensor.flags.writeable = False
         object.__setattr__(self, "tensor", tensor)
@@ -477,7 +477,7 @@ class FixedTensor:
         >>> aniso.FixedTensor.from_entries(one, zero, zero).tensor[1, 1, 0, 0]
         np.float64(1.0)
         """
-        a, b, c = checks.tensor_field(a, b, c)
+        a, b, c = tensor_fields.check_tensor_field(a, b, c)
         return cls(np.array([[c, b], [b, a]]))
 
     @classmethod
@@ -490,7 +490,7 @@ class FixedTensor:
         >>> aniso.FixedTensor.from_matrix([[1.0, 0.0], [0.0, 0.1]], (8, 8)).tensor.shape
         (2, 2, 9, 9)
         """
-        constant, lengths = checks.array_of("matrix", matrix), checks.array_of("shape", shape)
+        constant, lengths = arrays.as_array("matrix", matrix), arrays.as_array("shape", shape)
         if (
             lengths.dtype.kind not in "iu"
             or lengths.ndim > 1

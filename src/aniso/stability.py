@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
-from aniso.checks import Field, Spacing
+from aniso import checks, tensor_fields
+from aniso.arrays import Field
+from aniso.checks import Spacing
 from aniso.formulas import bounds, views, weights
 from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
@@ -276,10 +277,15 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     if stencil is not None:
         check_stencil(stencil, ndim)
     spacings = checks.axis_spacing(spacing, ndim)
-    if ndim == 1:
+    return largest_step(model, DeltaStencil() if stencil is None else stencil, spacings)
+
+
+def largest_step(model: Model, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+    """Return the largest stable step for arguments that are checked already."""
+    if len(spacings) == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.
         spacings = (math.inf, *spacings)
-    bound = model.spectral_bound(DeltaStencil() if stencil is None else stencil, spacings)
+    bound = model.spectral_bound(stencil, spacings)
     return 2 / bound if bound > 0 else math.inf
 
 
@@ -300,5 +306,5 @@ def _eigenvalues(lambda1: float, lambda2: float) -> tuple[float, float]:
             f"eigenvalues must satisfy lambda1 ≥ lambda2 ≥ 0 and be finite, got lambda1={lambda1} and "
             f"lambda2={lambda2}. Give upper bounds of the larger and of the smaller one over the image."
         )
-    checks.not_too_large("lambda1", np.array(larger))
+    tensor_fields.check_entries("lambda1", np.array(larger))
     return larger, smaller

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
-from aniso.checks import Field, Spacing
+from aniso import arrays, checks, tensor_fields
+from aniso.arrays import Field
+from aniso.checks import Spacing
 from aniso.formulas import bounds, dimensions, views, volume_weights, weights
 from aniso.formulas.weights import directional_weights
 
@@ -245,16 +246,16 @@ class FreeStencil:
     values: Field
 
     def __init__(self, delta: npt.ArrayLike) -> None:
-        given = checks.array_of("delta", delta)
+        given = arrays.as_array("delta", delta)
         if given.dtype.kind not in "iuf":
             raise TypeError(f"delta must hold real numbers, got dtype {given.dtype}. Give one per cell.")
-        values = np.array(checks.doubles_at_most(given), dtype=np.float64)
+        values = np.array(arrays.limit_to_doubles(given), dtype=np.float64)
         if values.ndim != 2 or min(values.shape) < 2:
             raise ValueError(
                 f"delta must be given over the cells of an image, shape (H+1, W+1) with at least 2 × 2 "
                 f"cells, got shape {values.shape}. For one rule in all cells use DeltaStencil."
             )
-        checks.finite("delta", values, "the stencil must be known in every cell")
+        arrays.check_finite("delta", values, "the stencil must be known in every cell")
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
 
@@ -376,7 +377,7 @@ def collapse_ghost_cells(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -
     >>> float(c[1, 0]), float(a[0, 1]), float(b[1, 0]), float(b[1, 1])
     (0.5, 1.0, 0.0, 1.0)
     """
-    a, b, c = (np.array(entry) for entry in checks.tensor_field(a, b, c))
+    a, b, c = (np.array(entry) for entry in tensor_fields.check_tensor_field(a, b, c))
     inside = slice(1, -1)
     for side in (0, -1):
         c[inside, side] = weights.without_normal_flux(c[inside, side], b[inside, side], a[inside, side])

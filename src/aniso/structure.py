@@ -20,13 +20,14 @@ from aniso.blocks import halo, lazy
 from aniso.blocks.halo import Region
 from aniso.blocks.lazy import BlockTask
 from aniso.checks import Spacing
-from aniso.evolve import check_widths
+from aniso.dispatch import takes_arrays
 from aniso.formulas import orientation as formulas
 from aniso.formulas import views
 from aniso.formulas.dimensions import ENTRY_AXES
 from aniso.formulas.operations import maximum, where
 from aniso.models import ImageDriven, TensorFormula
 from aniso.parameters import PLATES, RHO, SIGMA
+from aniso.settings import check_widths
 from aniso.stencil import DeltaStencil
 
 __all__ = ["coherence", "diffusion_tensor", "orientation", "structure_tensor"]
@@ -36,7 +37,11 @@ Entries = tuple[Any, ...]
 #: From the entries of tensors, the unit of grey values per length in which they are, and a type to a result.
 Quantity = Callable[[Entries, float, str], Any]
 
+# Labels of axes would not fit the results, which have other axes.
+_takes_arrays = takes_arrays(torch=None, dask=None, labelled="image.data")
 
+
+@_takes_arrays
 def structure_tensor(
     image: Any,
     *,
@@ -85,6 +90,7 @@ def structure_tensor(
     return _Map.computed(image, _Structure(sigma, rho), _matrix, 2, spacing, channel_axis)
 
 
+@_takes_arrays
 def orientation(
     image: Any,
     *,
@@ -122,6 +128,7 @@ def orientation(
     return _Map.computed(image, _Structure(sigma, rho), _direction, None, spacing, channel_axis)
 
 
+@_takes_arrays
 def coherence(
     image: Any,
     *,
@@ -165,6 +172,7 @@ def coherence(
     return _Map.computed(image, _Structure(sigma, rho), quantity, 0, spacing, channel_axis)
 
 
+@_takes_arrays
 def diffusion_tensor(
     image: Any, model: ImageDriven, *, spacing: Spacing | None = None, channel_axis: int | None = None
 ) -> Any:
@@ -256,18 +264,18 @@ class _Map:
             check_widths(model, spacings)
             return cls(model, spacings, quantity, dtype)
 
-        if lazy.is_dask(image):
-            lazy.checked(image, channel_axis)
-            source = lazy.finite(arrays.channels_first(image, channel_axis).rechunk({0: -1}))
+        if arrays.is_dask(image):
+            lazy.check_chunks(image, channel_axis)
+            source = lazy.check_finite(arrays.channels_first(image, channel_axis).rechunk({0: -1}))
             chosen = task(source.shape[1:], arrays.result_type(image.dtype).name)
             axes = vectors if vectors is not None else source.ndim - 3
             return chosen._lazily(source, axes)
-        if checks.is_tensor(image):
-            layout: Any = arrays.TensorLayout(image, channel_axis, arrays.TENSOR_ENGINE)
+        if arrays.is_tensor(image):
+            layout: Any = arrays.layout(image, channel_axis, arrays.TENSOR_ENGINE)
             result = task(layout.shape, layout.dtype)._of_tensor(layout.start)
             result = result if arrays.is_batch(image, channel_axis) else result[0]
         else:
-            layout = arrays.ArrayLayout(image, channel_axis, "reference")
+            layout = arrays.layout(image, channel_axis, "reference")
             result = task(layout.shape, layout.dtype)._of_array(layout.start)
         arrays.check_range(layout, result)
         return result
@@ -319,7 +327,7 @@ class _Map:
 
 def _block(pixels: npt.NDArray[Any], task: _Map, region: Region, further: tuple[int, ...]) -> Any:
     """One block, from its pixels and those of its halo, (channels, …)."""
-    layout = arrays.ArrayLayout(pixels, 0, "reference", finite=True)
+    layout = arrays.ArrayLayout(pixels, 0, "reference")
     inner: list[Any] = [
         slice(part.start, part.stop + more) for part, more in zip(region.inner, further, strict=True)
     ]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
-from aniso.checks import Field, Spacing
+from aniso import arrays, checks, tensor_fields
+from aniso.arrays import Field
+from aniso.checks import Spacing
 from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
 from aniso.stencil import DeltaStencil, Stencil, assembled, check_stencil
@@ -142,7 +143,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
 
 def checked_tensor(tensor: npt.ArrayLike) -> Field:
     """Tensors over the cells of a volume as float64, if they are symmetric and positive semidefinite."""
-    given = checks.array_of("tensor", tensor)
+    given = arrays.as_array("tensor", tensor)
     if given.ndim != 5 or given.shape[:2] != (3, 3) or min(given.shape[2:]) < 2:
         raise ValueError(
             f"tensor must have shape (3, 3, D+1, H+1, W+1), one 3 × 3 tensor per cell of a volume, got "
@@ -153,10 +154,10 @@ def checked_tensor(tensor: npt.ArrayLike) -> Field:
             f"tensor must hold real numbers, got dtype {given.dtype}. Convert it with "
             "numpy.asarray(..., dtype=float)."
         )
-    checks.finite("tensor", given, "tensors must be known in every cell")
-    checks.not_too_large("tensor", given)
+    arrays.check_finite("tensor", given, "tensors must be known in every cell")
+    tensor_fields.check_entries("tensor", given)
     precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
-    field = checks.symmetric(given).astype(np.float64)
+    field = tensor_fields.symmetrize(given).astype(np.float64)
     stacked = np.moveaxis(field, (0, 1), (-2, -1))
     values, vectors = np.linalg.eigh(stacked)
     smallest = values[..., 0]

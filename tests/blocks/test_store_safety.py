@@ -15,8 +15,8 @@ import pytest
 import zarr as zarr_package
 from dask.distributed import Client, LocalCluster
 
-from aniso.blocks.stores import cluster, passes, progress
-from aniso.blocks.stores.opened import chunks_at, opened
+from aniso.blocks.stores import cluster, journal, passes
+from aniso.blocks.stores.zarr_array import chunks_at, open_array
 from tests.blocks.test_stores import ome_group, run
 from tests.cli.command_calls import PROGRAM, WIDE
 from tests.registry import SAMPLES
@@ -66,10 +66,10 @@ class TestPowerFailures:
         separator = {} if version == "0.5" else {"chunk_key_encoding": {"name": "v2", "separator": "/"}}
         source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), version, chunks=(10, 10), **separator)
         target = tmp_path / "out.zarr"
-        monkeypatch.setattr(progress, "clear", lambda folder: None)
+        monkeypatch.setattr(journal, "clear", lambda folder: None)
         run(client, source, target, block=(20, 10), together=100)
-        folder = progress.folder_of(target)
-        store = progress.store_of(folder, 0)
+        folder = journal.folder_of(target)
+        store = journal.store_of(folder, 0)
         listed = (folder / "pass-0000.done").read_text().split()
         assert len(listed) == 2 * 3
         array = zarr.open_group(str(target), mode="r")["0"]
@@ -91,13 +91,13 @@ class TestPowerFailures:
         source = ome_group(tmp_path / "in.zarr", SAMPLES["noise"]((20, 20)), "yx", (1, 1), chunks=(10, 10))
         target = tmp_path / "out.zarr"
         run(client, source, target, block=(10, 10), together=1)
-        folder = progress.folder_of(target)
+        folder = journal.folder_of(target)
         paths = [path for path, _ in synced]
         first_line = paths.index(folder / "pass-0000.done")
         assert paths[:2] == [folder / "run.json.partial", folder]
-        assert paths.index(progress.store_of(folder, 0) / "zarr.json") < first_line
+        assert paths.index(journal.store_of(folder, 0) / "zarr.json") < first_line
         last = max(int(path.stem.split("-")[1]) for path in paths if path.suffix == ".done")
-        described = progress.store_of(folder, last) / "0" / "zarr.json"
+        described = journal.store_of(folder, last) / "0" / "zarr.json"
         assert paths.index(described) < paths.index(folder / f"pass-{last:04}.done")
         assert paths[-1] == target.parent
 
@@ -166,7 +166,7 @@ class TestDamagedChunks:
         zarr.create_array(str(source), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
         array = Tired(zarr.open_array(str(source), mode="r"))
         with pytest.raises(OSError, match=r"a chunk among c/0/0, c/0/1 of .*the network is down"):
-            passes.read_window(array, opened(source), (), (slice(0, 5), slice(0, 15)))
+            passes.read_window(array, open_array(source), (), (slice(0, 5), slice(0, 15)))
 
 
 def _listening():
@@ -183,7 +183,7 @@ def _listening():
 def test_workers_listen_to_this_machine_only():
     """Processes of the scheduler, of nannies and of workers, with all their pages."""
     before = _listening()
-    with cluster.connected(None, 2, "1GB") as client:
+    with cluster.connect(None, 2, "1GB") as client:
         new = _listening() - before
         workers = client.scheduler_info(n_workers=-1)["workers"]
         addresses = [*workers, *(worker["nanny"] for worker in workers.values()), client.scheduler.address]
@@ -206,8 +206,8 @@ def _started(folder):
         text=True,
         start_new_session=True,
     )
-    unfinished, end = progress.folder_of(folder / "out.zarr"), time.monotonic() + 120
-    while not progress.done(unfinished, 0):
+    unfinished, end = journal.folder_of(folder / "out.zarr"), time.monotonic() + 120
+    while not journal.complete_blocks(unfinished, 0):
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -23,9 +23,8 @@ from dask.distributed import Client, KilledWorker, LocalCluster, Security
 from zarr.codecs import BloscCodec, BytesCodec
 
 import aniso
-from aniso.blocks.stores import budget, cluster, passes, progress
-from aniso.blocks.stores.opened import opened
-from aniso.blocks.worker import Work
+from aniso.blocks.stores import budget, cluster, journal, passes
+from aniso.blocks.stores.zarr_array import open_array
 from aniso.engines import Problem
 from aniso.io.picture import stored
 from tests.registry import SAMPLES, colours
@@ -76,17 +75,17 @@ def ome_group(path, image, axes, scale, version="0.5", units=None, **options):
 
 
 def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, channel_axis=None):
-    source = opened(path, channel_axis)
+    source = open_array(path, channel_axis)
     limit = aniso.stability.stable_step(model, spacing=source.spacing, ndim=len(source.spacing))
-    work = Work(Problem(model, aniso.DeltaStencil(), source.spacing, None, 1), "cpu")
+    problem = Problem(model, aniso.DeltaStencil(), source.spacing, None, 1)
     cycles = tuple(aniso.Explicit().plan(time, limit))
     if block is None:
-        return passes.Run.of(source, work, cycles, memory or 1e9, 2)
-    return passes.Run(source, work, cycles, block, together)
+        return passes.StoreRun.plan(source, problem, cycles, memory or 1e9, 2)
+    return passes.StoreRun(source, problem, cycles, block, together)
 
 
 def run(client, path, target, **options):
-    passes.run(job(path, **options), target, client, lambda done, total: None)
+    passes.carry_out(job(path, **options), target, client, lambda done, total: None)
 
 
 class TestWhatIsKept:
@@ -186,7 +185,7 @@ class TestWhatIsKept:
     def test_without_cycles_all_is_kept(self, client, tmp_path):
         image = np.array([[2**31 - 5, -(2**31) + 3], [7, 16777217]], np.int32).repeat(8, 0).repeat(7, 1)
         source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(5, 5))
-        passes.run(job(source, time=0.0), tmp_path / "out.zarr", client, lambda *done: None)
+        passes.carry_out(job(source, time=0.0), tmp_path / "out.zarr", client, lambda *done: None)
         np.testing.assert_array_equal(zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:], image)
 
     @pytest.mark.parametrize(
@@ -200,7 +199,7 @@ class TestWhatIsKept:
     def test_lengths_in_one_unit(self, tmp_path, units, spacing):
         image, scale = np.zeros((4, 5, 6)), (200.0, 0.5, 0.25)
         source = ome_group(tmp_path / "in.zarr", image, "zyx", scale, units=units, chunks=(4, 5, 6))
-        found = opened(source)
+        found = open_array(source)
         assert found.spacing == pytest.approx(spacing)
         assert found.odd_units is None
 
@@ -209,16 +208,16 @@ class TestWhatIsKept:
         units = {"y": "micrometer"} | ({} if other is None else {"x": other})
         image, scale = np.zeros((5, 6)), (0.5, 2.0)
         source = ome_group(tmp_path / "in.zarr", image, "yx", scale, units=units, chunks=(5, 6))
-        found = opened(source)
+        found = open_array(source)
         assert found.spacing == (1.0, 1.0)
         assert found.odd_units is not None
         assert set(found.odd_units.split(" and ")) == {"micrometer", other or "none"}
 
     def test_the_input_is_not_touched(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", np.ones((20, 20)), "yx", (1, 1), chunks=(10, 10))
-        before = progress.fingerprint(opened(source))
+        before = journal.fingerprint(open_array(source))
         run(client, source, tmp_path / "out.zarr")
-        assert progress.fingerprint(opened(source)) == before
+        assert journal.fingerprint(open_array(source)) == before
         assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
 
 
@@ -234,7 +233,7 @@ class TestInterruptions:
                 raise Stopped
 
         with pytest.raises(Stopped):
-            passes.run(job(source, **options), target, client, tell)
+            passes.carry_out(job(source, **options), target, client, tell)
         assert not target.exists()
 
     def test_a_run_goes_on_where_it_stopped(self, client, tmp_path):
@@ -244,7 +243,7 @@ class TestInterruptions:
         run(client, source, tmp_path / "whole.zarr", **options)
         self.half_done(client, source, tmp_path / "out.zarr", **options)
         told = []
-        passes.run(
+        passes.carry_out(
             job(source, **options),
             tmp_path / "out.zarr",
             client,
@@ -262,7 +261,7 @@ class TestInterruptions:
         run(client, source, tmp_path / "whole.zarr", block=(10, 10), together=1)
         self.half_done(client, source, tmp_path / "out.zarr", block=(10, 10), together=1)
         other = job(source, block=(20, 30), together=2)
-        done = passes.run(other, tmp_path / "out.zarr", client, lambda *_: None)
+        done = passes.carry_out(other, tmp_path / "out.zarr", client, lambda *_: None)
         assert (done.block, done.together) == ((10, 10), 1)
         whole, parts = (
             zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
@@ -293,7 +292,7 @@ class TestInterruptions:
                     run(client, source, target)
                 refused.append(done)
 
-        passes.run(job(source, block=(10, 10), together=1), target, client, tell)
+        passes.carry_out(job(source, block=(10, 10), together=1), target, client, tell)
         assert refused
         whole = aniso.diffuse(SAMPLES["edges"]((40, 30)), MODEL, 2.0)
         np.testing.assert_allclose(zarr.open_group(str(target), mode="r")["0"][:], whole, atol=1e-9)
@@ -307,10 +306,10 @@ class TestInterruptions:
 
     def test_a_line_that_was_cut_off_does_not_count(self, tmp_path):
         (tmp_path / "pass-0000.done").write_text("0.0\n0.2\n0.1")  # of 0.12
-        assert progress.done(tmp_path, 0) == {"0.0", "0.2"}
-        with progress.recording(tmp_path, 0) as file:
-            progress.record(file, "0.3")
-        assert progress.done(tmp_path, 0) == {"0.0", "0.2", "0.3"}
+        assert journal.complete_blocks(tmp_path, 0) == {"0.0", "0.2"}
+        with journal.open_list(tmp_path, 0) as file:
+            journal.record(file, "0.3")
+        assert journal.complete_blocks(tmp_path, 0) == {"0.0", "0.2", "0.3"}
 
     def test_what_a_finished_run_left_is_no_interrupted_one(self, client, tmp_path, monkeypatch):
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((20, 20)), "yx", (1, 1), chunks=(10, 10))
@@ -320,7 +319,7 @@ class TestInterruptions:
             run(client, source, target, block=(10, 10), together=100)
         first = zarr.open_group(str(target), mode="r")["0"][:]
         os.rename(target, tmp_path / "elsewhere.zarr")
-        assert progress.folder_of(target).exists()
+        assert journal.folder_of(target).exists()
         run(client, source, target, block=(10, 10), together=100)
         np.testing.assert_array_equal(zarr.open_group(str(target), mode="r")["0"][:], first)
 
@@ -328,7 +327,7 @@ class TestInterruptions:
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
         target = tmp_path / "out.zarr"
         self.half_done(client, source, target, block=(10, 10), together=100)
-        (progress.store_of(progress.folder_of(target), 0) / "0" / "c" / "0" / "0.abc.partial").touch()
+        (journal.store_of(journal.folder_of(target), 0) / "0" / "c" / "0" / "0.abc.partial").touch()
         run(client, source, target, block=(10, 10), together=100)
         assert not list(target.rglob("*.partial"))
 
@@ -349,10 +348,10 @@ _SCRIPT = """
 
     if __name__ == "__main__":
         source, target = map(Path, sys.argv[1:])
-        with cluster.connected(None, 2, "1GB") as client:
+        with cluster.connect(None, 2, "1GB") as client:
             pids = client.run(__import__("os").getpid)
             print(*pids.values(), flush=True)
-            passes.run(job(source, 6.0, block=(16, 16), together=1), target, client, lambda *done: None)
+            passes.carry_out(job(source, 6.0, block=(16, 16), together=1), target, client, lambda *done: None)
 """
 
 
@@ -373,8 +372,8 @@ class TestKilled:
         )
 
     def wait_for_blocks(self, target, count):
-        folder, end = progress.folder_of(target), time.monotonic() + 120
-        while sum(len(progress.done(folder, number)) for number in range(100)) < count:
+        folder, end = journal.folder_of(target), time.monotonic() + 120
+        while sum(len(journal.complete_blocks(folder, number)) for number in range(100)) < count:
             assert time.monotonic() < end
             time.sleep(0.02)
 
@@ -394,7 +393,7 @@ class TestKilled:
             again.communicate(timeout=240)
         assert again.returncode == 0
         result = zarr.open_group(str(target), mode="r")["0"][:]
-        with cluster.connected(None, 1, "1GB") as client:
+        with cluster.connect(None, 1, "1GB") as client:
             run(client, source, tmp_path / "whole.zarr", time=6.0, block=(16, 16), together=1)
         np.testing.assert_array_equal(result, zarr.open_group(str(tmp_path / "whole.zarr"), mode="r")["0"][:])
         np.testing.assert_allclose(result, aniso.diffuse(image, MODEL, 6.0), atol=1e-9)
@@ -419,7 +418,7 @@ class TestDisk:
 
     def test_it_fills_up_in_the_middle_of_a_run(self, tmp_path, source):
         target = tmp_path / "out.zarr"
-        with cluster.connected(None, 1, "1GB") as client:
+        with cluster.connect(None, 1, "1GB") as client:
             run(client, source, tmp_path / "whole.zarr", **self.options)
 
             def tell(done, total):
@@ -428,14 +427,16 @@ class TestDisk:
 
             plan = job(source, **self.options)
             with pytest.raises(OSError, match=r"cannot be written: file too large.*repeat the call to go on"):
-                passes.run(plan, target, client, tell)
+                passes.carry_out(plan, target, client, tell)
             assert not target.exists()
-            complete = sum(len(progress.done(progress.folder_of(target), k)) for k in range(len(plan.passes)))
+            complete = sum(
+                len(journal.complete_blocks(journal.folder_of(target), k)) for k in range(len(plan.passes))
+            )
             assert complete >= len(plan.passes) * 9 // 2
 
             client.run(_limit_of_files, None)
             told = []
-            passes.run(plan, target, client, lambda done, total: told.append(done))
+            passes.carry_out(plan, target, client, lambda done, total: told.append(done))
             assert len(told) - len(plan.passes) == told[-1] - complete  # nothing complete is done again
         whole, parts = (
             zarr.open_group(str(path), mode="r")["0"][:] for path in (tmp_path / "whole.zarr", target)
@@ -445,7 +446,7 @@ class TestDisk:
     def test_there_is_no_room_for_the_list(self, client, tmp_path, source, monkeypatch):
         target = tmp_path / "out.zarr"
 
-        lists = progress.folder_of(target)
+        lists = journal.folder_of(target)
         fsync = os.fsync
 
         def full(descriptor):
@@ -463,7 +464,7 @@ class TestDisk:
         assert target.exists()
 
     def test_a_file_where_a_folder_should_be(self, client, tmp_path, source):
-        progress.folder_of(tmp_path / "out.zarr").touch()
+        journal.folder_of(tmp_path / "out.zarr").touch()
         with pytest.raises(FileExistsError, match="is no folder"):
             run(client, source, tmp_path / "out.zarr")
 
@@ -484,7 +485,7 @@ class TestDisk:
 
 
 class TestBudget:
-    job = budget.Job((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 20, 9e-9, stored_tensors=False)
+    job = budget.Workload((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 20, 9e-9, stored_tensors=False)
 
     @pytest.mark.parametrize("memory", [5e8, 1e9, 4e9])
     def test_blocks_fit_and_use_the_memory(self, memory):
@@ -558,13 +559,13 @@ class TestBadInput:
     def test_a_group_without_metadata(self, tmp_path):
         zarr.open_group(str(tmp_path / "in.zarr"), mode="w").create_array("raw", shape=(4, 4), dtype="u1")
         with pytest.raises(ValueError, match="raw"):
-            opened(tmp_path / "in.zarr")
+            open_array(tmp_path / "in.zarr")
 
     def test_no_zarr_at_all(self, tmp_path):
         (tmp_path / "in.zarr").mkdir()
         (tmp_path / "in.zarr" / "zarr.json").write_text(json.dumps({"zarr_format": 9}))
         with pytest.raises(ValueError, match="no Zarr array"):
-            opened(tmp_path / "in.zarr")
+            open_array(tmp_path / "in.zarr")
 
     @pytest.mark.parametrize("place", ["filters", "compressor"])
     def test_pickles_are_not_loaded(self, tmp_path, place):
@@ -576,7 +577,7 @@ class TestBadInput:
         (path / ".zarray").write_text(json.dumps(described), "utf-8")
         (path / "0.0").write_bytes(f"cpathlib\nPath\n(V{tmp_path / 'made'}\ntR.".encode())
         with pytest.raises(ValueError, match="can be read"):
-            opened(path)
+            open_array(path)
 
     def test_metadata_do_not_lead_out_of_the_store(self, tmp_path):
         elsewhere = tmp_path / "elsewhere.zarr"
@@ -587,33 +588,33 @@ class TestBadInput:
             group.attrs["ome"] = {"multiscales": [{"axes": ["y", "x"], "datasets": [{"path": key}]}]}
             if key.startswith(".."):
                 with pytest.raises(ValueError, match="not as they should be"):
-                    opened(tmp_path / "in.zarr")
+                    open_array(tmp_path / "in.zarr")
             else:
-                found = opened(tmp_path / "in.zarr")
+                found = open_array(tmp_path / "in.zarr")
                 assert found.shape == (4, 4)
                 assert found.location == f"{tmp_path / 'in.zarr'}{elsewhere}"
 
     def test_no_numbers(self, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype="bool")
         with pytest.raises(TypeError, match="bool"):
-            opened(tmp_path / "in.zarr")
+            open_array(tmp_path / "in.zarr")
 
     def test_too_many_axes(self, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4, 4, 4), dtype="u1")
         with pytest.raises(ValueError, match="which axis holds channels"):
-            opened(tmp_path / "in.zarr")
-        assert opened(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
+            open_array(tmp_path / "in.zarr")
+        assert open_array(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
 
     @pytest.mark.parametrize("dtype", ["U5", "complex64"])
     def test_no_real_numbers(self, tmp_path, dtype):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype=dtype, zarr_format=2)
         with pytest.raises(TypeError, match="not real numbers"):
-            opened(tmp_path / "in.zarr")
+            open_array(tmp_path / "in.zarr")
 
     def test_metadata_of_other_axes(self, tmp_path):
         source = ome_group(tmp_path / "in.zarr", np.zeros((4, 4)), "zyx", (1, 1, 1), chunks=(4, 4))
         with pytest.raises(ValueError, match="metadata for 3 axes"):
-            opened(source)
+            open_array(source)
 
     def test_a_nan_in_a_frame(self, client, tmp_path):
         frames = np.zeros((3, 20, 30), np.float32)
@@ -626,7 +627,7 @@ class TestBadInput:
         monkeypatch.setattr(cluster, "_PATIENCE", 1)
         with (
             pytest.raises(ConnectionError, match="no Dask scheduler"),
-            cluster.connected("tcp://127.0.0.1:9", 1, None),
+            cluster.connect("tcp://127.0.0.1:9", 1, None),
         ):
             pass
 
@@ -646,12 +647,12 @@ class TestBadInput:
                 n_workers=1, threads_per_worker=1, processes=False, protocol="tls://", security=security,
                 dashboard_address="127.0.0.1:0", silence_logs=50,
             )  # fmt: skip
-            with local, cluster.connected(local.scheduler_address, 1, None) as client:
+            with local, cluster.connect(local.scheduler_address, 1, None) as client:
                 assert local.scheduler_address.startswith("tls://")
                 assert client.submit(int, "3").result() == 3
         with (
             pytest.raises(ConnectionError, match=r"no Dask scheduler at tls://.*TLS configuration"),
-            cluster.connected("tls://127.0.0.1:9", 1, None),
+            cluster.connect("tls://127.0.0.1:9", 1, None),
         ):
             pass
 
@@ -661,14 +662,14 @@ class TestBadInput:
             address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
             with (
                 pytest.raises(ConnectionError, match="no Dask scheduler"),
-                cluster.connected(address, 1, None),
+                cluster.connect(address, 1, None),
             ):
                 pass
 
     def test_a_scheduler_without_workers(self):
         with (
             LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
-            cluster.connected(local.scheduler_address, 1, None) as client,
+            cluster.connect(local.scheduler_address, 1, None) as client,
             pytest.raises(ConnectionError, match="no workers"),
         ):
             cluster.capacity(client)
@@ -679,7 +680,7 @@ class TestBadInput:
             LocalCluster(
                 n_workers=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
             ) as local,
-            cluster.connected(local.scheduler_address, 1, None) as client,
+            cluster.connect(local.scheduler_address, 1, None) as client,
         ):
 
             def tell(done, total):
@@ -687,7 +688,7 @@ class TestBadInput:
                     local.close()
 
             with pytest.raises(ConnectionError, match="scheduler is gone"):
-                passes.run(job(source, block=(10, 10), together=1), tmp_path / "out.zarr", client, tell)
+                passes.carry_out(job(source, block=(10, 10), together=1), tmp_path / "out.zarr", client, tell)
         assert not (tmp_path / "out.zarr").exists()
 
     def test_a_block_that_kills_its_workers(self):

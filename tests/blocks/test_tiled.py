@@ -158,7 +158,7 @@ class TestKilled:
             (Path(tmp_path) / str(block_info[0]["chunk-location"])).touch()
             return block
 
-        with cluster.connected(None, 2, "1GB") as client:
+        with cluster.connect(None, 2, "1GB") as client:
             pids = list(client.run(os.getpid).values())
             result = aniso.diffuse(blocks.map_blocks(slowly, dtype=blocks.dtype), model, TIME)
             future: Any = client.compute(result)
@@ -207,7 +207,7 @@ class TestReach:
 class TestExchanges:
     def test_halos_grow_with_the_cycles(self):
         cycles = [aniso.schemes.Cycle(1.0, ((1.0, 1.0),))] * 5
-        groups = list(exchanges.exchanges(cycles, (3, 4), 2))
+        groups = list(exchanges.group_cycles(cycles, (3, 4), 2))
         assert [len(group.cycles) for group in groups] == [2, 2, 1]
         assert [group.halo for group in groups] == [(6, 8), (6, 8), (3, 4)]
 
@@ -219,7 +219,9 @@ class TestExchanges:
         for block in ((100, 100), (2000, 500), (64, 64, 64)):
             far = (5,) * len(block)
             best = exchanges.cycles_per_exchange(4e-9, far, block, 4)
-            times = {n: exchanges.seconds(n, 4e-9, far, block, 4) / n for n in (1, 2, 4, 8, 16, best)}
+            times = {
+                n: exchanges.exchange_seconds(n, 4e-9, far, block, 4) / n for n in (1, 2, 4, 8, 16, best)
+            }
             assert min(times, key=lambda n: times[n]) == best
 
     def test_cycles_cost_more_with_more_of_everything(self):
@@ -301,14 +303,14 @@ class TestBadInput:
 
     def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
         monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
-        looked, original = [], blocks.checked
+        looked, original = [], blocks.check_pixels
 
         def counted(*given):
             looked.append(1)
             return original(*given)
 
-        monkeypatch.setattr(blocks, "checked", counted)
-        monkeypatch.setattr(arrays, "checked_image", lambda *_: pytest.fail("a second look"))
+        monkeypatch.setattr(blocks, "check_pixels", counted)
+        monkeypatch.setattr(arrays, "check_image", lambda *_: pytest.fail("a second look"))
         image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
         aniso.diffuse(image, self.model, 3.0).compute()
         assert len(looked) == 4

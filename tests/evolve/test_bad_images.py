@@ -91,7 +91,7 @@ class TestTypes:
     def test_what_holds_no_real_numbers(self, image):
         refused(
             TypeError,
-            "image must hold real numbers",
+            "image must have a real numeric dtype",
             str(np.asarray(image).dtype),
             "image.astype(numpy.float32)",
             image=image,
@@ -269,11 +269,17 @@ class TestFixed:
     def test_another_type(self, dtype):
         refused(
             TypeError,
-            "fixed must hold True and False",
+            "fixed must be boolean",
             f"dtype {dtype}",
             "fixed > 0",
-            fixed=np.zeros((5, 6), dtype),
+            fixed=np.full((5, 6), 2, dtype),
         )
+
+    def test_zeros_and_ones_are_booleans(self):
+        fixed = np.arange(30).reshape(5, 6) % 2
+        expected = aniso.diffuse(IMAGE, MODEL, 1.0, fixed=fixed == 1)
+        for same in (fixed, fixed.astype(np.uint8), fixed.tolist()):
+            np.testing.assert_array_equal(aniso.diffuse(IMAGE, MODEL, 1.0, fixed=same), expected)
 
 
 class TestWhatSteersIt:

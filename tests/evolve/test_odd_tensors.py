@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import aniso
-from aniso import checks, estimates, io
+from aniso import arrays, estimates, io
 from tests.nn.nn_registry import SPECIMENS, batch
 
 EDGE = aniso.EdgeEnhancing(0.2, sigma=0.5)
@@ -113,6 +113,6 @@ def test_modules(kind, specimen):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int64", "float16", "bfloat16", "float32", "float64"])
 def test_ordinary_ones_are_not_refused(dtype):
     image = (IMAGE * 100).to(getattr(torch, dtype))
-    checks.plain_tensor("image", image)
+    arrays.check_tensor("image", image)
     assert aniso.diffuse(image, EDGE, 1.0).shape == (12, 12)
     assert aniso.denoise(image).shape == (12, 12)

@@ -139,7 +139,7 @@ takes_tensors = pytest.mark.parametrize(
 
 @takes_tensors
 def test_entries_of_different_shapes(function):
-    with refused(ValueError, "must have one shape", "a (4, 5)", "b (5, 4)", "c (4, 5)", "from_matrix"):
+    with refused(ValueError, "must have the same shape", "a (4, 5)", "b (5, 4)", "c (4, 5)", "from_matrix"):
         function(ONE, ZERO.T, ONE)
 
 
@@ -190,7 +190,7 @@ def test_a_tensor_with_nan_or_infinity(function, name, value):
 @pytest.mark.parametrize("dtype", [bool, complex, object, str])
 def test_a_tensor_that_does_not_hold_real_numbers(function, dtype):
     bad = ZERO.astype(dtype)
-    with refused(TypeError, "b must hold real numbers", f"got dtype {bad.dtype}", "dtype=float"):
+    with refused(TypeError, "b must have a real numeric dtype", f"got {bad.dtype}", "dtype=float"):
         function(ONE, bad, ONE)
 
 

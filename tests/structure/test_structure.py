@@ -14,7 +14,7 @@ from skimage import feature
 
 import aniso
 from aniso.formulas import views
-from tests.oracles import eigenvector_models, eigenvector_volumes
+from oracles import eigenvector_models, eigenvector_volumes
 from tests.registry import DTYPES, ENGINES, SAMPLES, VOLUME_MODELS, VOLUME_SAMPLES
 
 IMAGE, VOLUME = (23, 19), (9, 11, 8)

@@ -168,9 +168,9 @@ def test_each_volume_of_a_batch_may_have_its_own_mask():
 @pytest.mark.parametrize("shape", [(40, 40, 3), (32, 50, 4)])
 def test_a_colour_image_without_channel_axis_is_warned_of(shape):
     image = np.random.default_rng(0).normal(100, 5, shape)
-    with pytest.warns(UserWarning, match=r"taken for a volume.*channel_axis=-1"):
+    with pytest.warns(UserWarning, match=r"treated as a volume.*channel_axis=-1"):
         aniso.diffuse(image, aniso.Homogeneous(), 0.1)
-    with pytest.warns(UserWarning, match="taken for a volume"):
+    with pytest.warns(UserWarning, match="treated as a volume"):
         aniso.denoise(image)
     with pytest.warns(UserWarning, match="channel_axis=0"):
         aniso.diffuse(torch.from_numpy(image).movedim(-1, 0), aniso.Homogeneous(), 0.1)

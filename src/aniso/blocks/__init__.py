@@ -1,17 +1,21 @@
-"""Arrays in blocks: each block evolves by itself, with a halo of its neighbours' pixels around it.
+"""Arrays in blocks: each block evolves on its own, surrounded by a halo of pixels of its neighbours.
 
 ``halo``
-    how far a cycle looks, and which pixels a block needs
+    the reach of a cycle, and the pixels that a block needs
 ``costs``
-    what cycles and the way of pixels take, by estimate
+    estimated times of cycles and transfers
 ``exchanges``
-    how many cycles to do between two exchanges of halos
-``blocks``
-    what a worker does with one block
+    the number of cycles between two exchanges of halos
+``worker``
+    the work on one block
 ``lazy``
     Dask arrays: the same as a graph of tasks
+``sample``
+    windows of a large array, from which parameters are estimated
+``stores``
+    Zarr arrays on disk
 
-Within a block the cpu engine (or another) works as on a whole image. It mirrors at the edge of the halo,
-which is wrong; but a cycle carries the error no further than it looks, so the pixels that are kept do not see
-it. Where a block ends at the border of the image there is no halo, and mirroring is right.
+Within a block an engine works as on a whole image. It mirrors at the edge of the halo, which is wrong, but
+errors propagate no farther than the reach of the cycles, and the pixels of the block itself are exact. At the
+border of the image there is no halo, and mirroring is right.
 """

@@ -1,6 +1,6 @@
-"""What cycles and the way of pixels cost: the estimates behind blocks, passes and exchanges.
+"""Estimated times of cycles and transfers, from which blocks, passes and exchanges are chosen.
 
-They decide how arrays are cut, never what comes out. `benchmarks/tiled.py` measures the constants.
+Results do not depend on them. `benchmarks/tiled.py` measures the constants.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from aniso.schemes import Cycle
 class Rates:
     """Seconds per pixel and channel, of one thread in single precision."""
 
-    step: float  # with tensors that are there
-    tensor: float  # of a tensor that is used at once
+    step: float  # with given tensors
+    tensor: float  # of a tensor that is used immediately
     stored_tensor: float  # of one that is stored first
-    tap: float  # per pixel of the radius within which structure is averaged
+    tap: float  # per pixel of the radius of the Gaussian that averages structure
 
 
 RATES = {2: Rates(1.5e-9, 2.8e-9, 7.2e-9, 0.8e-9), 3: Rates(7.7e-9, 3.2e-9, 18e-9, 2.5e-9)}
-# What a task costs by itself: in a graph of Dask, and if it opens stores.
+# Overhead of a task: in a graph of Dask, and if it opens stores.
 TASK_SECONDS, STORE_TASK_SECONDS = 5e-3, 35e-3
-# Between workers on one machine or a good network; and what one worker reads from stores and writes.
+# Between workers on one machine or a fast network; and for one worker that reads from and writes to stores.
 NETWORK_BYTES_PER_SECOND, STORE_BYTES_PER_SECOND = 5e8, 2.5e8
 
 
 def stores_tensors(cycle: Cycle, model: ImageDriven | FixedTensor, channels: int) -> bool:
-    """Whether the tensors of a cycle are in memory all at once: for later steps, channels or averages."""
+    """Return whether the tensors of a cycle are stored: for later steps, channels or averages."""
     return len(cycle.steps) > 1 or channels > 1 or _integration(model) > 0
 
 
 def cycle_seconds(
     cycle: Cycle, model: ImageDriven | FixedTensor, channels: int, spacings: Sequence[float], itemsize: int
 ) -> float:
-    """What a cycle takes per pixel of an array of several channels."""
+    """Estimate the time of a cycle per pixel, for all channels."""
     rates = RATES[len(spacings)]
     tensor = rates.stored_tensor if stores_tensors(cycle, model, channels) else rates.tensor
     # Every pixel has one structure tensor, whatever the number of channels.
@@ -50,7 +50,7 @@ def cycle_seconds(
 def with_halo(
     block: Sequence[int], reach: Sequence[int], cycles: int, shape: Sequence[int] | None = None
 ) -> int:
-    """Pixels of a block and of the halo for so many cycles, of which none lies outside the array."""
+    """Return the number of pixels of a block with the halo for this number of cycles, within the array."""
     sides = [n + 2 * cycles * r for n, r in zip(block, reach, strict=True)]
     if shape is not None:
         sides = [min(n, length) for n, length in zip(sides, shape, strict=True)]

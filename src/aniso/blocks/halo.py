@@ -1,4 +1,4 @@
-"""How far a cycle looks, and which pixels a block needs."""
+"""The reach of a cycle, and the pixels that a block needs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Chunks = tuple[tuple[int, ...], ...]
 
 
 def reach(cycle: Cycle, model: ImageDriven | FixedTensor, spacings: tuple[float, ...]) -> tuple[int, ...]:
-    """How many pixels away, along each axis, a cycle finds what it needs for a pixel.
+    """Return the distance in pixels, along each axis, within which a cycle needs the image for one pixel.
 
-    Each step of the cycle looks at the next neighbours. The tensor is frozen, so the Gaussians through which
-    the image and its structure are looked at count once.
+    Each step of the cycle needs the nearest neighbours. The tensor is frozen, so that the Gaussians of
+    presmoothing and integration count once.
     """
     if isinstance(model, FixedTensor):
         return (len(cycle.steps),) * len(spacings)
@@ -36,7 +36,7 @@ def tensor_reach(model: ImageDriven, spacings: tuple[float, ...]) -> tuple[int, 
 
 @dataclass(frozen=True)
 class Region:
-    """A block of an array: where it lies, what it needs, and where it lies in that."""
+    """A block of an array, and the window with its halo."""
 
     index: tuple[int, ...]
     core: Window
@@ -44,7 +44,7 @@ class Region:
 
     @property
     def inner(self) -> Window:
-        """The block within what it needs."""
+        """The block within the window."""
         return tuple(
             slice(core.start - needed.start, core.stop - needed.start)
             for core, needed in zip(self.core, self.needed, strict=True)
@@ -52,12 +52,12 @@ class Region:
 
     @property
     def cells(self) -> Window:
-        """The cells of what it needs: one more along each axis."""
+        """The cells of the window: one more along each axis."""
         return tuple(slice(needed.start, needed.stop + 1) for needed in self.needed)
 
 
 def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
-    """All blocks with their halos, cut at the border of the array."""
+    """Yield all blocks with their halos, cut at the border of the array."""
     spans = [list(_spans(lengths)) for lengths in chunks]
     for index in itertools.product(*(range(len(axis)) for axis in spans)):
         core = tuple(axis[k] for axis, k in zip(spans, index, strict=True))
@@ -70,7 +70,7 @@ def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of one block that lies in a window: its block, where it is there, and where in the window."""
+    """The part of one block that lies in a window, and its place in both."""
 
     block: tuple[int, ...]
     there: Window
@@ -78,7 +78,7 @@ class Piece:
 
 
 def pieces(chunks: Chunks, window: Window) -> list[Piece]:
-    """The parts of all blocks that make up a window."""
+    """Return the parts of all blocks that make up a window."""
     along = [list(_overlaps(lengths, part)) for lengths, part in zip(chunks, window, strict=True)]
     found = []
     for parts in itertools.product(*along):
@@ -88,7 +88,7 @@ def pieces(chunks: Chunks, window: Window) -> list[Piece]:
 
 
 def block_of(chunks: Chunks, place: Sequence[int]) -> tuple[int, ...]:
-    """The block in which a pixel lies."""
+    """Return the block of a pixel."""
     return tuple(
         bisect.bisect_right(list(itertools.accumulate(lengths)), i)
         for lengths, i in zip(chunks, place, strict=True)

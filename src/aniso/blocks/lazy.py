@@ -4,111 +4,100 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from aniso import arrays, engines
+from aniso import arrays
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds
-from aniso.blocks.exchanges import Exchange, cycles_per_exchange, exchanges
+from aniso.blocks.exchanges import Exchange, cycles_per_exchange, group_cycles
 from aniso.blocks.halo import Chunks, Window, pieces, reach, regions
-from aniso.blocks.worker import Work
+from aniso.engines import Problem
 from aniso.schemes import Cycle
 
 if TYPE_CHECKING:
     import dask.array
 
-_WORKERS_ENGINE = "cpu"
 
-
-def is_dask(image: Any) -> bool:
-    """Whether this is a Dask array; Dask is not imported to find out."""
-    array = sys.modules.get("dask.array")
-    return array is not None and isinstance(image, array.Array)
-
-
-def checked(image: dask.array.Array, channel_axis: int | None) -> dask.array.Array:
-    """The image, if it can be computed in blocks: real numbers, known chunks, two or three axes."""
+def check_chunks(image: dask.array.Array, channel_axis: int | None) -> None:
+    """Reject Dask arrays that are not images or volumes of real numbers with known chunks."""
     if any(math.isnan(length) for lengths in image.chunks for length in lengths):
         raise ValueError(
-            f"image has chunks of unknown size, {image.chunks}: their neighbours cannot be found. Call "
-            "image.compute_chunk_sizes() first."
+            f"image has chunks of unknown size, got {image.chunks}. Call image.compute_chunk_sizes() first."
         )
     arrays.check_type(image.dtype)
     arrays.check_axes(image.shape, channel_axis)
     if image.ndim - (channel_axis is not None) == 1:
         raise ValueError(
-            f"a Dask array must be an image (H, W) or a volume (D, H, W), got the signal {image.shape}. Use "
-            "image.compute()."
+            f"a Dask array must be an image (H, W) or a volume (D, H, W), got shape {image.shape}. For "
+            "signals, use image.compute()."
         )
-    return image
 
 
-def evolved(
+def reject_progress(progress: Any) -> None:
+    """Reject a request for progress, which is not known for arrays that are computed later."""
+    if progress:
+        raise ValueError(
+            "progress cannot be reported for a Dask array, which is computed later. Use "
+            "dask.diagnostics.ProgressBar, or the dashboard of a cluster."
+        )
+
+
+def evolve(
     image: dask.array.Array,
     channel_axis: int | None,
     cycles: Sequence[Cycle],
-    problem: engines.Problem,
-    engine: str | None,
+    problem: Problem,
     fixed: Any = None,
 ) -> dask.array.Array:
-    """The image after all cycles, lazily, in the chunks it has.
+    """Return the image after all cycles, lazily, with the same chunks.
 
-    `cycles` all have the same number of steps. `fixed` may be a Dask array of bool.
+    All `cycles` have the same number of steps. `fixed` may be a Dask array of bool.
     """
     source: Any = arrays.channels_first(image, channel_axis)
     whole = source.rechunk({0: -1})
     dtype = arrays.result_type(image.dtype)
-    result = finite(whole).astype(dtype)
+    result = check_finite(whole).astype(dtype)
     if cycles:
-        work = Work(problem, engine or _WORKERS_ENGINE)
         far = reach(cycles[0], problem.model, problem.spacings)
         largest = [max(lengths) for lengths in whole.chunks[1:]]
         each = cycle_seconds(cycles[0], problem.model, whole.shape[0], problem.spacings, dtype.itemsize)
         together = cycles_per_exchange(each, far, largest, whole.shape[0] * dtype.itemsize)
-        for exchange in exchanges(cycles, far, together):
-            result = _exchanged(result, work, exchange, fixed)
-    return channels_back(result.rechunk(source.chunks), channel_axis)
+        for exchange in group_cycles(cycles, far, together):
+            result = _add_layer(result, problem, exchange, fixed)
+    return arrays.channels_back(result.rechunk(source.chunks), channel_axis)
 
 
-def channels_back(image: Any, channel_axis: int | None) -> Any:
-    """The way back from `layouts.channels_first`, lazily."""
-    return image[0] if channel_axis is None else np.moveaxis(image, 0, channel_axis)
+def check_finite(channels: Any) -> Any:
+    """Return the array (channels, …); blocks with NaN are rejected when they are computed."""
+    return channels.map_blocks(_check_block, dtype=channels.dtype, meta=channels._meta)
 
 
-def finite(channels: Any) -> Any:
-    """The array (channels, …) itself; when computed, blocks with NaN are refused."""
-    return channels.map_blocks(_checked, dtype=channels.dtype, meta=channels._meta)
-
-
-def _checked(pixels: Any, block_info: Any = None) -> Any:
+def _check_block(pixels: Any, block_info: Any = None) -> Any:
     about = block_info[0]
     starts = [start for start, _ in about["array-location"]]
-    return worker.checked(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
+    return worker.check_pixels(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
 
 
-def _exchanged(
-    image: dask.array.Array, work: Work, exchange: Exchange, fixed: dask.array.Array | None
+def _add_layer(
+    image: dask.array.Array, problem: Problem, exchange: Exchange, fixed: dask.array.Array | None
 ) -> dask.array.Array:
-    """One layer of the graph: each block from its own pixels and those of its halo."""
+    """Add one layer to the graph: each block is computed from its own pixels and those of its halo."""
     channels = slice(0, image.shape[0])
     tasks = []
     for region in regions(image.chunks[1:], exchange.halo):
-        function, windows = worker.advanced, [(image, (channels, *region.needed))]
+        function, windows = worker.advance, [(image, (channels, *region.needed))]
         if fixed is not None:
-            function, windows = worker.advanced_with_mask, [*windows, (fixed, region.needed)]
-        arguments = work.of(region), exchange.cycles, region
+            function, windows = worker.advance_with_mask, [*windows, (fixed, region.needed)]
+        arguments = worker.cut_problem(problem, region), exchange.cycles, region
         tasks.append(BlockTask((0, *region.index), function, windows, arguments))
-    return from_windows(tasks, image.chunks, image.dtype, (work, exchange))
+    return from_windows(tasks, image.chunks, image.dtype, (problem, exchange))
 
 
 @dataclass(frozen=True)
 class BlockTask:
-    """How one block of a new array comes about: from windows of other arrays."""
+    """How one block of a new array is computed from windows of other arrays."""
 
     index: tuple[int, ...]
     function: Callable[..., Any]
@@ -117,9 +106,9 @@ class BlockTask:
 
 
 def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any) -> dask.array.Array:
-    """A Dask array whose blocks are function(*windows, *arguments).
+    """Return a Dask array whose blocks are function(*windows, *arguments).
 
-    What a window needs of a block is cut out by a task of its own, so that a cluster moves only that.
+    Parts of blocks are cut out by tasks of their own, so that a cluster transfers only those.
     """
     import dask.array as da
     from dask.base import tokenize
@@ -130,7 +119,7 @@ def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any)
     graph: dict[Any, Any] = {}
     for task in tasks:
         windows = [_window(graph, name, array, window) for array, window in task.windows]
-        graph[(name, *task.index)] = (_called, task.function, windows, task.arguments)
+        graph[(name, *task.index)] = (_apply, task.function, windows, task.arguments)
     layers = HighLevelGraph.from_collections(name, graph, list(sources.values()))
     return da.Array(layers, name, chunks, dtype=dtype)
 
@@ -146,8 +135,8 @@ def _window(graph: dict[Any, Any], name: str, array: Any, window: Window) -> Any
             key = cut
         keys.append(key)
         places.append(piece.here)
-    return (worker.joined, keys, places)
+    return (worker.join, keys, places)
 
 
-def _called(function: Callable[..., Any], windows: list[Any], arguments: tuple[Any, ...]) -> Any:
+def _apply(function: Callable[..., Any], windows: list[Any], arguments: tuple[Any, ...]) -> Any:
     return function(*windows, *arguments)

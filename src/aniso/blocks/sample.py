@@ -1,4 +1,4 @@
-"""A few windows of a large array, from which parameters are estimated: the same ones whatever the chunks."""
+"""Windows of a large array, from which parameters are estimated: the same ones for all chunks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from aniso.blocks.halo import Window
 
-# How long a window is along each axis, in 2-D and 3-D; and how many there are.
+# Length of a window along each axis, in 2-D and 3-D; and the number of windows.
 _SIDE = {2: 256, 3: 64}
 _COUNT = 9
 
 
 def windows(shape: Sequence[int]) -> list[Window]:
-    """Windows spread over an array of this shape (without channels), one of them in its middle.
+    """Return windows spread over an array of this shape (without channels), one of them in the middle.
 
-    Their centres are multiples of irrational steps, which no grid of structures follows.
+    Their centres are multiples of irrational steps, so that they do not coincide with regular structures.
     """
     sides = [min(n, _SIDE[len(shape)]) for n in shape]
     if all(side == n for side, n in zip(sides, shape, strict=True)):

@@ -1,45 +1,35 @@
-"""What a worker does with one block."""
+"""The work on one block."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso import arrays, engines
+from aniso import arrays
+from aniso.arrays import Array, Mask
 from aniso.blocks.halo import Region, Window
+from aniso.engines import Problem
 from aniso.models import FixedTensor
 from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
-Array = npt.NDArray[Any]
+
+def cut_problem(problem: Problem, region: Region) -> Problem:
+    """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
+    if isinstance(problem.model, FixedTensor):
+        problem = replace(problem, model=problem.model.part(region.cells))
+    if isinstance(problem.stencil, FreeStencil):
+        problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
+    if problem.fixed is not None:
+        problem = replace(problem, fixed=problem.fixed[region.needed])
+    return problem
 
 
-@dataclass(frozen=True)
-class Work:
-    """All that workers have to know besides the pixels: small, and the same for all blocks."""
-
-    problem: engines.Problem
-    engine: str
-
-    def of(self, region: Region) -> Work:
-        """The same for one block: of tensors and stencils that are given per cell, its part."""
-        problem = self.problem
-        if isinstance(problem.model, FixedTensor):
-            problem = replace(problem, model=problem.model.part(region.cells))
-        if isinstance(problem.stencil, FreeStencil):
-            problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
-        if problem.fixed is not None:
-            problem = replace(problem, fixed=problem.fixed[region.needed])
-        return replace(self, problem=problem)
-
-
-def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
-    """Parts of neighbouring blocks as one array."""
+def join(parts: Sequence[Array], places: Sequence[Window]) -> Array:
+    """Return parts of neighbouring blocks as one array."""
     if len(parts) == 1:
         return parts[0]
     shape = tuple(max(place[axis].stop for place in places) for axis in range(len(places[0])))
@@ -49,36 +39,35 @@ def joined(parts: Sequence[Array], places: Sequence[Window]) -> Array:
     return whole
 
 
-def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region) -> Array:
-    """The block after these cycles, from its pixels and those of its halo, (channels, …).
+def advance(pixels: Array, problem: Problem, cycles: Sequence[Cycle], region: Region) -> Array:
+    """Return a block after these cycles, from its pixels and those of its halo, (channels, …).
 
-    These must be finite: :func:`checked` looks at them when they are read, and results are finite again.
+    Pixels must be finite: :func:`check_pixels` checks them when they are read, and results are finite again.
     """
-    layout = arrays.ArrayLayout(pixels, 0, work.engine, finite=True)
-    start = work.problem.precise(layout.start)
-    with contextlib.closing(engines.chosen(work.engine)(start, work.problem)) as evolution:
+    layout = arrays.ArrayLayout(pixels, 0, problem.engine)
+    with contextlib.closing(problem.start(layout.start)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
-        image: Array = arrays.checked_result(layout, evolution.image)
+        image: Array = arrays.restore_image(layout, evolution.image)
     return np.ascontiguousarray(image[(slice(None), *region.inner)])
 
 
-def advanced_with_mask(
-    pixels: Array, fixed: Array, work: Work, cycles: Sequence[Cycle], region: Region
+def advance_with_mask(
+    pixels: Array, fixed: Mask, problem: Problem, cycles: Sequence[Cycle], region: Region
 ) -> Array:
-    """The same where `fixed` is True for pixels that keep their values."""
-    return advanced(pixels, replace(work, problem=replace(work.problem, fixed=fixed)), cycles, region)
+    """Do the same with pixels that keep their values where `fixed` is True."""
+    return advance(pixels, replace(problem, fixed=fixed), cycles, region)
 
 
-def checked(
+def check_pixels(
     pixels: Array,
     start: Sequence[int],
     block_of: Callable[[tuple[int, ...]], tuple[int, ...]],
     frame: tuple[int, ...] = (),
 ) -> Array:
-    """Pixels (channels, …) themselves, if none is NaN or infinite; else say which block and where.
+    """Return the pixels (channels, …); reject NaN and infinity, and name their block and index.
 
-    `start` is the place of the first pixel in the whole array, `block_of` gives the block of a place.
+    `start` is the index of the first pixel in the whole array, `block_of` returns the block of an index.
     """
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         bad = ~np.isfinite(pixels)

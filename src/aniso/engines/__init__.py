@@ -26,23 +26,28 @@ _ENGINES = {
 
 @dataclass(frozen=True)
 class Problem:
-    """All that stays the same while an image evolves."""
+    """Everything that stays the same while an image evolves, and the name of the engine."""
 
     model: ImageDriven | FixedTensor
     stencil: Stencil
     spacings: tuple[float, ...]
     fixed: npt.NDArray[np.bool_] | None = None
     threads: int | None = None
+    engine: str = "cpu"
+
+    def start(self, image: Any) -> Evolution:
+        """Return the evolution of an array or a tensor, in the precision that the model needs."""
+        return chosen(self.engine)(self.precise(image), self)
 
     def precise(self, start: Any) -> Any:
-        """The image, array or tensor, in the precision that the model needs."""
+        """Return an array or a tensor in the precision that the model needs."""
         if not isinstance(self.model, ImageDriven) or not self.model.needs_doubles:
             return start
         return start.astype(np.float64) if isinstance(start, np.ndarray) else start.double()
 
 
 class Evolution(Protocol):
-    """An image on its way: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W).
+    """An evolving image: an array (channels, H, W), or for PyTorch a tensor (images, channels, H, W).
 
     A volume has one axis more, (channels, D, H, W).
     """
@@ -64,7 +69,7 @@ class Evolution(Protocol):
 
 
 def check_name(engine: Any) -> None:
-    """Refuse an engine that does not exist or is not installed."""
+    """Reject an engine that does not exist or is not installed."""
     if engine is not None and not (isinstance(engine, str) and engine in _ENGINES):
         raise ValueError(
             f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."

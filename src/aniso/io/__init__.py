@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso import checks
+from aniso import arrays, checks
 from aniso.io.formats import FORMATS, format_of, suffix_of
 from aniso.io.picture import FileError, Picture
 
@@ -299,7 +299,7 @@ def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
     elif like is not None:
         full = like.with_pixels(picture)
     else:
-        array = checks.array_of("picture", picture)
+        array = arrays.as_array("picture", picture)
         full = Picture(array)
         if format in ("PNG", "JPEG", "TIFF") and array.ndim >= 3 and array.shape[-1] in (3, 4):
             colours, alpha = array[..., :3], (array[..., 3] if array.shape[-1] == 4 else None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
+from aniso import arrays, checks
 from aniso.io import exif as exif_blocks
 
 __all__ = ["FileError", "Picture"]
@@ -81,7 +81,7 @@ class Picture:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        pixels = checks.array_of("pixels", self.pixels)
+        pixels = arrays.as_array("pixels", self.pixels)
         if pixels.dtype.kind not in "biuf":
             raise FileError(
                 f"pixels must be real numbers, got dtype {pixels.dtype}: files hold grey values and colours. "
@@ -100,7 +100,7 @@ class Picture:
         object.__setattr__(self, "pixels", pixels)
         object.__setattr__(self, "dtype", _type_of_pixels(pixels.dtype if self.dtype is None else self.dtype))
         if self.alpha is not None:
-            object.__setattr__(self, "alpha", checks.array_of("alpha", self.alpha))
+            object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
         if self.alpha is not None and self.alpha.shape != self.shape:
             raise FileError(
                 f"alpha has shape {self.alpha.shape}, the pixels without channels {self.shape}: each pixel "

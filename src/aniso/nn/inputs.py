@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.amp import is_autocast_available
 
-from aniso import checks
+from aniso import arrays
 
 #: The axes of signals, images and volumes.
 AXES = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
@@ -29,7 +29,7 @@ def check_image(image: object, ndim: int, module: nn.Module) -> None:
             f"{_name(module)} takes a PyTorch tensor ({axes}), got {type(image).__name__}. Use "
             "torch.from_numpy, or aniso.diffuse for arrays."
         )
-    checks.plain_tensor("the image", image)
+    arrays.check_tensor("the image", image)
     if image.ndim != ndim + 2:
         raise ValueError(
             f"{_name(module)} takes a tensor of shape ({axes}), got {tuple(image.shape)}. For one without "
@@ -78,7 +78,7 @@ def check_prediction(prediction: object, image: Tensor) -> None:
         raise TypeError(
             f"the prediction must be a tensor of shape {wanted}, got {type(prediction).__name__}."
         )
-    checks.plain_tensor("the prediction", prediction)
+    arrays.check_tensor("the prediction", prediction)
     shape = tuple(prediction.shape)
     fits = prediction.ndim == image.ndim and shape[0] == images and shape[1] in (count, count + 1)
     if not fits or list(shape[2:]) not in (pixels, cells):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
-from aniso.checks import Field
+from aniso.arrays import Field
 from aniso.samples import options, volumes
 from aniso.samples.volumes import Shape
 

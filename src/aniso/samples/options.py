@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aniso import checks
-from aniso.checks import Field
+from aniso.arrays import Field
 
 LONGEST_SIDE = 2**16
 _LARGEST = 1e100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aniso.checks import Field
+from aniso.arrays import Field
 from aniso.samples import options
 
 Shape = int | tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""denoise() and enhance() on Dask arrays."""
+"""denoise() and enhance() on Dask arrays: one diffusion, chosen from a sample of the array."""
 
 from __future__ import annotations
 
@@ -6,40 +6,57 @@ from functools import partial
 from typing import Any
 
 from aniso import arrays, checks
+from aniso.arrays import Array
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
-from aniso.checks import Spacing
-from aniso.evolve import check_progress, diffuse
-from aniso.stencil import Stencil
+from aniso.settings import Settings, check_progress
 from aniso.verbs.chunked_recipes import RECIPES, Recipe
+from aniso.verbs.edge_contrast import check_contrast
 
 
-def filter_by_recipe(
+def denoise(image: Any, *, contrast: Any, time: Any, **options: Any) -> Any:
+    """Denoise a Dask array lazily; the arguments are those of :func:`aniso.denoise`."""
+    given = checks.number_or_auto("time", time, "the stopping time")
+    return _filter_by_recipe("denoise", image, contrast=check_contrast(contrast), time=given, **options)
+
+
+def enhance(image: Any, **options: Any) -> Any:
+    """Enhance a Dask array lazily; the arguments are those of :func:`aniso.enhance`."""
+    checks.instance("plates", options["plates"], (bool,), "True or False", "plates=False for fibres")
+    return _filter_by_recipe("enhance", image, **options)
+
+
+def _filter_by_recipe(
     verb: str,
     image: Any,
     *,
-    stencil: Stencil,
-    spacing: Spacing | None,
     channel_axis: int | None,
+    stencil: Any,
+    spacing: Any,
     engine: Any,
     threads: int | None,
     progress: Any,
     return_info: bool,
-    **options: Any,
+    **choices: Any,
 ) -> Any:
-    """Return the array after the diffusion that suits a sample of it best, lazily."""
-    spacings = _spacings(image, spacing, channel_axis)
-    recipe = RECIPES[verb](_sample(image, channel_axis), spacings, stencil=stencil, **options)
-    return _followed(image, recipe, stencil, spacings, channel_axis, engine, threads, progress, return_info)
+    """Return the array after the diffusion that is best for a sample of it, lazily."""
+    check_progress(progress)
+    lazy.check_chunks(image, channel_axis)
+    lazy.reject_progress(progress)
+    settings = Settings.check(
+        image.ndim - (channel_axis is not None),
+        stencil=stencil,
+        spacing=spacing,
+        engine=engine,
+        threads=1 if threads is None else threads,
+    )
+    recipe = RECIPES[verb](_sample(image, channel_axis), settings.spacings, stencil=stencil, **choices)
+    result = _follow_recipe(image, recipe, settings, channel_axis)
+    return (result, recipe.info) if return_info else result
 
 
-def _spacings(image: Any, spacing: Spacing | None, channel_axis: int | None) -> tuple[float, ...]:
-    lazy.checked(image, channel_axis)
-    return checks.axis_spacing(spacing, image.ndim - (channel_axis is not None))
-
-
-def _sample(image: Any, channel_axis: int | None) -> list[Any]:
-    """Windows (channels, …) of the array, computed now."""
+def _sample(image: Any, channel_axis: int | None) -> list[Array]:
+    """Return windows (channels, …) of the array, computed now."""
     from dask.base import compute
 
     channels = arrays.channels_first(image, channel_axis)
@@ -47,35 +64,13 @@ def _sample(image: Any, channel_axis: int | None) -> list[Any]:
     found = compute(*(channels[(slice(None), *window)] for window in chosen))
     dtype, block_of = arrays.result_type(image.dtype), partial(halo.block_of, channels.chunks[1:])
     for pixels, window in zip(found, chosen, strict=True):
-        worker.checked(pixels, [part.start for part in window], block_of)
+        worker.check_pixels(pixels, [part.start for part in window], block_of)
     return [pixels.astype(dtype) for pixels in found]
 
 
-def _followed(
-    image: Any,
-    recipe: Recipe,
-    stencil: Stencil,
-    spacings: tuple[float, ...],
-    channel_axis: int | None,
-    engine: Any,
-    threads: int | None,
-    progress: Any,
-    return_info: bool,
-) -> Any:
-    check_progress(progress)
+def _follow_recipe(image: Any, recipe: Recipe, settings: Settings, channel_axis: int | None) -> Any:
     if recipe.model is None:
-        result = image.astype(arrays.result_type(image.dtype))
-    else:
-        result = diffuse(
-            image,
-            recipe.model,
-            recipe.time,
-            stencil=stencil,
-            scheme=recipe.scheme,
-            spacing=spacings,
-            channel_axis=channel_axis,
-            engine=engine,
-            threads=threads,
-            progress=progress,
-        )
-    return (result, recipe.info) if return_info else result
+        return image.astype(arrays.result_type(image.dtype))
+    prepared = settings.prepare(recipe.model, arrays.channels_first(image, channel_axis).shape[1:])
+    cycles = tuple(recipe.scheme.plan(recipe.time, prepared.limit))
+    return lazy.evolve(image, channel_axis, cycles, prepared.problem)

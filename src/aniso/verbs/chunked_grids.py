@@ -1,4 +1,4 @@
-"""Coarser and finer grids of arrays in blocks, as inpainting needs them."""
+"""Coarser and finer grids of Dask arrays, for inpainting."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aniso.arrays import Array
 from aniso.blocks.halo import Window, regions
 from aniso.blocks.lazy import BlockTask, from_windows
-from aniso.verbs.inpaint_solver import pair_sums, twice_as_fine
+from aniso.verbs.inpaint_solver import pair_sums, refine_axis
 
 if TYPE_CHECKING:
     import dask.array
 
-Array = npt.NDArray[Any]
 
-
-def sums_over_pairs(array: dask.array.Array) -> dask.array.Array:
-    """Sums over 2 × 2 (× 2) pixels of an array (channels, …); a last row without a neighbour stays alone."""
+def coarsen(array: dask.array.Array) -> dask.array.Array:
+    """Return sums over 2 × 2 (× 2) pixels of an array (channels, …); a last row alone is kept."""
     even = tuple(_even(lengths) for lengths in array.chunks[1:])
     array = array.rechunk((array.chunks[0], *even))
     halves = tuple(tuple((length + 1) // 2 for length in lengths) for lengths in even)
@@ -27,8 +25,8 @@ def sums_over_pairs(array: dask.array.Array) -> dask.array.Array:
     return result
 
 
-def on_finer_grid(coarse: dask.array.Array, fine: dask.array.Array) -> dask.array.Array:
-    """The coarse array (channels, …), interpolated linearly, in the shape and chunks of the fine one."""
+def interpolate(coarse: dask.array.Array, fine: dask.array.Array) -> dask.array.Array:
+    """Interpolate a coarse array (channels, …) linearly, with the shape and chunks of the fine one."""
     channels = slice(0, coarse.shape[0])
     tasks = []
     for region in regions(fine.chunks[1:], (0,) * (fine.ndim - 1)):
@@ -36,12 +34,14 @@ def on_finer_grid(coarse: dask.array.Array, fine: dask.array.Array) -> dask.arra
             *(_coarse_span(part, n) for part, n in zip(region.core, coarse.shape[1:], strict=True)),
             strict=True,
         )
-        tasks.append(BlockTask((0, *region.index), _finer, [(coarse, (channels, *needed))], (places,)))
+        tasks.append(
+            BlockTask((0, *region.index), _interpolate_block, [(coarse, (channels, *needed))], (places,))
+        )
     return from_windows(tasks, fine.chunks, coarse.dtype, "finer")
 
 
 def _even(lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """About these lengths, all but the last of which are even, so that no pair is cut."""
+    """Return similar lengths, all of them even except the last one, so that no pair is cut."""
     stops = [stop + stop % 2 for stop in itertools.accumulate(lengths[:-1])]
     total = sum(lengths)
     edges = sorted({0, total, *(min(stop, total) for stop in stops)})
@@ -55,12 +55,12 @@ def _block_sums(block: Array) -> Array:
 
 
 def _coarse_span(part: slice, length: int) -> tuple[slice, slice]:
-    """The coarse pixels from which some fine ones are interpolated, and where these are then."""
+    """Return the coarse pixels from which fine ones are interpolated, and the place of the fine ones."""
     start, stop = max(0, part.start // 2 - 1), min(length, (part.stop - 1) // 2 + 2)
     return slice(start, stop), slice(part.start - 2 * start, part.stop - 2 * start)
 
 
-def _finer(coarse: Array, places: Window) -> Array:
+def _interpolate_block(coarse: Array, places: Window) -> Array:
     for axis in range(1, coarse.ndim):
-        coarse = twice_as_fine(coarse, axis, 2 * coarse.shape[axis])
+        coarse = refine_axis(coarse, axis, 2 * coarse.shape[axis])
     return np.ascontiguousarray(coarse[(slice(None), *places)])

@@ -1,4 +1,4 @@
-"""inpaint() on Dask arrays: the same grids and cycles, their number fixed beforehand."""
+"""inpaint() on Dask arrays: the same grids and cycles, with a fixed number of cycles."""
 
 from __future__ import annotations
 
@@ -8,81 +8,91 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aniso import arrays, checks, engines
+from aniso import arrays
+from aniso.arrays import is_dask
 from aniso.blocks import lazy
 from aniso.blocks.sample import windows
-from aniso.checks import Auto, Spacing
 from aniso.estimates import pixel_size
-from aniso.stability import stable_step
-from aniso.verbs.chunked_grids import on_finer_grid, sums_over_pairs
-from aniso.verbs.edge_contrast import (
-    check_sums,
-    estimated_contrast,
-    usual_difference,
-)
+from aniso.settings import check_progress
+from aniso.verbs.chunked_grids import coarsen, interpolate
+from aniso.verbs.edge_contrast import check_contrast, check_sums, choose_contrast, usual_difference
 from aniso.verbs.inpaint_solver import (
     COARSE_CYCLES,
     LEAST,
     SHARE,
-    STENCIL,
+    UNKNOWN,
     Solver,
+    check_stopping,
     edge_continuing,
     fsi_cycle,
+    nothing_known,
+    solver_settings,
     spread_of,
 )
 
 if TYPE_CHECKING:
     import dask.array
 
-#: How many cycles on the finest grid, if nothing is said.
+#: Default number of cycles on the finest grid.
 CYCLES = 20
-# Grids of at most so many pixels are computed in one piece.
+# Grids of at most this many pixels are computed in one piece.
 _SMALL = 2**20
 
 
 def inpaint(
     image: dask.array.Array,
     mask: Any,
-    contrast: float | None,
-    sigma: float | Auto,
-    rho: float | Auto,
-    cycles: int | None,
-    spacing: Spacing | None,
+    *,
+    contrast: Any,
+    sigma: Any,
+    rho: Any,
+    tolerance: float,
+    max_cycles: int | None,
     channel_axis: int | None,
-    engine: Any,
+    progress: Any,
+    return_info: bool,
     threads: int | None,
+    **options: Any,
 ) -> dask.array.Array:
-    """The image with its unknown pixels filled in, lazily, in the chunks it has.
+    """Fill in the unknown pixels lazily, with the same chunks; arguments are those of :func:`aniso.inpaint`.
 
-    Pixels of which a grid says nothing are filled from the next coarser grid, and so on, as in memory. Grids
-    of up to a million pixels are computed in one piece.
+    Pixels without known ones in a grid are filled from the next coarser grid, as in memory. Grids of up to a
+    million pixels are computed in one piece.
     """
     import dask.array as da
 
-    lazy.checked(image, channel_axis)
+    wanted = check_contrast(contrast)
+    _, max_cycles = check_stopping(tolerance, max_cycles)
+    check_progress(progress)
+    lazy.reject_progress(progress)
+    if return_info:
+        raise ValueError("a Dask array is computed later, and has no info before. Leave return_info out.")
+    lazy.check_chunks(image, channel_axis)
     given: Any = arrays.channels_first(image, channel_axis)
     channels = given.rechunk({0: -1})
-    known = _known(channels, mask)
-    values = lazy.finite(da.where(known, channels, 0)).astype(arrays.result_type(image.dtype))
-    spacings = checks.axis_spacing(spacing, known.ndim)
-    wanted = contrast or _sampled_contrast(values, known, spacings)
-    model = edge_continuing(wanted, sigma, rho, pixel_size(spacings))
-    cycle = fsi_cycle(stable_step(model, STENCIL, spacings, len(spacings)))
-    problem = engines.Problem(model, STENCIL, spacings, None, threads or 1)
+    known = _known_pixels(channels, mask)
+    values = lazy.check_finite(da.where(known, channels, 0)).astype(arrays.result_type(image.dtype))
+    settings = solver_settings(known.ndim, threads=1 if threads is None else threads, **options)
+    spacings = settings.spacings
+    model = edge_continuing(
+        wanted or _estimate_contrast(values, known, spacings), sigma, rho, pixel_size(spacings)
+    )
+    prepared = settings.prepare(model, known.shape)
+    cycle = fsi_cycle(prepared.limit)
 
-    def evolved(start: Any, fixed: Any, count: int) -> Any:
-        return lazy.evolved(start, 0, (cycle,) * count, problem, engine, fixed)
+    def evolve(start: Any, fixed: Any, count: int) -> Any:
+        return lazy.evolve(start, 0, (cycle,) * count, prepared.problem, fixed)
 
-    solver = Solver(model, spacings, engine, threads or 1, 1.0, 0.0, 1)
-    start = _start(values, known, evolved, solver)
-    filled = evolved(start, known, CYCLES if cycles is None else cycles)
+    start = _start(values, known, evolve, Solver(prepared, 1.0, 0.0, 1))
+    filled = evolve(start, known, CYCLES if max_cycles is None else max_cycles)
     low, high = _range(values, known)
     filled = da.where(known, values, da.maximum(da.minimum(filled, high), low))
-    return lazy.channels_back(filled.rechunk(given.chunks), channel_axis)
+    result: dask.array.Array = arrays.channels_back(filled.rechunk(given.chunks), channel_axis)
+    return result
 
 
-def _known(channels: Any, mask: Any) -> Any:
-    """True where a pixel is known: a Dask array in the chunks of the image."""
+def _known_pixels(channels: Any, mask: Any) -> Any:
+    """Return a Dask array that is True where a pixel is known, with the chunks of the image."""
     import dask.array as da
 
     shape, chunks = channels.shape[1:], channels.chunks[1:]
@@ -90,29 +100,25 @@ def _known(channels: Any, mask: Any) -> Any:
         if channels.dtype.kind != "f":
             return da.ones(shape, dtype=bool, chunks=chunks)
         return ~da.isnan(channels).any(axis=0)
-    if not lazy.is_dask(mask):
-        mask = np.asarray(mask)
-    if mask.dtype.kind not in "biu":
-        raise TypeError(f"mask must hold True and False, got dtype {mask.dtype}. Use e.g. mask > 0.")
-    if mask.shape != shape:
-        raise ValueError(f"mask has shape {mask.shape}, the image without channels {shape}: make them equal.")
-    unknown: Any = mask if lazy.is_dask(mask) else da.from_array(mask, chunks=chunks)
-    return unknown.rechunk(chunks) == 0
+    unknown: Any = arrays.check_mask("mask", mask, shape, UNKNOWN)
+    if not is_dask(unknown):
+        unknown = da.from_array(unknown, chunks=chunks)
+    return ~unknown.rechunk(chunks)
 
 
-def _start(values: Any, known: Any, evolved: Callable[[Any, Any, int], Any], solver: Solver) -> Any:
-    """Known pixels, and between them what coarser grids say."""
+def _start(values: Any, known: Any, evolve: Callable[[Any, Any, int], Any], solver: Solver) -> Any:
+    """Return known pixels, and interpolated coarser grids between them."""
     import dask.array as da
 
     grids = [(values, known)]
     sums, counts = values, known[np.newaxis].astype(values.dtype)
     while math.prod(sums.shape[1:]) > _SMALL:
-        sums, counts = sums_over_pairs(sums), sums_over_pairs(counts)
+        sums, counts = coarsen(sums), coarsen(counts)
         covered = counts[0] > 0
         grids.append((sums / da.maximum(counts, 1), covered))
     means, covered = grids.pop()
     start = da.map_blocks(
-        _in_one_piece,
+        _start_in_memory,
         means.rechunk(-1),
         counts.rechunk(-1),
         solver,
@@ -122,23 +128,23 @@ def _start(values: Any, known: Any, evolved: Callable[[Any, Any, int], Any], sol
     ).rechunk(means.chunks)
     while grids:
         means, covered = grids.pop()
-        start = da.where(covered, means, on_finer_grid(start, means))
+        start = da.where(covered, means, interpolate(start, means))
         if grids:
-            start = evolved(start, covered, COARSE_CYCLES)
+            start = evolve(start, covered, COARSE_CYCLES)
     return start
 
 
-def _in_one_piece(means: Any, counts: Any, solver: Solver, diffuses: bool) -> Any:
-    """The start on a grid that fits in memory; diffused if it is not the finest one."""
+def _start_in_memory(means: Any, counts: Any, solver: Solver, diffuses: bool) -> Any:
+    """Return the start on a grid that fits in memory; diffused if it is not the finest one."""
     covered = counts[0] > 0
     if not covered.any():
-        raise ValueError("all pixels are unknown: there is nothing to fill in from.")
+        raise nothing_known()
     start, _ = solver.start(means, covered, counts)
-    return solver.soon_at_rest(start, covered) if diffuses else start
+    return solver.smooth(start, covered) if diffuses else start
 
 
-def _sampled_contrast(values: Any, known: Any, spacings: tuple[float, ...]) -> float:
-    """As :func:`aniso.inpaint` estimates it, from some windows: the median of those with known pixels."""
+def _estimate_contrast(values: Any, known: Any, spacings: tuple[float, ...]) -> float:
+    """Return the median over windows with known pixels of the contrast that is estimated in memory."""
     from dask.base import compute
 
     chosen = [(values[(slice(None), *window)], known[window]) for window in windows(known.shape)]
@@ -148,11 +154,11 @@ def _sampled_contrast(values: Any, known: Any, spacings: tuple[float, ...]) -> f
             check_sums(image[:, inside])
             usual = usual_difference(image, spacings, inside)
             found.append(max(SHARE * usual, LEAST * spread_of(image, inside) / pixel_size(spacings)))
-    return estimated_contrast(float(np.median(found)) if found else 0.0, 0.0)
+    return choose_contrast(float(np.median(found)) if found else 0.0, 0.0)
 
 
 def _range(values: Any, known: Any) -> tuple[Any, Any]:
-    """Least and greatest known value of each channel, shaped to be compared with the image."""
+    """Return the least and greatest known value of each channel, shaped for comparison with the image."""
     import dask.array as da
 
     axes = tuple(range(1, values.ndim))

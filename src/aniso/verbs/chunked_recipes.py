@@ -1,7 +1,7 @@
-"""What a verb does to a large array: one diffusion, whose parameters come from a few windows of it.
+"""What a verb does to a large array: one diffusion, whose parameters are estimated from a few windows.
 
 In memory, denoise() also mixes several diffusions, and enhance() diffuses again where lines are interrupted:
-both look at the image as a whole, which blocks cannot.
+both depend on the image as a whole.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aniso import estimates
+from aniso.arrays import Array, Field
 from aniso.checks import Auto
-from aniso.evolve import scale_space
+from aniso.evolve import EvolvingImage
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.schemes import FED, Explicit, Scheme
+from aniso.settings import Settings
 from aniso.stencil import Stencil
-from aniso.verbs.candidates import GIVEN_SIGMA, TIMES, candidates, edge_enhancing
+from aniso.verbs.candidates import TIMES, choose_models
 from aniso.verbs.info import BlockInfo
 from aniso.verbs.line_scales import CYCLES, LineScales
 from aniso.verbs.risk import Judge
-
-#: A window of the array, (channels, …).
-Window = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ class Recipe:
     info: BlockInfo | None
 
 
-def denoising(
-    windows: Sequence[Window],
+def choose_denoising(
+    windows: Sequence[Array],
     spacings: tuple[float, ...],
     *,
     stencil: Stencil,
@@ -55,14 +53,11 @@ def denoising(
             "mix=True depends on the image as a whole, but this array is computed block by block. Leave mix "
             "out to use the best single diffusion."
         )
-    level = _noise(windows, noise)
+    level = _choose_noise(windows, noise)
     pixel = estimates.pixel_size(spacings)
-    if contrast is not None:
-        models: list[ImageDriven] = [edge_enhancing(contrast, GIVEN_SIGMA * pixel)]
-    else:
-        models = candidates(level, pixel, len(spacings)) if level > 0 else []
+    models = choose_models(level, contrast, pixel, len(spacings))
     times = [t * pixel**2 for t in TIMES] if time is None else [time]
-    # To leave the array alone is a candidate too, unless a time was asked for.
+    # Leaving the array unchanged is a candidate too, unless a time is given.
     model, duration, least = None, 0.0, math.inf if time is not None and models else level**2
     if len(models) * len(times) == 1:
         (model,), (duration,) = models, times
@@ -75,8 +70,8 @@ def denoising(
     return Recipe(model, duration, Explicit(), BlockInfo(level, model, duration, len(windows)))
 
 
-def enhancing(
-    windows: Sequence[Window],
+def choose_enhancing(
+    windows: Sequence[Array],
     spacings: tuple[float, ...],
     *,
     stencil: Stencil,
@@ -87,14 +82,15 @@ def enhancing(
     plates: bool = True,
     refine: bool | None = None,
 ) -> Recipe:
-    """Return coherence-enhancing diffusion with the median of what each window asks for."""
+    """Return coherence-enhancing diffusion with the median of the parameters of all windows."""
     if refine:
         raise ValueError(
             "refine=True depends on the image as a whole, but this array is computed block by block. Leave "
             "refine out for a single diffusion."
         )
-    level = _noise(windows, noise)
-    scenes = [LineScales.of(one, level, wavelength, contrast, time, plates, spacings, 0) for one in windows]
+    level = _choose_noise(windows, noise)
+    wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
+    scenes = [LineScales.estimate(one, spacings, noise=level, **wishes) for one in windows]
     scenes = [scene for scene in scenes if not scene.flat]
     if not scenes:
         return Recipe(None, 0.0, FED(CYCLES), BlockInfo(level, None, 0.0, len(windows)))
@@ -107,40 +103,34 @@ def enhancing(
     return Recipe(model, duration, FED(CYCLES), BlockInfo(level, model, duration, len(windows)))
 
 
-def _noise(windows: Sequence[Window], noise: float | Auto) -> float:
-    """The level that was given, or the median of those of the windows, which strong texture does not move."""
+def _choose_noise(windows: Sequence[Array], noise: float | Auto) -> float:
+    """Return the given level, or the median over the windows, which is robust against texture."""
     for window in windows:
         estimates.check_squares(window)
-    return float(np.median([estimates.given_noise(noise, window, 0) for window in windows]))
+    return float(np.median([estimates.choose_noise(noise, window) for window in windows]))
 
 
 def _risks(
-    windows: Sequence[Window],
+    windows: Sequence[Array],
     level: float,
     model: ImageDriven,
     times: Sequence[float],
     spacings: tuple[float, ...],
     stencil: Stencil,
-) -> npt.NDArray[np.float64]:
-    """The expected mean squared error at each time, over all windows."""
-    options: dict[str, Any] = {
-        "stencil": stencil,
-        "scheme": FED(1) if len(times) > 1 else Explicit(),
-        "spacing": spacings,
-        "channel_axis": 0,
-    }
+) -> Field:
+    """Estimate the mean squared error at each time, over all windows."""
+    scheme = FED(1) if len(times) > 1 else Explicit()
+    settings = Settings(spacings=spacings, stencil=stencil, scheme=scheme)
     total, size = np.zeros(len(times)), 0
     for window in windows:
         judge = Judge(window, level)
-        pairs = zip(
-            scale_space(judge.image, model, times, **options),
-            scale_space(judge.changed, model, times, **options),
-            strict=True,
-        )
+        prepared = settings.prepare(model, window.shape[1:])
+        images = (EvolvingImage.of_channels(start, prepared) for start in (judge.image, judge.changed))
+        pairs = zip(*(image.snapshots(times) for image in images), strict=True)
         total += window.size * np.array([judge.risk(image, changed) for (_, image), (_, changed) in pairs])
         size += window.size
     return total / size
 
 
-#: Verb → how its recipe is found.
-RECIPES: dict[str, Callable[..., Recipe]] = {"denoise": denoising, "enhance": enhancing}
+#: Verb → the function that chooses its recipe from windows (channels, …).
+RECIPES: dict[str, Callable[..., Recipe]] = {"denoise": choose_denoising, "enhance": choose_enhancing}

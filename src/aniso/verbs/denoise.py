@@ -1,47 +1,40 @@
-"""denoise(): contrast and stopping time from the noise, by an estimate of the error that needs no truth."""
+"""denoise(): contrast and stopping time from the noise, by an unbiased estimate of the error."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy.typing as npt
 
 from aniso import checks, estimates
-from aniso.arrays import channels_back, channels_first, checked_image, result_type
-from aniso.blocks.lazy import is_dask
+from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
 from aniso.checks import Auto, Spacing
-from aniso.evolve import (
-    EngineName,
-    Progress,
-    check_progress,
-    reporter,
-    scale_space,
-)
+from aniso.dispatch import takes_arrays
+from aniso.evolve import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.parameters import CONTRAST, NOISE, TIME, About
-from aniso.schemes import FED, Explicit, Scheme
+from aniso.schemes import FED, Explicit
+from aniso.settings import EngineName, Prepared, Progress, Settings, check_progress, report_progress
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import GIVEN_SIGMA, TIMES, candidates, edge_enhancing
-from aniso.verbs.dispatch import takes_tensors
-from aniso.verbs.edge_contrast import given_contrast
+from aniso.verbs import chunked
+from aniso.verbs.candidates import TIMES, choose_models
+from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.info import DenoiseInfo
-from aniso.verbs.mixture import mixture
-from aniso.verbs.risk import Image, Judge, Stop
+from aniso.verbs.mixture import mix_stops
+from aniso.verbs.risk import Judge, Stop
 
 __all__ = ["denoise"]
 
-
+# Stops before and after the best one that are mixed.
 _BEFORE, _AFTER = 5, 3
-
-
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
-@takes_tensors
+@takes_arrays(dask=chunked.denoise)
 def denoise(
     image: npt.ArrayLike,
     *,
@@ -57,17 +50,17 @@ def denoise(
     progress: Progress = None,
     return_info: bool = False,
 ) -> Any:
-    """The image without its noise; no parameter has to be given.
+    """Remove noise from an image; all parameters are estimated from the data.
 
-    Several diffusions run, and Stein's unbiased estimate of the risk says how far each of them is from the
-    image without noise, at each time, although that is not known: the squared change, minus the variance
-    of the noise, plus twice that variance times the divergence, which says how strongly the result follows
-    the noise and is found by changing the image slightly at random. The smallest estimate gives contrast
-    and stopping time. Then all diffusions, each a while before and after its best time, are mixed with the
-    weights that make the estimate smallest, one set of weights for edges and one for flat regions.
+    Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
+    each time, without knowledge of the image without noise: the squared change, minus the variance of the
+    noise, plus twice that variance times the divergence, which is measured with a small random change of the
+    image. The smallest estimate gives contrast and stopping time. Then all diffusions, each some time before
+    and after its best time, are mixed with the weights that minimise the estimate, one set of weights for
+    edges and one for flat regions.
 
-    The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel,
-    and coherence-enhancing ones with 0.2 of it and two noise scales.
+    The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
+    coherence-enhancing ones with 0.2 of it and two noise scales.
 
     Parameters
     ----------
@@ -78,17 +71,17 @@ def denoise(
         Standard deviation of the noise in grey values, the same in all channels; by default
         :func:`aniso.estimates.noise_level`.
     contrast : float or "auto"
-        λ in grey values per unit length: gradients above it are edges. A number leaves one candidate,
+        λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
     time : float or "auto"
         The stopping time, in squared units of length.
     mix : bool, optional
-        False, or a number for `contrast` or `time`: the result is the best single diffusion. Dask arrays are
-        not mixed; by default all others are.
+        If False, or if `contrast` or `time` are given, the result is the best single diffusion. Dask arrays
+        are not mixed; by default all others are.
     stencil : DeltaStencil or FreeStencil
-        How the diffusion is discretised.
+        The spatial discretisation.
     spacing : float or one float per axis, optional
-        Distance of the pixels, axis 0 first, without the channels.
+        Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
     engine, threads
@@ -96,13 +89,13 @@ def denoise(
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, total), in diffusions.
     return_info : bool
-        Whether to return also what was chosen.
+        If True, also return the values used.
 
     Returns
     -------
     array
-        Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
-        grey scale they have.
+        An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
+        to float32, without rescaling.
     aniso.info.DenoiseInfo
         Only with ``return_info=True``.
 
@@ -117,96 +110,83 @@ def denoise(
     True
     """
     check_progress(progress)
-    fixed_contrast = given_contrast(contrast)
-    fixed_time = checks.number_or_auto("time", time, "the stopping time")
-    if is_dask(image):
-        from aniso.verbs.chunked import filter_by_recipe
-
-        return filter_by_recipe(
-            "denoise", image, noise=noise, contrast=fixed_contrast, time=fixed_time, mix=mix, stencil=stencil,
-            spacing=spacing, channel_axis=channel_axis, engine=engine, threads=threads, progress=progress,
-            return_info=return_info,
-        )  # fmt: skip
-    array = checked_image(image, channel_axis)
-    spacings = checks.axis_spacing(spacing, array.ndim - (channel_axis is not None))
-    estimates.check_squares(array)
-    level = estimates.given_noise(noise, array, channel_axis)
+    given_contrast = check_contrast(contrast)
+    given_time = checks.number_or_auto("time", time, "the stopping time")
+    array = check_image(image, channel_axis)
     channels = channels_first(array, channel_axis)
+    settings = Settings.check(
+        channels.ndim - 1,
+        stencil=stencil,
+        # From one time of the list to the next one tensor is enough; to a given time it is not.
+        scheme=FED(1) if given_time is None else Explicit(),
+        spacing=spacing,
+        engine=engine,
+        threads=threads,
+    )
+    estimates.check_squares(array)
+    level = estimates.choose_noise(noise, channels)
     channels = channels.astype(result_type(array.dtype))
-    pixel = estimates.pixel_size(spacings)
-    if fixed_contrast is not None:
-        models: list[ImageDriven] = [edge_enhancing(fixed_contrast, GIVEN_SIGMA * pixel)]
-    elif level > 0:
-        models = candidates(level, pixel, len(spacings))
-    else:
-        models = []
-    times = [t * pixel**2 for t in TIMES] if fixed_time is None else [fixed_time]
-    # From one time of the list to the next one tensor is enough; to a time asked for it is not.
-    scheme: Scheme = FED(1) if fixed_time is None else Explicit()
-    mixing = mix is not False and fixed_contrast is None and fixed_time is None
-
-    def evolved(start: Image, model: ImageDriven) -> Iterator[tuple[float, Image]]:
-        return scale_space(
-            start,
-            model,
-            times,
-            stencil=stencil,
-            scheme=scheme,
-            spacing=spacings,
-            channel_axis=0,
-            engine=engine,
-            threads=threads,
-            # At every time, not only after a whole diffusion: whoever listens can break off soon.
-            progress=lambda now, end: report(models.index(model) + now / end),
-        )
+    pixel = estimates.pixel_size(settings.spacings)
+    models = choose_models(level, given_contrast, pixel, len(settings.spacings))
+    times = [t * pixel**2 for t in TIMES] if given_time is None else [given_time]
+    mixing = mix is not False and given_contrast is None and given_time is None
 
     judge = Judge(channels, level)
-    # To leave the image alone is a candidate too, unless a time was asked for.
-    best = judge.start if fixed_time is None or not models else None
+    # Leaving the image unchanged is a candidate too, unless a time is given.
+    best = judge.start if given_time is None or not models else None
     helpers: list[Stop] = []
-    with reporter(progress, len(models)) as report:
-        for number, model in enumerate(models, 1):
-            stop, others = _followed(judge, model, evolved, full=mixing)
+    with report_progress(progress, len(models)) as report:
+        for number, model in enumerate(models):
+            prepared = settings.prepare(model, channels.shape[1:])
+
+            # At every time, not only after a whole diffusion, so that the caller can interrupt soon.
+            def report_time(now: float, number: int = number) -> None:
+                report(number + now / times[-1])
+
+            stop, others = _follow(judge, model, prepared, times, report_time, full=mixing)
             helpers += others
             best = stop if best is None or stop.risk < best.risk else best
-            report(number)
+            report(number + 1)
     assert best is not None
     result, risk, mixed = best.image, best.risk, 1
     if helpers:
-        result, risk, mixed = mixture(judge, best, helpers, len(spacings))
+        result, risk, mixed = mix_stops(judge, best, helpers, len(settings.spacings))
     result = channels_back(result, channel_axis)
     if not return_info:
         return result
     return result, DenoiseInfo(
-        level,
-        best.model,
-        float(getattr(best.model, "contrast", math.nan)),
-        best.time,
-        math.sqrt(max(best.risk, 0.0)),
-        math.sqrt(max(risk, 0.0)),
-        len(models),
-        mixed,
+        noise=level,
+        model=best.model,
+        contrast=float(getattr(best.model, "contrast", math.nan)),
+        time=best.time,
+        single_error=math.sqrt(max(best.risk, 0.0)),
+        expected_error=math.sqrt(max(risk, 0.0)),
+        candidates=len(models),
+        mixed=mixed,
     )
 
 
-def _followed(
+def _follow(
     judge: Judge,
     model: ImageDriven,
-    evolved: Callable[[Image, ImageDriven], Iterator[tuple[float, Image]]],
+    prepared: Prepared,
+    times: list[float],
+    report: Callable[[float], None],
     *,
     full: bool,
 ) -> tuple[Stop, list[Stop]]:
-    """Follow a diffusion until its risk has clearly passed the minimum, keeping only what may be needed.
+    """Run a diffusion until its risk has clearly passed the minimum, and keep only what may be needed.
 
-    The stop of least risk and, in `full`, those before and after it that help to mix.
+    Return the stop of least risk and, if `full`, those before and after it that are mixed.
     """
     stops: list[Stop] = []
     before, past, lowest = _BEFORE if full else 0, 0, 0
-    with (
-        contextlib.closing(evolved(judge.image, model)) as way,  # type: ignore[type-var]
-        contextlib.closing(evolved(judge.changed, model)) as changed_way,  # type: ignore[type-var]
-    ):
-        for (time, image), (_, changed) in zip(way, changed_way, strict=True):
+
+    def snapshots(start: Array) -> Any:
+        return contextlib.closing(EvolvingImage.of_channels(start, prepared).snapshots(times, report))
+
+    with snapshots(judge.image) as images, snapshots(judge.changed) as changed_images:
+        for (time, image), (_, changed) in zip(images, changed_images, strict=True):
             stop = Stop(time, image, changed, judge.risk(image, changed), model)
             if not stops or stop.risk < stops[lowest].risk:
                 stops.append(stop)

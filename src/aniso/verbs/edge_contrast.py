@@ -1,4 +1,4 @@
-"""How strong a gradient must be to count as an edge: what verbs take it to be."""
+"""The contrast of verbs: how strong a gradient must be to count as an edge."""
 
 from __future__ import annotations
 
@@ -6,44 +6,41 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aniso import checks
+from aniso.arrays import Array, Field, Mask
 
-# Pairs of known pixels that are enough to estimate from, and about how many pixels to look at.
+# A sufficient number of pairs of known pixels, and about how many pixels are used.
 _ENOUGH, _LOOK_AT = 200, 2**14
 
 
-def check_sums(values: npt.NDArray[Any]) -> None:
-    """Refuse known grey values that are no numbers, or too large to be added up (doubles: squared)."""
-    checks.finite("image", values, "known pixels would spread them into unknown ones")
+def check_sums(values: Array) -> None:
+    """Reject known grey values that are too large to be added (doubles: squared)."""
     high = 1e140 if values.dtype == np.float64 else 1e35
     checks.ordinary("image", values, 0.0, high, values.dtype.name)
 
 
-def given_contrast(contrast: float | checks.Auto) -> float | None:
-    """The number given, or None to estimate it."""
+def check_contrast(contrast: float | checks.Auto) -> float | None:
+    """Return a given contrast, or None if it is to be estimated."""
     return checks.number_or_auto("contrast", contrast, "the gradient above which there are edges")
 
 
-def given_scale(name: str, scale: float | checks.Auto, usual: float) -> float:
-    """The width of a Gaussian that was given, or the usual one."""
+def choose_scale(name: str, scale: float | checks.Auto, usual: float) -> float:
+    """Return a given standard deviation of a Gaussian, or the usual one."""
     number = checks.number_or_auto(name, scale, "the width of a Gaussian", open_low=False)
     return usual if number is None else number
 
 
-def estimated_contrast(usual: float, least: float) -> float:
-    """The larger of both; where there is no difference at all, every contrast gives the same."""
+def choose_contrast(usual: float, least: float) -> float:
+    """Return the larger one; in a constant image, where both are 0, the contrast does not matter."""
     return max(usual, least) or 1.0
 
 
-def usual_difference(
-    image: npt.NDArray[Any], spacings: tuple[float, ...], known: npt.NDArray[np.bool_] | None = None
-) -> float:
-    """(mean of ∣d∣^¼)⁴ over the differences d of known neighbours, per unit length.
+def usual_difference(image: Array, spacings: tuple[float, ...], known: Mask | None = None) -> float:
+    """Return (mean of ∣d∣^¼)⁴ over the differences d of known neighbours, per unit length.
 
-    Close to a median, but not 0 where more than half of the image is flat. Pairs further apart serve if
-    there are too few neighbours. Large images are looked at in lines some pixels apart.
+    This is similar to a median, but not 0 if more than half of the image is flat. If there are too few
+    neighbours, pairs farther apart are used. In large images only some lines are used.
     """
     axes = range(len(spacings))
     longest = max(image.shape[1:])
@@ -65,14 +62,12 @@ def usual_difference(
     return best[1]
 
 
-def _differences(
-    image: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None, axis: int, distance: int, step: int
-) -> npt.NDArray[np.float64]:
-    """Of pixels that are so far apart along an axis, both known; root mean square over the channels."""
+def _differences(image: Array, known: Mask | None, axis: int, distance: int, step: int) -> Field:
+    """Return root mean square differences over the channels of known pixels at a distance along an axis."""
     lines = [slice(None) if other == axis else slice(None, None, step) for other in range(image.ndim - 1)]
     ahead, behind = lines.copy(), lines.copy()
     ahead[axis], behind[axis] = slice(distance, None), slice(None, -distance)
-    if image.ndim == 2:  # a signal has no other axis along which to leave out lines
+    if image.ndim == 2:  # a signal has no other axis
         ahead, behind = [slice(distance, None)], [slice(None, -distance)]
     both = ... if known is None else known[tuple(ahead)] & known[tuple(behind)]
     squares: Any = 0.0

@@ -1,4 +1,4 @@
-"""What a verb chose by itself and how far it got, as data that prints as a readable summary."""
+"""The values that a verb used and reached, as data that prints as a readable summary."""
 
 from __future__ import annotations
 
@@ -10,95 +10,95 @@ from aniso.models import ImageDriven
 __all__ = ["BlockInfo", "DenoiseInfo", "EnhanceInfo", "Info", "InpaintInfo", "UpsampleInfo"]
 
 
-def told(meaning: str, unit: str = "") -> Any:
-    """A field of an :class:`Info`, with the words in which it is printed."""
+def describe(meaning: str, unit: str = "") -> Any:
+    """Return a field of an :class:`Info` with its printed name."""
     return field(metadata={"meaning": meaning, "unit": unit})
 
 
 @dataclass(frozen=True)
 class Info:
-    """The common part of what the verbs return with ``return_info=True``."""
+    """The base class of what the verbs return with ``return_info=True``."""
 
     def __str__(self) -> str:
-        """One line for each figure."""
-        rows = [(about.metadata["meaning"], _worded(self, about)) for about in fields(self)]
+        """Return one line for each value."""
+        rows = [(about.metadata["meaning"], _format(self, about)) for about in fields(self)]
         width = max(len(meaning) for meaning, _ in rows)
         return "\n".join(f"{meaning:<{width}}  {value}" for meaning, value in rows)
 
 
 @dataclass(frozen=True)
 class DenoiseInfo(Info):
-    """What :func:`aniso.denoise` chose, and the error it expects."""
+    """The values that :func:`aniso.denoise` used, and the error it expects."""
 
-    noise: float = told("noise level", "grey values")
-    model: ImageDriven | None = told("best single diffusion")  # noqa: RUF009
-    contrast: float = told("its contrast λ", "grey values per unit length")
-    time: float = told("its time")
-    single_error: float = told("its expected error (root mean square)", "grey values")
-    expected_error: float = told("expected error of the result", "grey values")
-    candidates: int = told("diffusions that were tried")
-    mixed: int = told("images that were mixed")
+    noise: float = describe("noise level", "grey values")
+    model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
+    contrast: float = describe("its contrast λ", "grey values per unit length")
+    time: float = describe("its time")
+    single_error: float = describe("its expected error (root mean square)", "grey values")
+    expected_error: float = describe("expected error of the result", "grey values")
+    candidates: int = describe("candidate diffusions")
+    mixed: int = describe("mixed images")
 
 
 @dataclass(frozen=True)
 class EnhanceInfo(Info):
-    """What :func:`aniso.enhance` chose and found."""
+    """The values that :func:`aniso.enhance` used."""
 
-    noise: float = told("noise level", "grey values")
-    wavelength: float = told("distance of the lines")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    time: float = told("time of a diffusion")
-    diffusions: int = told("diffusions")
-    interrupted: float = told("share taken for gaps in lines")
-    put_back: float = told("share of structure put back")
+    noise: float = describe("noise level", "grey values")
+    wavelength: float = describe("distance between lines")
+    contrast: float = describe("contrast λ", "grey values per unit length")
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    time: float = describe("time of a diffusion")
+    diffusions: int = describe("diffusions")
+    interrupted: float = describe("share of gaps in lines")
+    put_back: float = describe("share of structure put back")
 
 
 @dataclass(frozen=True)
 class InpaintInfo(Info):
-    """What :func:`aniso.inpaint` chose and how far it got."""
+    """The values that :func:`aniso.inpaint` used, and the residual it reached."""
 
-    unknown: int = told("unknown pixels")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    grids: int = told("grids, from coarse to fine")
-    cycles: int = told("cycles on the finest grid")
-    steps: int = told("steps on the finest grid")
-    residual: float = told("change in the last cycle (of the spread)")
-    tolerance: float = told("change asked for")
+    unknown: int = describe("unknown pixels")
+    contrast: float = describe("contrast λ", "grey values per unit length")
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    grids: int = describe("grids, from coarse to fine")
+    cycles: int = describe("cycles on the finest grid")
+    steps: int = describe("steps on the finest grid")
+    residual: float = describe("change in the last cycle (of the spread)")
+    tolerance: float = describe("tolerance")
 
     @property
     def converged(self) -> bool:
-        """Whether the residual came down to the tolerance."""
+        """Whether the residual reached the tolerance."""
         return self.residual <= self.tolerance
 
 
 @dataclass(frozen=True)
 class UpsampleInfo(Info):
-    """What :func:`aniso.upsample` chose and how well the result agrees with the image."""
+    """The values that :func:`aniso.upsample` used, and the mismatch with the image."""
 
-    factor: int = told("factor")
-    contrast: float = told("contrast λ", "grey values per unit length")
-    sigma: float = told("noise scale σ")
-    rho: float = told("integration scale ρ")
-    time: float = told("diffusion time")
-    steps: int = told("steps, each with a projection")
-    mismatch: float = told("largest error of a block mean", "grey values")
+    factor: int = describe("factor")
+    contrast: float = describe("contrast λ", "grey values per unit length")
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    time: float = describe("diffusion time")
+    steps: int = describe("steps, each with a projection")
+    mismatch: float = describe("largest error of a block mean", "grey values")
 
 
 @dataclass(frozen=True)
 class BlockInfo(Info):
-    """What was chosen for an array in blocks, and from what."""
+    """The values that were chosen for an array in blocks."""
 
-    noise: float = told("noise level", "grey values")
-    model: ImageDriven | None = told("diffusion")  # noqa: RUF009
-    time: float = told("its time")
-    windows: int = told("windows that were looked at")
+    noise: float = describe("noise level", "grey values")
+    model: ImageDriven | None = describe("diffusion")  # noqa: RUF009
+    time: float = describe("its time")
+    windows: int = describe("sampled windows")
 
 
-def _worded(info: Info, about: Any) -> str:
+def _format(info: Info, about: Any) -> str:
     value, unit = getattr(info, about.name), about.metadata["unit"]
     number = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{number} {unit}".rstrip()

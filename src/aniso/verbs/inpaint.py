@@ -1,4 +1,4 @@
-"""inpaint(): unknown pixels from known ones, by diffusion that carries edges on."""
+"""inpaint(): fill in unknown pixels by diffusion along edges."""
 
 from __future__ import annotations
 
@@ -8,39 +8,35 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, engines
-from aniso.arrays import channels_back, channels_first, checked_layout, result_type
-from aniso.blocks.lazy import is_dask
+from aniso import checks
+from aniso.arrays import Array, Mask, channels_back, channels_first, check_layout, check_mask, result_type
 from aniso.checks import Auto, Spacing
+from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
-from aniso.evolve import (
-    EngineName,
-    Image,
-    Progress,
-    check_progress,
-    checked_threads,
-    reporter,
-)
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.models import EdgeContinuing
 from aniso.parameters import CONTRAST, RHO, SIGMA, About
-from aniso.verbs.dispatch import takes_tensors
-from aniso.verbs.edge_contrast import (
-    check_sums,
-    estimated_contrast,
-    given_contrast,
-    usual_difference,
-)
+from aniso.settings import EngineName, Progress, check_progress, report_progress
+from aniso.verbs import chunked_inpaint
+from aniso.verbs.edge_contrast import check_contrast, check_sums, choose_contrast, usual_difference
 from aniso.verbs.info import InpaintInfo
-from aniso.verbs.inpaint_solver import LEAST, SHARE, STEPS, Course, Mask, Solver, edge_continuing, spread_of
+from aniso.verbs.inpaint_solver import (
+    LEAST,
+    SHARE,
+    STEPS,
+    UNKNOWN,
+    Course,
+    Solver,
+    check_stopping,
+    edge_continuing,
+    nothing_known,
+    solver_settings,
+    spread_of,
+)
 
 __all__ = ["inpaint"]
 
-
 _MOST_CYCLES = 100
-
-
-_CONTRAST = replace(CONTRAST, auto="from the differences of known neighbours")
 _MAX_CYCLES = About(
     low=1, whole=True, advanced=True, meaning="stop after this many cycles at the latest", auto="100"
 )
@@ -52,7 +48,7 @@ _TOLERANCE = About(
 )
 
 
-@takes_tensors
+@takes_arrays(dask=chunked_inpaint.inpaint)
 def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = None,
@@ -71,52 +67,52 @@ def inpaint(
     progress: Progress = None,
     return_info: bool = False,
 ) -> Any:
-    """The image with its unknown pixels filled in; known pixels keep their values bit for bit.
+    """Fill in unknown pixels; known pixels are returned unchanged.
 
     Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
-    the known pixels into the unknown ones until it comes to rest. It begins on a coarse grid, whose pixels
-    are means of the known ones, and each grid gives the next finer one its start. No new extremes
-    arise: what is filled in stays between the least and the greatest known value of its channel.
+    the known pixels into the unknown ones until it converges. It begins on a coarse grid, whose pixels are
+    means of the known ones, and each grid gives the start of the next finer one. New values lie between the
+    least and the greatest known value of their channel.
 
     Parameters
     ----------
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
-        `channel_axis`. What it holds in unknown pixels does not matter. Never modified.
+        `channel_axis`. The values of unknown pixels do not matter. Never modified.
     mask : array of bool, optional
-        True (or 1) where a pixel is unknown, as in scikit-image; of the shape of the image without channels.
-        By default those pixels are unknown that are NaN in at least one channel.
+        True (or 1) where a pixel is unknown, as in scikit-image, with the shape of the image without
+        channels. By default pixels that are NaN in at least one channel are unknown.
     contrast : float or "auto"
         λ in grey values per unit length: stronger gradients are edges. "auto" takes ½·(mean of ∣d∣^¼)⁴ over
         the differences d of known neighbours, per unit length (for colours, their root mean square), and
         0.005 of the standard deviation of the known values at least. So the result scales with the image.
-        Where too few known pixels are neighbours, pairs s = 2, 4, 8, … pixels apart serve, with d/√s.
+        If too few known pixels are neighbours, pairs s = 2, 4, 8, … pixels apart are used, with d/√s.
     sigma, rho : float or "auto"
-        Noise scale and integration scale, in the units of `spacing`; by default 0.7 and 0.8 times the
-        (geometric) mean distance of pixels.
+        Standard deviations of the Gaussians for presmoothing and integration, in the units of `spacing`; by
+        default 0.7 and 0.8 times the geometric mean of the spacing.
     tolerance : float
-        When to stop: once the unknown pixels change in a cycle of 8 FSI steps by no more than this, as root
-        mean square and as a fraction of the standard deviation of the known values.
+        Stop when the unknown pixels change in a cycle of 8 FSI steps by at most this, as root mean square and
+        as a fraction of the standard deviation of the known values.
     max_cycles : int, optional
-        When to stop at the latest, 100 by default. A Dask array has this number of cycles, 20 by default,
-        whatever the tolerance: how far it has come is not known before it is computed.
+        The maximum number of cycles, 100 by default. Dask arrays always have this number of cycles, 20 by
+        default, whatever the tolerance: the residual is not known before they are computed.
     spacing : float or one float per axis, optional
-        Distance of the pixels, axis 0 first, without the channels.
+        Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, 1.0), where `done` says how
-        far the residual has come down to the tolerance.
+        True shows a bar on the terminal; a function is called as progress(done, 1.0), where `done` is how
+        far the residual has decreased to the tolerance, on a logarithmic scale.
     return_info : bool
-        Whether to return also what was chosen.
+        If True, also return the values used.
 
     Returns
     -------
     array
-        Of the shape of the image. float32 and float64 are kept; integers and float16 give float32, in the
-        grey scale they have.
+        An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
+        to float32, without rescaling.
     aniso.info.InpaintInfo
         Only with ``return_info=True``.
 
@@ -129,54 +125,30 @@ def inpaint(
     >>> bool((filled[~unknown] == truth[~unknown]).all()), info.converged
     (True, True)
     """
-    wanted = given_contrast(contrast)
-    tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
-    if max_cycles is not None:
-        max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
-        if max_cycles < 1:
-            raise ValueError(
-                f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100."
-            )
+    wanted = check_contrast(contrast)
+    tolerance, max_cycles = check_stopping(tolerance, max_cycles)
     check_progress(progress)
-    engines.check_name(engine)
-    checked_threads(threads)
-    if is_dask(image):
-        if return_info or progress:
-            raise ValueError(
-                "a Dask array is not computed before you say so: nothing is known to tell then. Leave "
-                "return_info and progress out."
-            )
-        from aniso.verbs import chunked_inpaint as in_blocks
-
-        lazy_image: Any = image
-        return in_blocks.inpaint(
-            lazy_image, mask, wanted, sigma, rho, max_cycles, spacing, channel_axis, engine, threads
-        )
-    if isinstance(image, np.ma.MaskedArray):
-        raise TypeError(
-            "image is a masked array; say which pixels are unknown by mask=, e.g. "
-            "inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
-        )
-    given = checked_layout(checks.array_of("image", image), channel_axis)
+    given = check_layout(image, channel_axis)
     channels = channels_first(given, channel_axis)
     known = _known_pixels(channels, mask)
-    spacings = checks.axis_spacing(spacing, known.ndim)
-    pixel = pixel_size(spacings)
+    settings = solver_settings(known.ndim, spacing=spacing, engine=engine, threads=threads)
+    pixel = pixel_size(settings.spacings)
 
     filled = channels.astype(result_type(given.dtype))
     check_sums(filled[:, known])
     low, high, spread = _range_and_spread(filled, known)
     if wanted is None:
-        usual = usual_difference(filled, spacings, known)
-        wanted = estimated_contrast(SHARE * usual, LEAST * spread / pixel)
+        usual = usual_difference(filled, settings.spacings, known)
+        wanted = choose_contrast(SHARE * usual, LEAST * spread / pixel)
     model = edge_continuing(wanted, sigma, rho, pixel)
     course = Course(0, 0, 0.0)
     if not known.all():
-        window = _surroundings(known, model, spacings)
+        window = _surroundings(known, model, settings.spacings)
         part, known_part = filled[:, *window], known[window]
-        solver = Solver(model, spacings, engine, threads, spread, tolerance, max_cycles or _MOST_CYCLES)
-        with reporter(progress, 1.0) as report:
-            solution, course = solver.solution(part, known_part, report)
+        prepared = settings.prepare(model, known.shape)
+        solver = Solver(prepared, spread, tolerance, max_cycles or _MOST_CYCLES)
+        with report_progress(progress, 1.0) as report:
+            solution, course = solver.solve(part, known_part, report)
         for channel, values, least, greatest in zip(part, solution, low, high, strict=True):
             np.copyto(channel, np.clip(values, least, greatest), where=~known_part)
     result = channels_back(filled, channel_axis)
@@ -195,8 +167,8 @@ def inpaint(
     )
 
 
-def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
-    """True where a pixel is known; of the shape of the image without channels."""
+def _known_pixels(channels: Array, mask: npt.ArrayLike | None) -> Mask:
+    """Return a mask that is True where a pixel is known, with the shape of the image without channels."""
     shape = channels.shape[1:]
     if mask is None:
         known = np.ones(shape, np.bool_)
@@ -204,27 +176,9 @@ def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
             for channel in channels:
                 known &= ~np.isnan(channel)
     else:
-        unknown = np.asarray(mask)
-        if unknown.dtype.kind not in "biu" or (
-            unknown.dtype.kind != "b" and not np.isin(unknown, (0, 1)).all()
-        ):
-            raise TypeError(
-                f"mask must hold True and False (or 1 and 0), got dtype {unknown.dtype} with other "
-                "values: it is True where a pixel is unknown. Use e.g. mask > 0."
-            )
-        if unknown.shape != shape:
-            raise ValueError(
-                f"mask has shape {unknown.shape}, the image without channels {shape}: they must be equal. "
-                "Colours need channel_axis, e.g. channel_axis=-1."
-            )
-        known = unknown == 0
+        known = ~check_mask("mask", mask, shape, UNKNOWN)
     if not known.any():
-        raise checks.refusal(
-            ValueError,
-            "all pixels are unknown: there is nothing to fill in from.",
-            python="The mask is True where a pixel is unknown; perhaps ~mask was meant.",
-            command="A mask marks the unknown pixels; perhaps --invert was meant.",
-        )
+        raise nothing_known()
     if channels.dtype.kind == "f":
         for number, channel in enumerate(channels):
             bad = known & ~np.isfinite(channel)
@@ -240,15 +194,15 @@ def _known_pixels(channels: Image, mask: npt.ArrayLike | None) -> Mask:
     return known
 
 
-def _range_and_spread(image: Image, known: Mask) -> tuple[Image, Image, float]:
-    """Least and greatest known value of each channel; their standard deviation, mean over the channels."""
+def _range_and_spread(image: Array, known: Mask) -> tuple[Array, Array, float]:
+    """Return the least and greatest known value of each channel, and their standard deviation."""
     values = [channel[known] for channel in image]
     low, high = (np.array([end(channel) for channel in values]) for end in (np.min, np.max))
     return low, high, spread_of(image, known)
 
 
 def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...]) -> tuple[slice, ...]:
-    """The smallest box around all unknown pixels outside which nothing matters to them."""
+    """Return a box around all unknown pixels that contains all pixels they depend on."""
     box = []
     for axis, h in enumerate(spacings):
         others = tuple(other for other in range(known.ndim) if other != axis)

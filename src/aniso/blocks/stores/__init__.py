@@ -1,17 +1,17 @@
-"""Zarr in, Zarr out: arrays larger than memory, on the workers of a cluster.
+"""Filtering of Zarr arrays that are larger than memory, on the workers of a cluster.
 
-``opened``
-    what a Zarr array or OME-Zarr group holds, and an empty one like it
+``zarr_array``
+    Zarr arrays and OME-Zarr groups: their axes and spacing, and empty copies of them
 ``budget``
-    how large blocks may be, and how many cycles to do in a pass
-``progress``
-    what is done, on disk: an interrupted run goes on where it stopped
+    the size of blocks, and the number of cycles in a pass
+``journal``
+    the journal of a run, on disk: an interrupted run continues where it stopped
 ``passes``
-    pass after pass over all blocks, from one store into the next
+    passes over all blocks, each from one store into the next
 ``cluster``
     workers on this machine, or those of a scheduler
 
-One pass per exchange of halos: a worker reads a block with its halo from one store, carries out the cycles of
-the pass, and writes the block into the next store. So memory is bounded by the size of a block, whatever the
-size of the array and the number of steps.
+There is one pass per exchange of halos: a worker reads a block with its halo from one store, computes the
+cycles of the pass, and writes the block into the next store. Memory is bounded by the size of a block,
+whatever the size of the array and the number of steps.
 """

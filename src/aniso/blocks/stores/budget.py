@@ -1,8 +1,8 @@
-"""How large blocks may be, and how many cycles to do in a pass.
+"""The size of blocks, and the number of cycles in a pass.
 
-A large block has a small halo for its size, but must fit the memory of a worker, and workers must not wait
-for the last one; many cycles in a pass spare reading and writing, but need a wide halo. Of all that fits,
-what takes the least time by estimate is chosen (see :mod:`aniso.blocks.costs`).
+A large block has a small halo for its size, but must fit in the memory of a worker, and workers should not
+wait for the last one. Many cycles in a pass need less reading and writing, but a wide halo. The combination
+with the smallest estimated time is chosen (see :mod:`aniso.blocks.costs`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Block = tuple[int, ...]
 
 # Dask stops a worker at 80 % of its memory and ends it at 95 %.
 USABLE = 0.8
-# What a worker needs by itself, with the libraries it loads.
+# Memory of a worker without data, with the libraries it loads.
 WORKER_BYTES = 300e6
 # Numbers in memory per pixel of the block and its halo: what is read, the image, its successor, what is
 # written and its compressed form; with stored tensors also these and the image before, in 2-D and 3-D.
@@ -26,8 +26,8 @@ _MOST_CYCLES = 64
 
 
 @dataclass(frozen=True)
-class Job:
-    """What decides about blocks and passes."""
+class Workload:
+    """What determines blocks and passes."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -40,19 +40,19 @@ class Job:
     bytes_per_second: float = STORE_BYTES_PER_SECOND  # that one worker reads or writes
 
     def needed_bytes(self, block: Block, cycles: int) -> float:
-        """Memory that a worker must be given for a block with the halo for so many cycles."""
+        """Return the memory that a worker needs for a block with the halo for this number of cycles."""
         arrays = _WITH_TENSORS[len(self.shape)] if self.stored_tensors else _ARRAYS
         wide = with_halo(block, self.reach, cycles, self.shape)
         return (WORKER_BYTES + wide * self.pixel_bytes * arrays) / USABLE
 
     def block_seconds(self, block: Block, cycles: int) -> float:
-        """What a worker takes for a block: to compute so many cycles, to read and write it."""
+        """Estimate the time of a worker for a block: to compute the cycles, and to read and write it."""
         wide, core = with_halo(block, self.reach, cycles, self.shape), math.prod(block)
         moved = (wide + core) * self.pixel_bytes / self.bytes_per_second
         return cycles * wide * self.cycle_seconds + moved + STORE_TASK_SECONDS
 
     def seconds(self, block: Block, cycles: int, workers: int) -> float:
-        """What all passes take; in each of them, workers wait for the last block."""
+        """Estimate the time of all passes; in each of them, workers wait for the last block."""
         blocks = self.frames * math.prod(-(-n // b) for n, b in zip(self.shape, block, strict=True))
         turns = math.ceil(blocks / workers)
         passes, rest = divmod(self.cycles, cycles)
@@ -60,41 +60,41 @@ class Job:
         return total + (turns * self.block_seconds(block, rest) if rest else 0.0)
 
 
-def blocks_and_cycles(job: Job, memory: float, workers: int) -> tuple[Block, int]:
-    """The block, in multiples of the chunks, and the number of cycles per pass."""
+def blocks_and_cycles(workload: Workload, memory: float, workers: int) -> tuple[Block, int]:
+    """Return the block, in multiples of the chunks, and the number of cycles per pass."""
     candidates = [
-        (job.seconds(block, cycles, workers), block, cycles)
-        for cycles in range(1, min(job.cycles, _MOST_CYCLES) + 1)
-        for block in _blocks(job, cycles, memory)
+        (workload.seconds(block, cycles, workers), block, cycles)
+        for cycles in range(1, min(workload.cycles, _MOST_CYCLES) + 1)
+        for block in _blocks(workload, cycles, memory)
     ]
     if not candidates:
-        least = job.needed_bytes(job.chunks, 1)
+        least = workload.needed_bytes(workload.chunks, 1)
         raise MemoryError(
-            f"a single chunk of {' × '.join(map(str, job.chunks))} pixels with its halo of "
-            f"{' × '.join(map(str, job.reach))} needs about {least / 1e6:.0f} MB, and a worker has "
+            f"a single chunk of {' × '.join(map(str, workload.chunks))} pixels with its halo of "
+            f"{' × '.join(map(str, workload.reach))} needs about {least / 1e6:.0f} MB, but a worker has "
             f"{memory / 1e6:.0f} MB. Give workers more memory, or store the array in smaller chunks."
         )
     _, block, cycles = min(candidates)
     return block, cycles
 
 
-def _blocks(job: Job, cycles: int, memory: float) -> Iterator[Block]:
-    """Blocks that fit, from one chunk on, each as near to a cube as multiples of the chunks allow."""
-    block = list(job.chunks)
+def _blocks(workload: Workload, cycles: int, memory: float) -> Iterator[Block]:
+    """Yield blocks that fit, from one chunk on, each as close to a cube as multiples of the chunks allow."""
+    block = list(workload.chunks)
     growing = set(range(len(block)))
-    while growing and job.needed_bytes(tuple(block), cycles) <= memory:
-        yield _even(job, block)
+    while growing and workload.needed_bytes(tuple(block), cycles) <= memory:
+        yield _even(workload, block)
         axis = min(growing, key=lambda k: block[k])
-        block[axis] += job.chunks[axis]
-        if block[axis] >= job.shape[axis]:
+        block[axis] += workload.chunks[axis]
+        if block[axis] >= workload.shape[axis]:
             growing.discard(axis)
-    if not growing and job.needed_bytes(tuple(block), cycles) <= memory:
-        yield _even(job, block)
+    if not growing and workload.needed_bytes(tuple(block), cycles) <= memory:
+        yield _even(workload, block)
 
 
-def _even(job: Job, block: Sequence[int]) -> Block:
-    """Not larger, as many along each axis, but as equal as multiples of the chunks allow."""
-    chunks = [-(-n // chunk) for n, chunk in zip(job.shape, job.chunks, strict=True)]
-    sides = [b // chunk for b, chunk in zip(block, job.chunks, strict=True)]
+def _even(workload: Workload, block: Sequence[int]) -> Block:
+    """Return a block that is not larger and gives the same number of blocks, of more equal sizes."""
+    chunks = [-(-n // chunk) for n, chunk in zip(workload.shape, workload.chunks, strict=True)]
+    sides = [b // chunk for b, chunk in zip(block, workload.chunks, strict=True)]
     even = [-(-n // -(-n // side)) for n, side in zip(chunks, sides, strict=True)]
-    return tuple(side * chunk for side, chunk in zip(even, job.chunks, strict=True))
+    return tuple(side * chunk for side, chunk in zip(even, workload.chunks, strict=True))

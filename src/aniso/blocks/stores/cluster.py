@@ -10,27 +10,27 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-# Seconds to wait for the answer of a scheduler.
+# Seconds to wait for a scheduler.
 _PATIENCE = 10
 _LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
-def connected(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
-    """A Dask client of the scheduler at this address, or of new workers on this machine.
+def connect(scheduler: str | None, workers: int, memory: str | int | None) -> Iterator[Any]:
+    """Yield a Dask client of the scheduler at this address, or of new workers on this machine.
 
-    These have one thread and so much memory each: the engine's own threads would compete with them. They can
-    be reached from this machine only.
+    New workers have one thread and this memory each: threads of the engine would compete with them. They are
+    reachable from this machine only.
     """
     from dask.distributed import Client, LocalCluster
 
     if scheduler is not None:
         try:
-            asyncio.run(asyncio.wait_for(_greeted(scheduler), _PATIENCE))
+            asyncio.run(asyncio.wait_for(_greet(scheduler), _PATIENCE))
             client = Client(scheduler, timeout=_PATIENCE)
         except (OSError, ValueError, TypeError, TimeoutError) as error:  # TypeError: no certificates
             raise ConnectionError(
-                f"there is no Dask scheduler at {scheduler}: {str(error) or 'nobody answers'}. Start one "
+                f"there is no Dask scheduler at {scheduler}: {str(error) or 'no answer'}. Start one "
                 "with `dask scheduler`, or leave the scheduler out to use workers on this machine."
             ) from error
         with client:
@@ -41,11 +41,11 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
             n_workers=workers,
             threads_per_worker=1,
             memory_limit="auto" if memory is None else memory,
-            # Whoever reaches a port of Dask can run code as this user.
+            # Anyone who can connect to a port of Dask can run code as this user.
             host=_LOOPBACK,
             dashboard_address=f"{_LOOPBACK}:0",
             worker_dashboard_address=f"{_LOOPBACK}:0",
-            silence_logs=logging.CRITICAL,  # a worker that is lost is replaced; the run says what fails
+            silence_logs=logging.CRITICAL,  # lost workers are replaced; the run reports what fails
         )
     with local, Client(local) as client:
         yield client
@@ -53,7 +53,7 @@ def connected(scheduler: str | None, workers: int, memory: str | int | None) -> 
 
 @contextmanager
 def _interrupts_for_this_process() -> Iterator[None]:
-    """Ctrl-C must not reach the processes that are started within, nor those that replace them later.
+    """Keep Ctrl-C from the processes that are started within, and from those that replace them later.
 
     A terminal interrupts all processes at once, and each worker would print a traceback. Processes inherit
     which signals are blocked from the threads that start them, and these from the one that starts them here.
@@ -69,8 +69,8 @@ def _interrupts_for_this_process() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-async def _greeted(scheduler: str) -> None:
-    """Exchange the first words with a scheduler: a client would wait for them without end."""
+async def _greet(scheduler: str) -> None:
+    """Connect to a scheduler once: a client would wait for it forever."""
     from distributed.comm.core import connect
     from distributed.security import Security
 
@@ -80,7 +80,7 @@ async def _greeted(scheduler: str) -> None:
 
 
 def capacity(client: Any) -> tuple[float, int]:
-    """How many blocks can be worked at, and the memory for each, in bytes, where it is least."""
+    """Return the smallest memory per thread in bytes, and the number of threads of all workers."""
     try:
         # On a busy machine a worker may be late, or be replaced at this moment.
         client.wait_for_workers(1, timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Pass after pass over all blocks, from one store into the next."""
+"""Passes over all blocks, each from one store into the next."""
 
 from __future__ import annotations
 
@@ -16,58 +16,60 @@ import aniso
 from aniso import arrays
 from aniso.blocks import costs, exchanges, halo, worker
 from aniso.blocks.halo import Region
-from aniso.blocks.stores import budget, cluster, progress
-from aniso.blocks.stores.opened import Opened, array_at, chunks_at, create_like
-from aniso.blocks.worker import Work
+from aniso.blocks.stores import budget, cluster, journal
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
+from aniso.engines import Problem
 from aniso.io.picture import stored
 from aniso.schemes import Cycle
 
 # Least side of the chunks between passes, in pixels.
 _SIDE = 48
 
-Tell = Callable[[float, float], object]
-#: Indices of images along the axes that are neither of space nor of channels.
+Report = Callable[[float, float], object]
+#: Indices of images along the axes that are neither spatial nor channels.
 Frames = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Run:
-    """An evolution of all that a store holds."""
+class StoreRun:
+    """An evolution of all images of a Zarr array, cut into blocks and passes."""
 
-    source: Opened
-    work: Work
+    source: ZarrArray
+    problem: Problem
     cycles: tuple[Cycle, ...]
     block: tuple[int, ...]
     together: int
 
     @classmethod
-    def of(cls, source: Opened, work: Work, cycles: Sequence[Cycle], memory: float, workers: int) -> Run:
-        """With blocks and passes that suit the number of workers and the memory of each."""
-        job = estimated(source, work, cycles)
-        return cls(source, work, tuple(cycles), *budget.blocks_and_cycles(job, memory, workers))
+    def plan(
+        cls, source: ZarrArray, problem: Problem, cycles: Sequence[Cycle], memory: float, workers: int
+    ) -> StoreRun:
+        """Choose blocks and passes for the number of workers and the memory of each."""
+        workload = estimate_workload(source, problem, cycles)
+        return cls(source, problem, tuple(cycles), *budget.blocks_and_cycles(workload, memory, workers))
 
     @cached_property
     def passes(self) -> list[exchanges.Exchange]:
-        """The cycles of each pass, with the halo they need; without cycles, one pass that copies."""
-        far = _reach(self.work, self.cycles)
-        return list(exchanges.exchanges(self.cycles, far, self.together)) or [exchanges.Exchange((), far)]
+        """The cycles of each pass with their halo; without cycles, one pass that copies."""
+        far = _reach(self.problem, self.cycles)
+        return list(exchanges.group_cycles(self.cycles, far, self.together)) or [exchanges.Exchange((), far)]
 
-    def described(self) -> dict[str, Any]:
-        """What must be the same for an interrupted run to go on."""
+    def describe(self) -> dict[str, Any]:
+        """Return what must be the same for an interrupted run to continue."""
         return {
-            "input": progress.fingerprint(self.source),
+            "input": journal.fingerprint(self.source),
             "channel axis": self.source.channel_axis,
             "frame axes": list(self.source.frame_axes),
-            "model": repr(self.work.problem.model),
-            "stencil": repr(self.work.problem.stencil),
-            "spacing": list(self.work.problem.spacings),
+            "model": repr(self.problem.model),
+            "stencil": repr(self.problem.stencil),
+            "spacing": list(self.problem.spacings),
             "steps": [[list(step) for step in cycle.steps] for cycle in self.cycles],
-            "engine": self.work.engine,
+            "engine": self.problem.engine,
             "version": aniso.__version__,
         }
 
     def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[Frames, Region]]:
-        """All blocks of all frames; frames that share a chunk go together, since one writes over another."""
+        """Return all blocks of all frames; frames that share a chunk form one task."""
         shape = self.source.spatial_shape
         chunks = tuple(_lengths(n, size) for n, size in zip(shape, self.block, strict=True))
         spans = [
@@ -78,120 +80,121 @@ class Run:
         return itertools.product(frames, list(halo.regions(chunks, exchange.halo)))
 
 
-def run(job: Run, target: Path, client: Any, tell: Tell) -> Run:
-    """Carry out all passes, and put the result in its place; the run as it was cut.
+def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> StoreRun:
+    """Carry out all passes, move the result to its place, and return the run as it was cut.
 
-    An interrupted run goes on with the blocks it was begun with.
+    An interrupted run continues with the blocks that it began with.
     """
     target = target.absolute()
-    folder = progress.folder_of(target)
-    progress.check_place(target)
-    with progress.alone(folder):
-        job = _all_passes(job, folder, client, tell)
-        with progress.writing(target):
-            progress.finish(progress.store_of(folder, len(job.passes) - 1), target)
-    progress.clear(folder)
-    return job
+    folder = journal.folder_of(target)
+    journal.check_place(target)
+    with journal.lock_folder(folder):
+        run = _all_passes(run, folder, client, report)
+        with journal.explain_write_errors(target):
+            journal.finish(journal.store_of(folder, len(run.passes) - 1), target)
+    journal.clear(folder)
+    return run
 
 
-def _all_passes(job: Run, folder: Path, client: Any, tell: Tell) -> Run:
-    """Carry out what is not done yet; the run as it was cut."""
-    with progress.writing(folder):
-        cut = progress.begin(folder, job.described(), {"block": list(job.block), "together": job.together})
-    job = replace(job, block=tuple(cut["block"]), together=cut["together"])
-    total = len(job.passes) * sum(1 for _ in job.regions(job.passes[0]))
+def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> StoreRun:
+    """Carry out what is not done yet, and return the run as it was cut."""
+    with journal.explain_write_errors(folder):
+        cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "together": run.together})
+    run = replace(run, block=tuple(cut["block"]), together=cut["together"])
+    total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
     finished = 0
-    for number, exchange in enumerate(job.passes):
-        complete = progress.done(folder, number)
+    for number, exchange in enumerate(run.passes):
+        complete = journal.complete_blocks(folder, number)
         waiting = [
             (frames, region)
-            for frames, region in job.regions(exchange)
+            for frames, region in run.regions(exchange)
             if _name(frames, region) not in complete
         ]
         finished += len(complete)
-        tell(finished, total)
+        report(finished, total)
         if not waiting:
-            continue  # its store may be gone, since a later one has been begun
-        source = job.source.location if number == 0 else _array_in(progress.store_of(folder, number - 1), job)
-        with progress.writing(folder):
-            target_array = _prepared(job, folder, number, anew=not complete)
-        with progress.recording(folder, number) as file:
-            for name in _carried_out(client, job, exchange, waiting, source, target_array):
-                progress.record(file, name)
+            continue  # its store may be gone, since a later pass has begun
+        source = run.source.location if number == 0 else _array_in(journal.store_of(folder, number - 1), run)
+        with journal.explain_write_errors(folder):
+            target_array = _prepare_store(run, folder, number, fresh=not complete)
+        with journal.open_list(folder, number) as file:
+            for name in _submit_blocks(client, run, exchange, waiting, source, target_array):
+                journal.record(file, name)
                 finished += 1
-                tell(finished, total)
+                report(finished, total)
         if number > 0:
-            progress.forget(folder, number - 1)
-    return job
+            journal.forget(folder, number - 1)
+    return run
 
 
-def estimated(source: Opened, work: Work, cycles: Sequence[Cycle]) -> budget.Job:
-    """What is known about a run before it is cut into blocks and passes."""
-    model, spacings = work.problem.model, work.problem.spacings
+def estimate_workload(source: ZarrArray, problem: Problem, cycles: Sequence[Cycle]) -> budget.Workload:
+    """Return what determines how a run is cut into blocks and passes."""
+    model, spacings = problem.model, problem.spacings
     cycle = cycles[0] if cycles else Cycle(0.0, ())
     itemsize = arrays.result_type(source.dtype).itemsize
-    return budget.Job(
+    return budget.Workload(
         source.spatial_shape,
         source.spatial_chunks,
         math.prod(source.shape[axis] for axis in source.frame_axes),
         source.channels * itemsize,
-        _reach(work, cycles),
+        _reach(problem, cycles),
         max(len(cycles), 1),
         costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
         costs.stores_tensors(cycle, model, source.channels),
     )
 
 
-def filtered_block(
-    work: Work,
+def filter_block(
+    problem: Problem,
     cycles: Sequence[Cycle],
     frames: Frames,
     region: Region,
-    layout: Opened,
+    origin: ZarrArray,
     source: str,
     target: str,
 ) -> str:
-    """On a worker: read a block with its halo, advance it, and write it, in one frame after another."""
+    """Read a block with its halo on a worker, advance it, and write it, one frame after another."""
     import zarr
 
-    read = array_at(source)
+    read = read_only(source)
     write: Any = zarr.open_array(target, mode="r+")
     # Chunks that are read at the same time are in memory at the same time.
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
-            pixels = _read(read, layout, frame, region.needed)
-            if source == layout.location:  # what passes have written is finite
-                pixels = _checked(pixels, layout, frame, region.needed)
-            result = worker.advanced(pixels, work.of(region), cycles, region) if cycles else pixels
-            values = arrays.channels_back(result, _place_of_channels(layout))
-            with progress.writing(target):
-                write[index_of(layout, frame, region.core)] = stored(values, write.dtype)
+            pixels = _read(read, origin, frame, region.needed)
+            if source == origin.location:  # what passes have written is finite
+                pixels = _check_pixels(pixels, origin, frame, region.needed)
+            if cycles:
+                pixels = worker.advance(pixels, worker.cut_problem(problem, region), cycles, region)
+            values = arrays.channels_back(pixels, _place_of_channels(origin))
+            with journal.explain_write_errors(target):
+                write[index_of(origin, frame, region.core)] = stored(values, write.dtype)
     # The name is listed as complete, which must hold after a power failure too.
-    indices = (index_of(layout, frame, region.core) for frame in frames)
+    indices = (index_of(origin, frame, region.core) for frame in frames)
     keys = {key for index in indices for key, _ in chunks_at(write, index)}
-    with progress.writing(target):
-        progress.persist(Path(target), keys)
+    with journal.explain_write_errors(target):
+        journal.persist(Path(target), keys)
     return _name(frames, region)
 
 
-def read_window(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
-    """Pixels (channels, …) of the source, if they are finite; else the chunk of the first one is named."""
-    return _checked(_read(array, layout, frame, window), layout, frame, window)
+def read_window(array: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
+    """Return pixels (channels, …) of the source; reject NaN and infinity, and name their chunk."""
+    return _check_pixels(_read(array, origin, frame, window), origin, frame, window)
 
 
-def _read(array: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
-    index = index_of(layout, frame, window)
+def _read(array: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
+    index = index_of(origin, frame, window)
     try:
-        return channels_of(np.asarray(array[index]), layout)
+        return channels_of(np.asarray(array[index]), origin)
     except Exception as error:  # whatever a codec raises
         raise OSError(
-            f"{_damaged(array, index)} of {array.store_path} cannot be read: {error}. It is damaged or cut "
-            "short; copy the store again."
+            f"{_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears to "
+            "be corrupt; copy it again."
         ) from error
 
 
 def _damaged(array: Any, index: tuple[Any, ...]) -> str:
-    """The first chunk that cannot be read by itself; without one, all that were to be read."""
+    """Name the first chunk that cannot be read by itself; without one, all chunks of the index."""
     for key, parts in chunks_at(array, index):
         try:
             array[parts]
@@ -200,38 +203,38 @@ def _damaged(array: Any, index: tuple[Any, ...]) -> str:
     return "a chunk among " + ", ".join(key for key, _ in chunks_at(array, index))
 
 
-def _checked(pixels: Any, layout: Opened, frame: tuple[int, ...], window: halo.Window) -> Any:
-    block_of = partial(_chunk_of, layout.spatial_chunks)
-    return worker.checked(pixels, [part.start for part in window], block_of, frame)
+def _check_pixels(pixels: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
+    block_of = partial(_chunk_of, origin.spatial_chunks)
+    return worker.check_pixels(pixels, [part.start for part in window], block_of, frame)
 
 
-def _carried_out(
+def _submit_blocks(
     client: Any,
-    job: Run,
+    run: StoreRun,
     exchange: exchanges.Exchange,
     waiting: Sequence[tuple[Frames, Region]],
     source: str,
     target: str,
 ) -> Iterator[str]:
-    """Names of the blocks as they are done; only as many are under way as keep the workers busy."""
+    """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed
 
-    def submitted(frames: Frames, region: Region) -> Any:
+    def submit(frames: Frames, region: Region) -> Any:
         return client.submit(
-            filtered_block, job.work, exchange.cycles, frames, region, job.source, source, target, pure=False
+            filter_block, run.problem, exchange.cycles, frames, region, run.source, source, target, pure=False
         )
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
-    under_way = as_completed(submitted(*one) for one in itertools.islice(remaining, ahead))
+    under_way = as_completed(submit(*one) for one in itertools.islice(remaining, ahead))
     for future in under_way:
         yield _result(future)
         for one in itertools.islice(remaining, 1):
-            under_way.add(submitted(*one))
+            under_way.add(submit(*one))
 
 
 def _result(future: Any) -> str:
-    """What a worker returns; if there is none any more, say so."""
+    """Return the result of a worker, or raise an error if workers or the scheduler are gone."""
     from concurrent.futures import CancelledError
 
     from dask.distributed import KilledWorker
@@ -240,81 +243,81 @@ def _result(future: Any) -> str:
         name: str = future.result()
     except KilledWorker as error:
         raise ConnectionError(
-            "workers died several times at the same block, most likely for want of memory. Give them more, "
-            "and repeat the call to go on."
+            "workers died several times at the same block, most likely because of too little memory. Give "
+            "them more, and repeat the call to continue."
         ) from error
     except CancelledError as error:
         raise ConnectionError(
-            "the Dask scheduler is gone. What is complete is kept; repeat the call to go on."
+            "the Dask scheduler is gone. Complete blocks are kept; repeat the call to continue."
         ) from error
     return name
 
 
-def _reach(work: Work, cycles: Sequence[Cycle]) -> tuple[int, ...]:
-    spacings = work.problem.spacings
-    return halo.reach(cycles[0], work.problem.model, spacings) if cycles else (0,) * len(spacings)
+def _reach(problem: Problem, cycles: Sequence[Cycle]) -> tuple[int, ...]:
+    spacings = problem.spacings
+    return halo.reach(cycles[0], problem.model, spacings) if cycles else (0,) * len(spacings)
 
 
-def _prepared(job: Run, folder: Path, number: int, anew: bool) -> str:
-    """The array into which a pass writes: the last one has the type of the source."""
+def _prepare_store(run: StoreRun, folder: Path, number: int, fresh: bool) -> str:
+    """Return the location of the array into which a pass writes; that of the last pass is like the source."""
     import zarr
 
-    store = progress.store_of(folder, number)
-    last = number == len(job.passes) - 1
-    if anew:
-        progress.forget(folder, number)
+    store = journal.store_of(folder, number)
+    last = number == len(run.passes) - 1
+    if fresh:
+        journal.forget(folder, number)
         if last:
-            location = create_like(job.source, store)
-            progress.persist_all(store)
+            location = create_like(run.source, store)
+            journal.persist_all(store)
             return location
-        sizes = map(_part_of_block, job.block, job.source.spatial_chunks)
-        sides = dict(zip(job.source.spatial_axes, sizes, strict=True))
+        sizes = map(_part_of_block, run.block, run.source.spatial_chunks)
+        sides = dict(zip(run.source.spatial_axes, sizes, strict=True))
         chunks = tuple(
-            1 if axis in job.source.frame_axes else min(sides.get(axis, n), n)
-            for axis, n in enumerate(job.source.shape)
+            1 if axis in run.source.frame_axes else min(sides.get(axis, n), n)
+            for axis, n in enumerate(run.source.shape)
         )
-        dtype = arrays.result_type(job.source.dtype)
-        zarr.create_array(str(store), shape=job.source.shape, chunks=chunks, dtype=dtype, compressors=None)
-        progress.persist_all(store)
-    return _array_in(store, job) if last else str(store)
+        dtype = arrays.result_type(run.source.dtype)
+        zarr.create_array(str(store), shape=run.source.shape, chunks=chunks, dtype=dtype, compressors=None)
+        journal.persist_all(store)
+    return _array_in(store, run) if last else str(store)
 
 
 def _part_of_block(block: int, chunk: int) -> int:
-    """A side of chunks between passes: not the whole block, since neighbours read only parts of it."""
+    """Return a side of chunks between passes, smaller than the block, since neighbours read parts of it."""
     count = block // chunk
     return next((n * chunk for n in range(1, count) if count % n == 0 and n * chunk >= _SIDE), block)
 
 
-def _array_in(store: Path, job: Run) -> str:
-    """Where the array is in a store: in a group if the source is one and this is the last pass."""
-    last = store == progress.store_of(store.parent, len(job.passes) - 1)
-    return str(store / job.source.key) if last and job.source.key else str(store)
+def _array_in(store: Path, run: StoreRun) -> str:
+    """Return where the array is in a store: in a group if the source is in one and this is the last pass."""
+    last = store == journal.store_of(store.parent, len(run.passes) - 1)
+    return str(store / run.source.key) if last and run.source.key else str(store)
 
 
 def _name(frames: Frames, region: Region) -> str:
     return ".".join(map(str, (*frames[0], *region.index)))
 
 
-def index_of(layout: Opened, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
-    """The index of a window of a frame, all channels."""
-    index: list[Any] = [slice(None)] * len(layout.shape)
-    for axis, number in zip(layout.frame_axes, frame, strict=True):
+def index_of(origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
+    """Return the index of a window of a frame, all channels."""
+    index: list[Any] = [slice(None)] * len(origin.shape)
+    for axis, number in zip(origin.frame_axes, frame, strict=True):
         index[axis] = number
-    for axis, part in zip(layout.spatial_axes, window, strict=True):
+    for axis, part in zip(origin.spatial_axes, window, strict=True):
         index[axis] = part
     return tuple(index)
 
 
-def channels_of(pixels: Any, layout: Opened) -> Any:
-    """Pixels of one frame as (channels, …)."""
-    return arrays.channels_first(pixels, _place_of_channels(layout))
+def channels_of(pixels: Any, origin: ZarrArray) -> Any:
+    """Return pixels of one frame as (channels, …)."""
+    return arrays.channels_first(pixels, _place_of_channels(origin))
 
 
-def _place_of_channels(layout: Opened) -> int | None:
-    """The axis of the channels, once the frames are chosen."""
-    if layout.channel_axis is None:
+def _place_of_channels(origin: ZarrArray) -> int | None:
+    """Return the axis of the channels in one frame."""
+    if origin.channel_axis is None:
         return None
-    return layout.channel_axis - sum(axis < layout.channel_axis for axis in layout.frame_axes)
+    return origin.channel_axis - sum(axis < origin.channel_axis for axis in origin.frame_axes)
 
 
 def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
@@ -322,6 +325,6 @@ def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...
 
 
 def _lengths(length: int, size: int) -> tuple[int, ...]:
-    """Blocks of this size, the last one as long as there is left."""
+    """Return the lengths of blocks of this size; the last one may be shorter."""
     whole, rest = divmod(length, size)
     return (size,) * whole + ((rest,) if rest else ())

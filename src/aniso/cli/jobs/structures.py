@@ -23,7 +23,7 @@ from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
-    from aniso.blocks.stores.opened import Opened
+    from aniso.blocks.stores.zarr_array import ZarrArray
 
 #: Kinds of files that hold nothing else.
 _WHOLE_NUMBERS = ("PNG", "JPEG")
@@ -133,11 +133,11 @@ class Structures:
         source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
             zarrs.check_packages()
-            from aniso.blocks.stores.opened import opened
-            from aniso.blocks.stores.progress import check_place
+            from aniso.blocks.stores.journal import check_place
+            from aniso.blocks.stores.zarr_array import open_array
 
             begin = time.perf_counter()
-            found = opened(source, work.reading.channel_axis)
+            found = open_array(source, work.reading.channel_axis)
             self._check_angles(len(found.spatial_axes))
             check_place(target)
             result = self._stacked(found, zarrs.store_spacings(found, work))
@@ -150,14 +150,14 @@ class Structures:
             facts = {"shape": list(result.shape), "dtype": str(result.dtype), "seconds": round(seconds, 3)}
             report.results.append({"input": source, "output": target, **facts})
 
-    def _stacked(self, found: Opened, spacings: tuple[float, ...]) -> Any:
+    def _stacked(self, found: ZarrArray, spacings: tuple[float, ...]) -> Any:
         """The maps of all frames as a Dask array: axes of frames, then of values, then of space."""
         import dask.array as da
 
-        from aniso.blocks.stores.opened import array_at
+        from aniso.blocks.stores.zarr_array import read_only
 
         channel = () if found.channel_axis is None else (found.channel_axis,)
-        array = da.from_array(array_at(found.location), chunks=found.chunks)
+        array = da.from_array(read_only(found.location), chunks=found.chunks)
         ordered = array.transpose((*found.frame_axes, *channel, *found.spatial_axes))
 
         def stacked(part: Any, frames: int) -> Any:
@@ -167,7 +167,7 @@ class Structures:
 
         return stacked(ordered, len(found.frame_axes))
 
-    def _names(self, found: Opened) -> list[str]:
+    def _names(self, found: ZarrArray) -> list[str]:
         ndim = len(found.spatial_axes)
         values = [] if self._count(ndim) is None else ["c"]
         return ["t"] * len(found.frame_axes) + values + ["z", "y", "x"][-ndim:]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso import checks, io
+from aniso import arrays, io
 from aniso.cli.files import places, reading
 from aniso.cli.files.losses import losses
 from aniso.cli.files.places import Places
@@ -97,7 +97,9 @@ class Work:
             result = outlined(stack)
         self.check(path, where, targets, result)
         if not unknown and stack.picture.pixels.dtype.kind == "f":
-            checks.finite(str(path), stack.picture.pixels, "a single one would spread over the whole image")
+            arrays.check_finite(
+                str(path), stack.picture.pixels, "a single one would spread over the whole image"
+            )
         self._hint(stack)
         return stack
 

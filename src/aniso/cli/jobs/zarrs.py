@@ -25,8 +25,8 @@ from aniso.models import Homogeneous
 from aniso.stencil import Stencil
 
 if TYPE_CHECKING:
-    from aniso.blocks.stores.opened import Opened
-    from aniso.blocks.stores.passes import Run
+    from aniso.blocks.stores.passes import StoreRun
+    from aniso.blocks.stores.zarr_array import ZarrArray
     from aniso.verbs.chunked_recipes import Recipe
 
 _SUFFIX = ".zarr"
@@ -65,26 +65,26 @@ def filter_store(work: Work, usual: str, filters: InStores | None) -> None:
 
 
 def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None:
-    from aniso.blocks.stores import passes, progress
-    from aniso.blocks.stores.cluster import capacity, connected
-    from aniso.blocks.stores.opened import opened
+    from aniso.blocks.stores import journal, passes
+    from aniso.blocks.stores.cluster import capacity, connect
+    from aniso.blocks.stores.zarr_array import open_array
 
     begin = time.perf_counter()
     report, cluster = work.report, filters.cluster
-    found = opened(source, work.reading.channel_axis)
-    progress.check_place(target)
+    found = open_array(source, work.reading.channel_axis)
+    journal.check_place(target)
     spacings = store_spacings(found, work)
-    with connected(cluster.scheduler, cluster.workers, cluster.memory) as client:
+    with connect(cluster.scheduler, cluster.workers, cluster.memory) as client:
         available = capacity(client)
         report.note("dashboard", f"watch the workers at {client.dashboard_link}{_page_needs(cluster)}")
         recipe = filters.recipe(partial(_windows, found), spacings)
         job = _job(found, recipe, filters.stencil, spacings, work, *available)
         if not job.cycles:
             report.note("copy", f"there is nothing to do, by the sample or the time: {target} is a copy")
-        if progress.folder_of(target).exists():
+        if journal.folder_of(target).exists():
             report.note("continued", f"an interrupted run to {target} goes on")
         with report.progress(source.name) as tell:
-            job = passes.run(job, target, client, tell)
+            job = passes.carry_out(job, target, client, tell)
     seconds = time.perf_counter() - begin
     size = " × ".join(map(str, found.shape))
     blocks = " × ".join(map(str, job.block))
@@ -107,24 +107,24 @@ def _filtered(work: Work, source: Path, target: Path, filters: InStores) -> None
 
 
 def _job(
-    found: Opened,
+    found: ZarrArray,
     recipe: Recipe,
     stencil: Stencil,
     spacings: tuple[float, ...],
     work: Work,
     memory: float,
     workers: int,
-) -> Run:
+) -> StoreRun:
     """The passes over the store; none of them changes anything if the recipe says so."""
-    from aniso.blocks.stores.passes import Run
-    from aniso.blocks.worker import Work as BlockWork
+    from aniso.blocks.stores.passes import StoreRun
 
     model = recipe.model or Homogeneous()
     limit = stability.stable_step(model, stencil, spacings, len(spacings))
     cycles = tuple(recipe.scheme.plan(recipe.time, limit)) if recipe.model else ()
-    problem = Problem(model, stencil, spacings, None, work.computing.threads or 1)
+    computing = work.computing
+    problem = Problem(model, stencil, spacings, None, computing.threads or 1, computing.engine or "cpu")
     try:
-        return Run.of(found, BlockWork(problem, work.computing.engine or "cpu"), cycles, memory, workers)
+        return StoreRun.plan(found, problem, cycles, memory, workers)
     except MemoryError as error:  # of the workers, not of this process
         raise ValueError(str(error)) from error
 
@@ -171,7 +171,7 @@ def check_packages() -> None:
         raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')
 
 
-def store_spacings(found: Opened, work: Work) -> tuple[float, ...]:
+def store_spacings(found: ZarrArray, work: Work) -> tuple[float, ...]:
     """As for volumes in files: the shape of the voxels, their shortest side 1, unless something is given."""
     own, given = found.spacing, work.computing.spacing
     if found.odd_units is not None and given in (None, "file"):
@@ -191,12 +191,12 @@ def store_spacings(found: Opened, work: Work) -> tuple[float, ...]:
     return values
 
 
-def _windows(found: Opened) -> list[Any]:
+def _windows(found: ZarrArray) -> list[Any]:
     """A sample of the first frame, (channels, …)."""
-    from aniso.blocks.stores.opened import array_at
     from aniso.blocks.stores.passes import read_window
+    from aniso.blocks.stores.zarr_array import read_only
 
-    array = array_at(found.location)
+    array = read_only(found.location)
     frame, dtype = (0,) * len(found.frame_axes), arrays.result_type(found.dtype)
     chosen = windows(found.spatial_shape)
     return [read_window(array, found, frame, window).astype(dtype) for window in chosen]

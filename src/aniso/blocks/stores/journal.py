@@ -1,9 +1,9 @@
-"""What is done, on disk: an interrupted run goes on where it stopped.
+"""The journal of a run, on disk: an interrupted run continues where it stopped.
 
-A run keeps a folder beside its target, with one store per pass, of each the list of the blocks that are
-complete, and a description of the run. A list grows by a line after the block was written and forced to the
-disk; a line that was cut off is missing, and its block is written again. So a list is never ahead of the
-data, not even after a power failure.
+A run has a folder next to its target, with one store per pass, a list of complete blocks for each, and a
+description of the run. A line is added to a list after the block was synchronised to the disk; a truncated
+line is ignored, and its block is written again. So a list is never ahead of the data, not even after a power
+failure.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from pathlib import Path
 from typing import Any
 
 from aniso import io
-from aniso.blocks.stores.opened import Opened
+from aniso.blocks.stores.zarr_array import ZarrArray
 
 _DESCRIPTION, _LOCK = "run.json", "lock"
 
 
 def folder_of(target: Path) -> Path:
-    """Where the stores of the passes to this target are kept."""
+    """Return the folder of the stores of all passes to this target."""
     return target.with_name(target.name + ".unfinished")
 
 
 def check_place(target: Path) -> None:
-    """Refuse a target that cannot be written, before anything is computed."""
+    """Reject a target that cannot be written, before anything is computed."""
     if os.path.lexists(target):
-        raise FileExistsError(f"{target} exists already. Choose another name, or delete it first.")
+        raise FileExistsError(f"{target} already exists. Choose another name, or delete it first.")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}. Make it first.")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist. Create it first.")
     folder = folder_of(target)
     if os.path.lexists(folder) and not folder.is_dir():
         raise FileExistsError(
-            f"{folder} is no folder, and what is unfinished would be kept there. Rename it, or choose "
+            f"{folder} is not a folder, but unfinished results are stored there. Rename it, or choose "
             "another output."
         )
     place = folder if folder.is_dir() else target.parent
@@ -50,23 +50,23 @@ def check_place(target: Path) -> None:
 
 
 @contextmanager
-def writing(place: Path | str) -> Iterator[None]:
-    """If the disk refuses what is written within, say that the run can go on when it does no more."""
+def explain_write_errors(place: Path | str) -> Iterator[None]:
+    """Add to errors of the disk that the run can be continued."""
     try:
         yield
     except OSError as error:
         raise OSError(
-            f"{place} cannot be written: {io.reason(error)}. What is complete is kept; when that is "
-            "remedied, repeat the call to go on."
+            f"{place} cannot be written: {io.reason(error)}. Complete blocks are kept. Fix the "
+            "problem, and repeat the call to continue."
         ) from error
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """No other run writes into the folder, which is made; a lock ends with the process that holds it."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Create the folder, and keep other runs from writing into it; a lock ends with its process."""
     import locket
 
-    with writing(folder):
+    with explain_write_errors(folder):
         folder.mkdir(exist_ok=True)
     lock = locket.lock_file(str(folder / _LOCK), timeout=0)
     try:
@@ -81,15 +81,15 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
-    """Prepare the folder of a run, or find that of the same one, which was interrupted; how it is cut.
+def begin_run(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dict[str, Any]:
+    """Prepare the folder of a run, or that of the same interrupted run, and return how it is cut.
 
     The description has to be the same. How a run is cut into blocks and passes depends on the workers, which
-    may be others now: a run that goes on keeps what it was begun with.
+    may have changed: a continued run keeps what it began with.
     """
     path = folder / _DESCRIPTION
     if path.exists() and not any(folder.glob("pass-*.zarr")):
-        # The result has taken its place, and only the rest was left.
+        # The result was moved to its place, and only these files were left.
         for rest in (path, *folder.glob("pass-*.done")):
             rest.unlink()
     if path.exists():
@@ -99,8 +99,8 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
             name = changed[0]
             raise ValueError(
                 f"{folder} holds an interrupted run with another {name} ({_short(before.get(name))} there, "
-                f"{_short(description[name])} now): its blocks would not fit. Delete it to start anew, "
-                "or repeat the call that was interrupted to go on."
+                f"{_short(description[name])} now): its blocks would not fit. Delete it to start again, "
+                "or repeat the interrupted call to continue."
             )
         return {name: before[name] for name in cut}
     partial = folder / (_DESCRIPTION + ".partial")
@@ -111,8 +111,8 @@ def begin(folder: Path, description: dict[str, Any], cut: dict[str, Any]) -> dic
     return cut
 
 
-def fingerprint(source: Opened) -> str:
-    """A number that changes with the files of the source: their names, sizes and times."""
+def fingerprint(source: ZarrArray) -> str:
+    """Return a hash of the names, sizes and times of the files of the source."""
     digest = hashlib.sha256()
     for folder, names, files in os.walk(source.path):
         names.sort()
@@ -123,8 +123,8 @@ def fingerprint(source: Opened) -> str:
     return digest.hexdigest()[:32]
 
 
-def done(folder: Path, number: int) -> set[str]:
-    """Blocks of a pass that are complete."""
+def complete_blocks(folder: Path, number: int) -> set[str]:
+    """Return the complete blocks of a pass."""
     path = _list_of(folder, number)
     if not path.exists():
         return set()
@@ -133,32 +133,32 @@ def done(folder: Path, number: int) -> set[str]:
 
 
 @contextmanager
-def recording(folder: Path, number: int) -> Iterator[FileIO]:
-    """The list of a pass, to be written to."""
+def open_list(folder: Path, number: int) -> Iterator[FileIO]:
+    """Open the list of a pass for writing."""
     path = _list_of(folder, number)
     if path.exists():
-        # What is left of a line that was cut off may be the name of another block.
+        # A truncated line may be the name of another block.
         before, end, _ = path.read_bytes().rpartition(b"\n")
         os.truncate(path, len(before + end))
-    # Without a buffer, which would try to write once more when it is closed after an error.
+    # A buffer would try to write again when it is closed after an error.
     with path.open("ab", buffering=0) as file:
         yield file
 
 
 def record(file: FileIO, block: str) -> None:
-    """One more block is complete, and stays so if the process is killed now."""
+    """Add a complete block to the list, and synchronise it to the disk."""
     line = f"{block}\n".encode()
-    with writing(str(file.name)):
+    with explain_write_errors(str(file.name)):
         if file.write(line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file.fileno())
 
 
 def persist(array: Path, keys: Iterable[str]) -> None:
-    """Force chunks of an array to the disk, and the folders in which they appeared."""
+    """Synchronise chunks of an array and their folders to the disk."""
     paths = {array / key for key in keys}
     for path in sorted(paths):
-        with suppress(FileNotFoundError):  # a chunk that holds the fill value only is not written
+        with suppress(FileNotFoundError):  # chunks that contain only the fill value are not written
             _sync(path)
     folders = {folder for path in paths for folder in path.parents if folder.is_relative_to(array)}
     for folder in sorted(folders, reverse=True):
@@ -167,15 +167,15 @@ def persist(array: Path, keys: Iterable[str]) -> None:
 
 
 def persist_all(store: Path) -> None:
-    """Force a new store to the disk: the files that describe it, and all folders."""
+    """Synchronise a new store to the disk: its metadata and all folders."""
     for path in (*store.rglob("*"), store, store.parent):
         _sync(path)
 
 
 def _sync(path: Path) -> None:
-    """Wait until the disk holds a file, or the names in a folder."""
+    """Synchronise a file, or the names in a folder."""
     if path.is_dir():
-        if os.name == "nt":  # where folders cannot be opened, and names are kept in a journal
+        if os.name == "nt":  # folders cannot be opened there, and NTFS has a journal for names
             return
         descriptor = os.open(path, os.O_RDONLY)
     else:
@@ -187,17 +187,17 @@ def _sync(path: Path) -> None:
 
 
 def store_of(folder: Path, number: int) -> Path:
-    """Where a pass writes."""
+    """Return the store into which a pass writes."""
     return folder / f"pass-{number:04}.zarr"
 
 
 def forget(folder: Path, number: int) -> None:
-    """Delete what a pass has written."""
+    """Delete the store of a pass."""
     shutil.rmtree(store_of(folder, number), ignore_errors=True)
 
 
 def finish(result: Path, target: Path) -> None:
-    """The result takes its place, without what killed workers left of chunks."""
+    """Move the result to its place, without partial chunks of killed workers."""
     for remnant in result.rglob("*.partial"):
         remnant.unlink()
     os.rename(result, target)
@@ -205,7 +205,7 @@ def finish(result: Path, target: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """A finished run needs its folder no more."""
+    """Delete the folder of a finished run."""
     shutil.rmtree(folder)
 
 

@@ -1,4 +1,4 @@
-"""What a Zarr array or OME-Zarr group holds, and an empty one like it."""
+"""Zarr arrays and OME-Zarr groups: their axes and spacing, and empty copies of them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from aniso.io import units
 # The files that describe arrays and groups, of Zarr 3 and 2.
 _ATTRIBUTES = ".zattrs"
 _DESCRIPTIONS = ("zarr.json", ".zarray", ".zgroup", _ATTRIBUTES)
-# How axes are called that are not of space.
+# Names of axes that are not spatial.
 _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A Zarr array on disk, with what is known about its axes."""
+class ZarrArray:
+    """A Zarr array on disk with its axes."""
 
     path: Path
     key: str  # of the array within a group, or "" if the path is the array itself
@@ -35,12 +35,12 @@ class Opened:
     channel_axis: int | None
     frame_axes: tuple[int, ...]
     spacing: tuple[float, ...]
-    odd_units: str | None  # of lengths along these axes, if they cannot be compared
+    odd_units: str | None  # units of length, if they cannot be compared
     ome: dict[str, Any] | None
 
     @property
     def location(self) -> str:
-        """Where the array itself is."""
+        """The location of the array itself."""
         return str(self.path / self.key) if self.key else str(self.path)
 
     @property
@@ -56,17 +56,17 @@ class Opened:
 
     @property
     def spatial_chunks(self) -> tuple[int, ...]:
-        """What is written at once, along these axes."""
+        """The chunks along these axes."""
         return tuple(self.chunks[axis] for axis in self.spatial_axes)
 
     @property
     def channels(self) -> int:
-        """How many channels diffuse with one tensor."""
+        """The number of channels that share one tensor."""
         return 1 if self.channel_axis is None else self.shape[self.channel_axis]
 
 
-def opened(path: Path, channel_axis: int | None = None) -> Opened:
-    """The array at this path, or the one of full resolution if it is an OME-Zarr group."""
+def open_array(path: Path, channel_axis: int | None = None) -> ZarrArray:
+    """Open the array at this path, or the one of full resolution in an OME-Zarr group."""
     import zarr
 
     if not path.exists():
@@ -74,10 +74,10 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
     path = path.absolute()  # workers may have another working directory
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on what is odd in the metadata and does not matter here
+            warnings.simplefilter("ignore")  # about metadata that are not used here
             node = zarr.open(str(path), mode="r")
     except Exception as error:
-        raise ValueError(f"{path} is no Zarr array or group that can be read: {error}") from error
+        raise ValueError(f"{path} cannot be read as a Zarr array or group: {error}") from error
     array: Any = node
     ome, key = None, ""
     names: list[str] = []
@@ -94,13 +94,13 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
             names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} has OME-Zarr metadata that are not as they should be ({type(error).__name__}: "
+                f"{path} has invalid OME-Zarr metadata ({type(error).__name__}: "
                 f"{error}). Give the path of one of its arrays."
             ) from error
     if names and len(names) != array.ndim:
         raise ValueError(
-            f"{path} has metadata for {len(names)} axes, and its array has shape {array.shape}: which is "
-            "which is not known. Give the path of the array itself."
+            f"{path} has metadata for {len(names)} axes, but its array has shape {array.shape}. Give the "
+            "path of the array itself."
         )
     names, lengths = names or _dimension_names(array), lengths or [""] * array.ndim
     scale = scale or [1.0] * array.ndim
@@ -108,25 +108,25 @@ def opened(path: Path, channel_axis: int | None = None) -> Opened:
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
     spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{path} holds {array.dtype}, not real numbers: there is nothing to diffuse.")
+        raise TypeError(f"{path} must have a real numeric dtype, got {array.dtype}.")
     if 0 in array.shape:
         raise ValueError(f"{path} is empty, shape {array.shape}: there is nothing to diffuse.")
-    return Opened(
-        path,
-        key,
-        array.shape,
-        tuple(array.shards or array.chunks),
-        array.dtype,
-        channel,
-        tuple(frames),
-        spacing or (1.0,) * len(spatial),
-        None if spacing else " and ".join(sorted({lengths[axis] or "none" for axis in spatial})),
-        ome,
+    return ZarrArray(
+        path=path,
+        key=key,
+        shape=array.shape,
+        chunks=tuple(array.shards or array.chunks),
+        dtype=array.dtype,
+        channel_axis=channel,
+        frame_axes=tuple(frames),
+        spacing=spacing or (1.0,) * len(spatial),
+        odd_units=None if spacing else " and ".join(sorted({lengths[axis] or "none" for axis in spatial})),
+        ome=ome,
     )
 
 
-def array_at(location: str) -> Any:
-    """A Zarr array to read from; what is odd in its metadata was looked at before."""
+def read_only(location: str) -> Any:
+    """Open a Zarr array for reading, without warnings about its metadata."""
     import zarr
 
     with warnings.catch_warnings():
@@ -135,7 +135,7 @@ def array_at(location: str) -> Any:
 
 
 def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
-    """The key in its store and the place of each chunk, or shard, that an index touches."""
+    """Yield the key and the place of each chunk, or shard, that an index touches."""
     ranges = []
     sizes = array.shards or array.chunks
     for part, length, size in zip(index, array.shape, sizes, strict=True):
@@ -146,10 +146,10 @@ def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, t
         yield array.metadata.encode_chunk_key(place), parts
 
 
-def create_like(source: Opened, path: Path) -> str:
-    """An empty array that is described by the same files as the source; its location.
+def create_like(source: ZarrArray, path: Path) -> str:
+    """Create an empty array with the metadata of the source, and return its location.
 
-    Of an OME-Zarr group only the full resolution is kept: the others would show the unfiltered image.
+    Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image.
     """
     place, copy = source.path, path
     for part in (*Path(source.key).parts, None):
@@ -165,7 +165,7 @@ def create_like(source: Opened, path: Path) -> str:
 
 
 def _keep_one_level(path: Path, ome: dict[str, Any]) -> None:
-    """Of the levels of resolution and other images in a group, name only the one that is there."""
+    """Remove all levels of resolution and other images from the metadata, except the first level."""
     new = path / _DESCRIPTIONS[0]
     file = new if new.exists() else path / _ATTRIBUTES
     found = json.loads(file.read_text("utf-8"))
@@ -189,7 +189,7 @@ def _multiscale(group: Any, path: Path) -> dict[str, Any]:
 
 
 def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]:
-    """The product of the scales of the level and of all levels."""
+    """Return the product of the scale of the level and that of all levels."""
     scale = [1.0] * ndim
     for transformation in (
         *level.get("coordinateTransformations", ()),
@@ -203,7 +203,7 @@ def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]
 
 
 def _kind(axis: Any) -> str:
-    """The name of an axis; its type, where there is one, says whether it is a channel or time."""
+    """Return the name of an axis, or "c" and "t" if its type is channel or time."""
     if isinstance(axis, str):
         return axis.lower()
     kind = axis.get("type")
@@ -211,14 +211,14 @@ def _kind(axis: Any) -> str:
 
 
 def _spacing(scale: list[float], lengths: list[str]) -> tuple[float, ...] | None:
-    """Distances along the spatial axes, all in the unit of the last one; None if units are not comparable."""
+    """Return the spacing along the spatial axes in the unit of the last one; None if units are unknown."""
     ratios = [1.0 if unit == lengths[-1] else units.ratio(unit, lengths[-1]) for unit in lengths]
     found = tuple(h * ratio for h, ratio in zip(scale, ratios, strict=True) if ratio is not None)
     return found if len(found) == len(scale) else None
 
 
 def _unit(axis: Any) -> str:
-    """The unit of length, or "" if none is given."""
+    """Return the unit of length, or "" without one."""
     return "" if isinstance(axis, str) else str(axis.get("unit") or "")
 
 
@@ -228,7 +228,7 @@ def _dimension_names(array: Any) -> list[str]:
 
 
 def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) -> tuple[int | None, list[int]]:
-    """The axis of the channels, and those along which images follow one another."""
+    """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]
     channels = [axis for axis, name in enumerate(names) if name in _CHANNEL_NAMES]
@@ -242,6 +242,6 @@ def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) ->
     if spatial not in (2, 3):
         raise ValueError(
             f"{path} has shape {array.shape} and axes {', '.join(names) if any(names) else 'without names'}: "
-            "an image has two axes besides channels and time, a volume three. Say which axis holds channels."
+            "an image has two axes besides channels and time, a volume three. Give the axis of the channels."
         )
     return channel, frames
