@@ -110,7 +110,7 @@ def contrast(
     quantile : float
         Which quantile over the pixels: 0.5 is the median, 0.9 the strength of marked edges.
     spacing : float or one float per axis, optional
-        Distance of the pixels.
+        Pixel spacing along each axis.
     channel_axis : int, optional
         The axis of the channels; their structure tensors are averaged.
 
@@ -170,7 +170,7 @@ def wavelength(
     noise : float or "auto"
         Its noise level in grey values; by default :func:`noise_level`.
     spacing : float or one float per axis, optional
-        Distance of the pixels.
+        Pixel spacing along each axis.
     channel_axis : int, optional
         The axis of the channels.
 

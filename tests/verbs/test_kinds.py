@@ -1,5 +1,6 @@
 """Kinds of arrays: what comes back, what is rejected, and that one table decides."""
 
+from collections import Counter
 from typing import Any
 
 import dask.array as da
@@ -133,8 +134,13 @@ def test_zarr_arrays_are_rejected_with_a_remedy(name):
 
 class TestDask:
     def test_a_scale_space_is_lazy_and_as_in_memory(self):
-        calls = []
-        image = da.from_array(IMAGE, chunks=11).map_blocks(lambda b: calls.append(1) or b, dtype=IMAGE.dtype)
+        calls: list[int] = []
+
+        def count(block):
+            calls.append(1)
+            return block
+
+        image = da.from_array(IMAGE, chunks=11).map_blocks(count, dtype=IMAGE.dtype)
         before = len(calls)
         for scheme in (aniso.Explicit(), aniso.FED(2)):
             steps = list(aniso.scale_space(image, MODEL, [0, 1, 2.5], scheme=scheme))
@@ -198,34 +204,39 @@ class TestMasks:
 
 
 class TestChecksRunOnce:
-    @pytest.mark.parametrize("name", ["denoise", "enhance", "upsample", "diffuse"])
-    def test_one_look_for_nan_and_one_at_the_spacing(self, name, monkeypatch):
-        calls = {"finite": 0, "spacing": 0, "step": 0}
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        """How often the real checks are called."""
+        counts: Counter[str] = Counter()
 
-        def counted(module, function, key):
+        def count(module, function):
             original = getattr(module, function)
 
             def call(*given, **options):
-                calls[key] += 1
+                counts[function] += 1
                 return original(*given, **options)
 
             monkeypatch.setattr(module, function, call)
 
-        counted(arrays, "check_finite", "finite")
-        counted(checks, "axis_spacing", "spacing")
-        counted(stability, "largest_step", "step")
-        counted(stability, "stable_step", "step")
-        CALLS[name](IMAGE, spacing=0.5)
-        assert (calls["finite"], calls["spacing"]) == (1, 1)
-        assert calls["step"] <= 5  # one per model
+        for module, function in (
+            (arrays, "check_finite"),
+            (checks, "axis_spacing"),
+            (stability, "largest_step"),
+            (stability, "stable_step"),
+        ):
+            count(module, function)
+        return counts
 
-    def test_inpainting_looks_at_the_spacing_and_the_step_once(self, monkeypatch):
-        calls = []
-        for module, function in ((checks, "axis_spacing"), (stability, "largest_step")):
-            original = getattr(module, function)
-            monkeypatch.setattr(module, function, lambda *a, f=original, **o: calls.append(f) or f(*a, **o))
-        aniso.inpaint(IMAGE, MASK)
-        assert len(calls) == 2
+    @pytest.mark.parametrize("name", ["denoise", "enhance", "upsample", "diffuse", "scale_space"])
+    def test_one_look_for_nan_and_one_at_the_spacing(self, name, calls):
+        CALLS[name](IMAGE, spacing=0.5)
+        assert (calls["check_finite"], calls["axis_spacing"], calls["stable_step"]) == (1, 1, 0)
+        # One per diffusion model, or of each of the diffusions of a refinement.
+        assert 1 <= calls["largest_step"] <= 5
+
+    def test_inpainting_looks_at_the_spacing_and_the_step_once(self, calls):
+        CALLS["inpaint"](IMAGE)
+        assert calls == {"axis_spacing": 1, "largest_step": 1}
 
 
 class TestWarningsPointAtTheCaller:
