@@ -21,12 +21,12 @@ from aniso import io, models
 from aniso.cli import app, commands
 from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import model_options
-from aniso.cli.options.bundles import Reporting
+from aniso.cli.options.bundles import ReportingOptions
 from aniso.io.picture import Picture
 from aniso.parameters import About, of_model
 from tests.cli.command_calls import PROGRAM, WIDE, aniso_command, called, contents, noisy
 
-COMMANDS = tuple(commands.SUMMARIES)
+COMMANDS = tuple(commands.summaries())
 
 
 def roughness(pixels):
@@ -779,7 +779,7 @@ class TestHelp:
         answer = aniso_command(".")
         assert answer.returncode == 2
         shown = answer.stdout + answer.stderr
-        for name, summary in commands.SUMMARIES.items():
+        for name, summary in commands.summaries().items():
             assert re.search(rf"{name} +{re.escape(summary)}", shown)
         assert "aniso demo" in shown
 
@@ -901,7 +901,7 @@ class TestProgress:
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setenv("COLUMNS", "100")
-        with Report("denoise", Reporting(**wanted)).progress("camera.png") as tell:
+        with Report("denoise", ReportingOptions(**wanted)).progress("camera.png") as tell:
             tell(1, 4)
             time.sleep(0.3)
         return terminal.getvalue()

@@ -653,7 +653,7 @@ class TestInputs:
 
 
 class TestHelpTexts:
-    @pytest.mark.parametrize("name", ["", *commands.SUMMARIES])
+    @pytest.mark.parametrize("name", ["", *commands.summaries()])
     def test_no_types_of_python(self, name, monkeypatch):
         monkeypatch.setitem(WIDE, "COLUMNS", "80")
         shown = called(".", *filter(None, [name]), "--help").stdout
@@ -661,7 +661,7 @@ class TestHelpTexts:
         assert "{FILES}" not in shown
         assert max(map(len, shown.splitlines())) <= 80
 
-    @pytest.mark.parametrize("name", commands.SUMMARIES)
+    @pytest.mark.parametrize("name", commands.summaries())
     def test_examples_fit_a_terminal(self, name):
         module = __import__(f"aniso.cli.commands.{name.replace('-', '_')}", fromlist=["EXAMPLES"])
         assert max(map(len, module.EXAMPLES)) <= 78

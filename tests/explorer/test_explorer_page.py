@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import aniso
 from aniso.cli import app
-from aniso.explorer.choosing import parameters
+from aniso.explorer.choosing.methods import methods, parameters_of
 from tests.explorer.explorer_process import browser_path, explorer
 
 WAIT = 30_000  # milliseconds: the machine may be busy
@@ -166,10 +166,10 @@ def test_auto_shows_what_it_chose_and_controls_have_units_reset_and_words(page):
 
 
 def test_every_method_gives_a_result(page):
-    for method in reversed(parameters.METHODS):  # it begins with the first
+    for method in reversed(methods()):  # it begins with the first
         page.evaluate("drawn.length = 0")
         choose_method(page, method.capitalize())
-        for name, parameter in parameters.of(method, "edge-enhancing").items():
+        for name, parameter in parameters_of(method, "edge-enhancing").items():
             expect(control(page, name)).to_have_count(0 if parameter.about.for_volumes else 1)
         page.wait_for_function("drawn.length > 0")
         settled(page)

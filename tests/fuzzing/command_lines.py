@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aniso import io
-from aniso.cli.commands import SUMMARIES
+from aniso.cli.commands import summaries
 from tests.cli.command_calls import called, contents
 from tests.fuzzing.file_calls import damaged, sound_files
 from tests.fuzzing.judging import Case
@@ -102,13 +102,13 @@ _FILES = (
 )
 # They open pages, take seconds by design, or draw for seconds.
 _LEFT_OUT = ("explore", "bench", "demo")
-_COMMANDS = tuple(name for name in SUMMARIES if name not in _LEFT_OUT)
+_COMMANDS = tuple(name for name in summaries() if name not in _LEFT_OUT)
 
 
 def _own_options(command: str) -> set[str]:
-    from aniso.cli.commands import loaded
+    from aniso.cli.commands import load
 
-    return {name for option in loaded(command).params for name in (*option.opts, *option.secondary_opts)}
+    return {name for option in load(command).params for name in (*option.opts, *option.secondary_opts)}
 
 
 def commands(draw: Draw) -> Case:

@@ -24,7 +24,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.guard import HostGuard
-from aniso.explorer.page.layout import Page
+from aniso.explorer.page.layout import ExplorerPage
 from aniso.io.formats import suffix_of
 from aniso.io.picture import FileError
 
@@ -64,7 +64,7 @@ class Explorer:
     def __init__(self, first: Path | None, limit: int = UPLOAD_LIMIT) -> None:
         self.first = first
         self.limit = limit
-        self.pages: dict[str, Page] = {}
+        self.pages: dict[str, ExplorerPage] = {}
         self._clients: dict[str, Client] = {}
         self._uploads = 0
         self.pace = Pace()
@@ -89,7 +89,7 @@ class Explorer:
             self.pages.popitem()[1].session.close()
 
     async def _page(self) -> None:
-        page, client = Page(self.pace, self.limit), ui.context.client
+        page, client = ExplorerPage(self.pace, self.limit), ui.context.client
         key = page.session.key
         self.pages[key], self._clients[key] = page, client
 
@@ -155,7 +155,7 @@ class Explorer:
         finally:
             self._uploads -= 1
 
-    async def _receive(self, request: Request, page: Page, name: str) -> Response:
+    async def _receive(self, request: Request, page: ExplorerPage, name: str) -> Response:
         # Once read it is not needed any more.
         with tempfile.TemporaryDirectory(dir=page.session.folder, ignore_cleanup_errors=True) as folder:
             target = Path(folder, name)

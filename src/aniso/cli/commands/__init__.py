@@ -9,34 +9,38 @@ import importlib
 import inspect
 from typing import Any
 
-from aniso.verbs.table import VERBS
+from aniso.verbs.table import DIFFUSE, VERBS
 
-#: What the overview says; in this order.
-SUMMARIES = {
-    **{verb.name: verb.summary for verb in VERBS.values()},
-    "diffuse": "Diffuse with any model, stencil and scheme.",
+#: Commands that are not verbs, with their summaries.
+OTHERS = {
+    DIFFUSE.name: DIFFUSE.summary,
     "scale-space": "Write an image at several diffusion times.",
-    "explore": "See diffusion happen in the browser, while a slider moves.",
-    "info": "Show what a file holds, and its estimated noise, contrast and wavelength.",
+    "explore": "Explore methods and parameters interactively in the browser.",
+    "info": "Show the contents of a file and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",
-    "demo": "Diffuse a few images that come with aniso and write one picture.",
+    "demo": "Filter sample images and show the results in one picture.",
     "bench": "Measure the speed on this machine, in a few seconds.",
 }
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-def loaded(name: str) -> Any:
-    """The command of this name, ready to run."""
+def summaries() -> dict[str, str]:
+    """Return the summaries of all commands by name, in the order of the overview."""
+    return {**{verb.name: verb.summary for verb in VERBS.values()}, **OTHERS}
+
+
+def load(name: str) -> Any:
+    """Return the command of this name, ready to run."""
     import typer
 
     from aniso.cli.options.appearance import Command
-    from aniso.cli.options.bundles import expanded
+    from aniso.cli.options.bundles import expand
 
     if name in VERBS:
-        from aniso.cli.commands.verb import command_of
+        from aniso.cli.commands.verb import make_command
 
-        command, examples, needs_arguments = command_of(VERBS[name]), VERBS[name].examples, True
+        command, examples, needs_arguments = make_command(VERBS[name]), VERBS[name].examples, True
     else:
         module = importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")
         command, examples, needs_arguments = module.command, module.EXAMPLES, module.NEEDS_ARGUMENTS
@@ -51,5 +55,5 @@ def loaded(name: str) -> Any:
         epilog=epilog,
         context_settings=CONTEXT,
         no_args_is_help=needs_arguments,
-    )(expanded(command))
+    )(expand(command))
     return typer.main.get_command(app)

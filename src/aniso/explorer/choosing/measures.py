@@ -43,14 +43,14 @@ class Measures:
         return cls(noise, typical or 0.01 * spread, strength(0.999) or 0.1 * spread, min(shape))
 
 
-def refused_pixels(image: Array) -> tuple[int, int]:
+def invalid_pixels(image: Array) -> tuple[int, int]:
     """How many numbers are NaN, and how many are infinite.
 
     Examples
     --------
     >>> import numpy as np
     >>> from aniso.explorer import measures
-    >>> measures.refused_pixels(np.array([[1.0, np.nan], [np.inf, np.nan]]))
+    >>> measures.invalid_pixels(np.array([[1.0, np.nan], [np.inf, np.nan]]))
     (2, 1)
     """
     if image.dtype.kind != "f":

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from aniso.explorer.choosing.measures import Measures, refused_pixels
+from aniso.explorer.choosing.measures import Measures, invalid_pixels
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.blocks import block_means
 from aniso.io.pages import voxel_shape
@@ -94,10 +94,10 @@ class Scene:
         return self.source.measures if self.whole else Measures.of(self.image, self.channel_axis)
 
     @functools.cached_property
-    def refused_pixels(self) -> tuple[int, int]:
+    def invalid_pixels(self) -> tuple[int, int]:
         """Of what the verbs get, how many numbers are NaN, and how many are infinite."""
         alone = self.source.is_volume and not self.whole
-        return refused_pixels(self.image) if alone else self.source.refused_pixels
+        return invalid_pixels(self.image) if alone else self.source.invalid_pixels
 
     @property
     def grey_range(self) -> tuple[float, float]:

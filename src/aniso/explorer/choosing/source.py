@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import io, samples
-from aniso.explorer.choosing.measures import Measures, grey_range, refused_pixels
+from aniso.explorer.choosing.measures import Measures, grey_range, invalid_pixels
 from aniso.io.picture import Picture
 
 Array = npt.NDArray[Any]
@@ -72,9 +72,9 @@ class Source:
         return Measures.of(self.pixels, None if self.picture.channel_axis is None else -1)
 
     @functools.cached_property
-    def refused_pixels(self) -> tuple[int, int]:
+    def invalid_pixels(self) -> tuple[int, int]:
         """How many numbers are NaN, and how many are infinite."""
-        return refused_pixels(self.pixels)
+        return invalid_pixels(self.pixels)
 
     @functools.cached_property
     def grey_range(self) -> tuple[float, float]:

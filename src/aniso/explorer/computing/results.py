@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.calls import Call
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing import memory, previews
@@ -59,7 +59,7 @@ class Results:
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
         assert scene is not None
         view = tab.view or View.of_all(scene.shape)
-        quick, owner = previews.rehearsed(call, scene), tab.choices.owner
+        quick, owner = previews.rehearse(call, scene), tab.choices.owner
         part = previews.part(scene, view, quick, tab.pace.affordable)
 
         def still() -> bool:
@@ -70,7 +70,7 @@ class Results:
             return fresh
 
         def job(ticket: Ticket) -> None:
-            trial = previews.coarse(quick, scene, part)
+            trial = previews.coarsen(quick, scene, part)
             begin = time.perf_counter()
             try:
                 result, info = trial.call(trial.image, ticket.progress)
@@ -79,7 +79,7 @@ class Results:
                     return  # full resolution will tell whether there is more to it than the part
                 raise
             seconds = time.perf_counter() - begin
-            tab.pace.measured(quick, part.pixels, seconds, part.factor)
+            tab.pace.record(quick, part.pixels, seconds, part.factor)
             before, after = trial.shown(trial.image), trial.shown(result)
             difference = tab.shows_difference
             shot = rendering.preview(scene, part, before, after, difference=difference)

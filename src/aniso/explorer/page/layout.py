@@ -12,7 +12,7 @@ from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.page import widgets
-from aniso.explorer.page.panel import Panel
+from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
 from aniso.explorer.page.tab import Result
@@ -35,7 +35,7 @@ _FILTERED = {"slice": "This slice", "volume": "Whole volume"}
 _AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
 
 
-class Page:
+class ExplorerPage:
     """One tab. It is the stage of its session."""
 
     def __init__(self, pace: Pace, limit: int) -> None:
@@ -62,7 +62,7 @@ class Page:
                 aside = html("aside", "panel", aria_label="Parameters")
                 with html("section", "work", aria_label="Image"):
                     self._build_work()
-                self._panel = Panel(aside, self.session, self._viewer, self.url("result"))
+                self._panel = ParameterPanel(aside, self.session, self._viewer, self.url("result"))
             self._stencil_tab = StencilTab(self.session, self.url, self._panel.use_stencil)
 
     def _build_bar(self) -> None:

@@ -10,20 +10,21 @@ from typing import Any
 from nicegui import ui
 from nicegui.element import Element
 
-from aniso.cli.jobs.reporting import figures
-from aniso.explorer.choosing import parameters, recipes
+from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import AUTO
 from aniso.explorer.choosing.controls import LINEAR, ROOT, Control, controls
-from aniso.explorer.choosing.masks import RandomPixels
+from aniso.explorer.choosing.methods import methods
 from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.tab import sentence
 from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
 from aniso.models import kinds
 from aniso.stencil import DeltaStencil
+from aniso.verbs.info import summary_rows
 
 
-class Panel:
+class ParameterPanel:
     """Built anew for each method, model and image."""
 
     def __init__(self, place: Element, session: Session, viewer: Viewer, download: str) -> None:
@@ -34,19 +35,19 @@ class Panel:
 
     def build(self) -> None:
         """The parameters of the method, from scratch."""
-        session = self.session
+        session, verb = self.session, self.session.choices.verb
         self._place.clear()
         self._controls, self._found = {}, {}
-        self._viewer.set(brush=False, playable=session.choices.method not in ("inpaint", "upsample"))
+        self._viewer.set(brush=False, playable=verb.has_scale_space)
         with self._place:
-            titles = {name: name.capitalize() for name in parameters.METHODS}
-            segments("Method", titles, session.choices.method, self._choose_method)
-            text(parameters.METHODS[session.choices.method], "p", "summary")
-            if session.choices.method == "diffuse":
+            titles = {name: name.capitalize() for name in methods()}
+            segments("Method", titles, verb.name, self._choose_method)
+            text(verb.summary, "p", "summary")
+            if verb.takes_model:
                 names = {name: name.replace("-", " ") for name in kinds()}
                 select("Model", names, session.choices.model, self._choose_model, "wide")
                 text(_first_line(kinds()[session.choices.model]), "p", "summary")
-            if session.choices.method == "inpaint":
+            if verb.fills:
                 self._build_mask()
             with html("div", "controls"):
                 if session.scene is not None:
@@ -63,13 +64,13 @@ class Panel:
             with html("div", "group"):
                 text("Take it with you", "h2")
                 with html("div", "row"):
-                    button("Copy as Python", lambda: self._copy("Python", recipes.python))
-                    button("Copy as command", lambda: self._copy("command", recipes.command))
+                    button("Copy as Python", lambda: self._copy("Python", export.to_python))
+                    button("Copy as command", lambda: self._copy("command", export.to_command))
                     button("Download", self._save, "button primary")
 
     def _build_switches(self, scene: Scene) -> None:
         choices = self.session.choices
-        if choices.stencil is not None and choices.method in ("denoise", "enhance", "diffuse"):
+        if choices.stencil is not None and choices.verb.takes_stencil:
             with html("div", "row"):
                 text(f"Stencil α = {choices.stencil.alpha:g}, γ = {choices.stencil.gamma:g}")
                 button("Back to the usual one", lambda: self.use_stencil(None), "plain")
@@ -109,7 +110,7 @@ class Panel:
     def show_info(self, info: Any) -> None:
         """What a verb chose and found."""
         self._told.clear()
-        rows = [] if info is None else figures([info])
+        rows = [] if info is None else summary_rows([info])
         with self._told:
             for meaning, words in rows:
                 text(meaning, "dt")

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from aniso import io
-from aniso.explorer.choosing import recipes
+from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.masks import RandomPixels, paint
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.computing.results import Results
 from aniso.explorer.page.tab import Stage, Tab, sentence
@@ -181,7 +181,7 @@ class Session(Tab):
             self.stage.tell(error="The result is not there yet. Wait until it is computed.")
             return None
         scene, result = self.scene, self.result
-        target = self.folder / recipes.output_name(result.call, scene)
+        target = self.folder / export.output_name(result.call, scene)
         try:
             like = scene.like
             return await asyncio.to_thread(io.write, target, result.image, like=like, force=True)
@@ -215,4 +215,4 @@ def _looked_at(scene: Scene) -> None:
             f"pixels of type {scene.image.dtype} cannot be filtered: diffusion is for grey values. Convert "
             "them to numbers, e.g. image.astype(numpy.float32)."
         )
-    _ = scene.refused_pixels, scene.measures, scene.grey_range
+    _ = scene.invalid_pixels, scene.measures, scene.grey_range

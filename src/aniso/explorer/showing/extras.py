@@ -32,7 +32,7 @@ class Extras:
         """Something has changed: the veil at once, overlays after a while; a film no longer holds."""
         self._film_awaits_result = False
         self._tab.film_worker.withdraw()
-        if self._tab.choices.method == "inpaint":
+        if self._tab.choices.verb.fills:
             self._veil()
         else:
             self._tab.stage.drop("unknown")
@@ -90,7 +90,7 @@ class Extras:
     def overlay(self) -> None:
         """Ellipses, map and histogram for the model that steers, as far as it is known."""
         tab, scene, wanted = self._tab, self._tab.scene, self._shown
-        if scene is None or (tab.choices.method == "inpaint" and tab.result is None):
+        if scene is None or (tab.choices.verb.fills and tab.result is None):
             return  # the veil of unknown pixels comes first
         try:
             call = tab.choices.call(scene)
@@ -133,11 +133,10 @@ class Extras:
             tab.failed(error, version)
             return
         steering = call.steering(tab.result.info if tab.result else None)
-        diffuses = call.verb not in ("inpaint", "upsample")
-        if diffuses and steering is None and tab.result is None:
+        if call.verb.has_scale_space and steering is None and tab.result is None:
             self._film_awaits_result = True
             return
-        if steering is None or not diffuses:
+        if steering is None or not call.verb.has_scale_space:
             tab.failed(ValueError(_NO_FILM), version)
             return
         model, end = steering

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso.explorer.choosing.masks import Mask
 from aniso.explorer.choosing.parts import Part, View
 from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.unknown_pixels import Mask
 from aniso.explorer.computing.blocks import block_means
 from aniso.explorer.showing import pictures
 
