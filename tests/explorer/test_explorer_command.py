@@ -96,7 +96,7 @@ def test_it_ends_quietly():
         assert process.wait(20) == 0
     address, end = said  # on both streams
     assert address.startswith("The explorer is at ")
-    assert end == "The explorer has ended.\n"
+    assert end == "The explorer was stopped.\n"
 
 
 def test_uploads_have_a_limit(tmp_path):

@@ -340,7 +340,7 @@ class TestSlabs:
         trial = previews.coarsen(quick, scene, part)
         result, _ = trial.call(trial.image, lambda done, total: None)
         assert result.ndim == 2
-        assert "by itself" in trial.words
+        assert "of this slice only" in trial.words
         assert not previews.is_exact(choices.call(scene), part, scene)
 
     def test_no_more_slices_than_there_are(self):
@@ -366,7 +366,7 @@ class TestMemory:
         assert memory.available() > 1e7
         memory.check(call, scene)
         monkeypatch.setattr(memory, "available", lambda: 1e7)
-        with pytest.raises(MemoryError, match=r"takes about 0\.015 GB of memory, and 0\.010 GB are free"):
+        with pytest.raises(MemoryError, match=r"needs about 0\.015 GB .*, but only 0\.010 GB are free"):
             memory.check(call, scene)
 
 

@@ -16,7 +16,7 @@ from aniso.explorer.choosing.unknown_pixels import LazyMask, Mask, RandomPixels
 from aniso.models import CoherenceEnhancing, kinds
 from aniso.parameters import Parameter, of_model
 from aniso.stencil import DeltaStencil
-from aniso.verbs.table import Verb
+from aniso.verbs.table import VERBS, Verb
 
 __all__ = ["AUTO", "Call", "Choices", "suggest_contrast"]
 
@@ -36,7 +36,7 @@ class Choices:
     `values` has the keys (method or model, parameter), so that each keeps its own.
     """
 
-    method: str = "denoise"
+    method: str = next(iter(VERBS))
     model: str = "edge-enhancing"
     values: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     stencil: DeltaStencil | None = None
