@@ -343,7 +343,7 @@ def test_a_page_that_is_loaded_anew_says_so(page):
     choose_method(page, "Diffuse")
     settled(page)
     page.reload()
-    expect(page.get_by_role("alert")).to_contain_text("loaded anew")
+    expect(page.get_by_role("alert")).to_contain_text("was reloaded")
     expect(page.get_by_role("button", name="Denoise")).to_have_attribute("aria-pressed", "true")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from aniso import checks
-
 
 class OutputClosed(Exception):
     """Standard output was closed by the reader, or is full. The cause is the OSError."""
@@ -11,6 +9,8 @@ class OutputClosed(Exception):
 
 def describe_error(error: Exception) -> str:
     """Return an error as one line, without traceback."""
+    from aniso import checks  # loads NumPy, which help does not need
+
     text = " ".join(checks.on_command_line(error).split())
     if isinstance(error, MemoryError):
         return "not enough memory. Split the image into parts, or use float32."

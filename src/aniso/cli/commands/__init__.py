@@ -30,6 +30,12 @@ def summaries() -> dict[str, str]:
     return {**{verb.name: verb.summary for verb in VERBS.values()}, **OTHERS}
 
 
+def examples(name: str) -> tuple[str, ...]:
+    """Return the examples in the help of a command."""
+    found: tuple[str, ...] = VERBS[name].examples if name in VERBS else _module(name).EXAMPLES
+    return found
+
+
 def load(name: str) -> Any:
     """Return the command of this name, ready to run."""
     import typer
@@ -37,15 +43,9 @@ def load(name: str) -> Any:
     from aniso.cli.options.appearance import Command
     from aniso.cli.options.bundles import expand
 
-    if name in VERBS:
-        from aniso.cli.commands.verb import make_command
-
-        command, examples, needs_arguments = make_command(VERBS[name]), VERBS[name].examples, True
-    else:
-        module = importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")
-        command, examples, needs_arguments = module.command, module.EXAMPLES, module.NEEDS_ARGUMENTS
+    command, needs_arguments = _command(name)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples)
+    epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples(name))
     # The terminal breaks the lines of a paragraph, not the source.
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     app.command(
@@ -57,3 +57,16 @@ def load(name: str) -> Any:
         no_args_is_help=needs_arguments,
     )(expand(command))
     return typer.main.get_command(app)
+
+
+def _command(name: str) -> tuple[Any, bool]:
+    """Return the function of a command, and whether it needs arguments."""
+    if name not in VERBS:
+        return _module(name).command, _module(name).NEEDS_ARGUMENTS
+    from aniso.cli.commands.verb import make_command
+
+    return make_command(VERBS[name]), True
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")
