@@ -20,7 +20,7 @@ Row = tuple[str, str]
 def options(name: str) -> dict[str, list[Row]]:
     """Return the rows (option, meaning) of a command, by panel."""
     panels: dict[str, list[Row]] = {}
-    for parameter in commands.loaded(name).params:
+    for parameter in commands.load(name).params:
         if parameter.param_type_name != "option":
             continue
         flags = ", ".join(f"`{flag}`" for flag in (*parameter.opts, *parameter.secondary_opts))
@@ -43,7 +43,7 @@ def tables() -> dict[str, str]:
     own: dict[str, str] = {}
     shared: dict[str, dict[Row, None]] = {}
     users: dict[str, list[str]] = {}
-    for name in commands.SUMMARIES:
+    for name in commands.summaries():
         for panel, rows in options(name).items():
             if panel == OWN:
                 own[name] = table(rows)

@@ -153,7 +153,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("command", [name for name in commands.SUMMARIES if name != "explore"])
+@pytest.mark.parametrize("command", [name for name in commands.summaries() if name != "explore"])
 def test_commands(tmp_path, monkeypatch, command):
     monkeypatch.setattr(demonstration, "BLOCKS", demonstration.BLOCKS[-1:])  # a part of the picture
     np.save(tmp_path / "image.npy", RINGS.image)  # in double precision, for which kernels are there

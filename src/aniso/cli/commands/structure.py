@@ -6,7 +6,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from aniso.cli.options.bundles import Files, Measuring, Placing, Reading, Reporting, flag, number_option
+from aniso.cli.options.bundles import (
+    Files,
+    MeasuringOptions,
+    PlacingOptions,
+    ReadingOptions,
+    ReportingOptions,
+    flag,
+    number_option,
+)
 from aniso.parameters import PLATES, RHO, SIGMA, of_function
 from aniso.structure import coherence
 
@@ -22,10 +30,10 @@ EXAMPLES = (
 
 def command(
     files: Files,
-    reading: Reading,
-    placing: Placing,
-    measuring: Measuring,
-    reporting: Reporting,
+    reading: ReadingOptions,
+    placing: PlacingOptions,
+    measuring: MeasuringOptions,
+    reporting: ReportingOptions,
     what: Annotated[
         Literal["coherence", "orientation", "tensor"],
         typer.Option(
@@ -52,18 +60,18 @@ def command(
 
     fibres.png becomes fibres_coherence.tif. Zarr stores are computed block by block.
     """
+    from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.structures import Structures
-    from aniso.cli.jobs.work import Work
-    from aniso.cli.options.bundles import Computing, Writing
+    from aniso.cli.options.bundles import ComputingOptions, WritingOptions
 
     if degrees and what != "orientation":
         raise typer.BadParameter(f"--degrees is for --what orientation, got --what {what}. Leave it out.")
-    work = Work(
+    work = FileJob(
         "structure",
         files,
         reading,
-        Writing(placing.output, placing.force),
-        Computing(measuring.spacing),
+        WritingOptions(placing.output, placing.force),
+        ComputingOptions(measuring.spacing),
         reporting,
     )
     Structures(work, what, sigma, rho, plates, degrees).write()

@@ -16,8 +16,8 @@ import typer
 
 from aniso import structure
 from aniso.cli.jobs import zarrs
+from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
 from aniso.cli.jobs.reporting import Tell, columns
-from aniso.cli.jobs.work import Work, described, each_file, sized
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
@@ -33,7 +33,7 @@ _WHOLE_NUMBERS = ("PNG", "JPEG")
 class Structures:
     """What was asked for."""
 
-    work: Work
+    work: FileJob
     what: str
     sigma: float
     rho: float
@@ -42,7 +42,7 @@ class Structures:
 
     def write(self) -> None:
         """Write the maps of all files, or of a Zarr store."""
-        if zarrs.wanted(self.work.files):
+        if zarrs.are_stores(self.work.files):
             self._write_store()
         else:
             self._write_files()
@@ -91,7 +91,7 @@ class Structures:
 
         def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
             target = targets[number - 1]
-            stack = work.opened(path, where, [target], outlined=self._outline)
+            stack = work.open(path, where, [target], outlined=self._outline)
             results = []
             for page in stack:
                 results.append(self._map(page.image, page.spacing, page.channel_axis))
@@ -99,10 +99,10 @@ class Structures:
             picture = self._picture(stack, results)
             work.write_picture(where, target, picture)
             written = replace(picture, format=format_of(target).name)
-            lines = [f"{path} → {target}  ({sized(written, stack)}, {{seconds}})"]
+            lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
             if len(work.paths) == 1:
                 lines.append(columns(self._rows()))
-            return {"output": target, **described(written)}, lines
+            return {"output": target, **picture_facts(written)}, lines
 
         each_file(work.report, work.paths, action)
 
@@ -133,6 +133,7 @@ class Structures:
         source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
             zarrs.check_packages()
+            from aniso.blocks.stores.filtering import spacing_of
             from aniso.blocks.stores.journal import check_place
             from aniso.blocks.stores.zarr_array import open_array
 
@@ -140,7 +141,7 @@ class Structures:
             found = open_array(source, work.reading.channel_axis)
             self._check_angles(len(found.spatial_axes))
             check_place(target)
-            result = self._stacked(found, zarrs.store_spacings(found, work))
+            result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
             with report.progress(source.name) as tell:
                 _store(result, self._names(found), target, tell)
             seconds = time.perf_counter() - begin
