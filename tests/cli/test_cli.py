@@ -723,13 +723,13 @@ class TestUsage:
 
 # The encoder stops in the middle, and says so.
 SLOW = """
-import sys, time
-from aniso.io.formats import png
+import dataclasses, sys, time
+from aniso.io.formats import FORMATS
 def write(path, picture):
     path.write_bytes(b"half a picture")
     print("writing", flush=True)
     time.sleep(60)
-png.write = write
+FORMATS["PNG"] = dataclasses.replace(FORMATS["PNG"], write=write)
 from aniso.__main__ import main
 main()
 """

@@ -13,6 +13,7 @@ import typer
 
 from aniso.cli.files.reading import as_stored
 from aniso.cli.options.bundles import Reading, flag, number_option
+from aniso.io.formats import origin
 from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ class Unknown:
 @lru_cache(maxsize=1)  # one mask serves many files
 def _from_file(file: Path, reading: Reading, report: Report) -> Mask:
     picture = as_stored(file, reading)
-    if picture.format == "JPEG":
+    if origin(picture).lossy:
         report.note(
             "mask",
-            f"{file} is a JPEG file, whose compression leaves traces that are not 0 beside what was drawn: "
-            "these pixels count as marked, too. Save masks as PNG.",
+            f"{file} is a {picture.format} file, whose compression leaves traces that are not 0 next to what "
+            "was drawn: these pixels count as marked, too. Save masks as PNG.",
         )
     return _over_channels(picture, picture.pixels != 0, np.any)
 

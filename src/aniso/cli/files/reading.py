@@ -8,6 +8,7 @@ from typing import Any
 
 from aniso import io
 from aniso.cli.options.bundles import Computing, Reading
+from aniso.io.formats import origin
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
 
@@ -21,13 +22,13 @@ def read(path: Path, reading: Reading) -> Picture:
     """The picture in a file, with the channels where the options say."""
     picture = replace(as_stored(path, reading), source=path)  # as people named it
     axis: Any = reading.channel_axis
-    if axis is not None and picture.format != "NPY":
+    if axis is not None and origin(picture).says_channels:
         if axis == "none" and picture.channel_axis is None:
             return picture
         raise FileError(
             f"{path} says itself where its channels are: --channel-axis is for NPY files. Leave it out."
         )
-    if axis is None and picture.format == "NPY" and picture.pixels.ndim == 3:
+    if axis is None and not origin(picture).says_channels and picture.pixels.ndim == 3:
         for colours in (-1, 0):
             if picture.pixels.shape[colours] in (3, 4):
                 raise FileError(
