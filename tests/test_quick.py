@@ -49,7 +49,7 @@ class TestTheRegistriesAreComplete:
     """What the package offers is registered, so that it is tried."""
 
     def test_engines(self):
-        assert {engine.name for engine in ENGINES} == set(engines._ENGINES)
+        assert {engine.name for engine in ENGINES} == set(engines.ENGINES)
 
     def test_verbs(self):
         computing = {

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
+from aniso import checks, engines
 
 if TYPE_CHECKING:
     import torch
 
-TENSOR_ENGINE = "torch"
 # Three or four slices of at least so many pixels along each side look like the colours of an image.
 _LARGE_IMAGE = 32
 
@@ -63,9 +62,9 @@ def is_batch(image: torch.Tensor, channel_axis: int | None) -> bool:
 def layout(image: Any, channel_axis: int | None, engine: str | None) -> tuple[Layout, str]:
     """The layout of an image, and the name of the engine that is to work on it."""
     if checks.is_tensor(image):
-        name = TENSOR_ENGINE if engine is None else engine
+        name = engines.default("torch") if engine is None else engine
         return TensorLayout(image, channel_axis, name), name
-    name = "cpu" if engine is None else engine
+    name = engines.default("numpy") if engine is None else engine
     return ArrayLayout(image, channel_axis, name), name
 
 
@@ -80,7 +79,7 @@ class ArrayLayout:
     ) -> None:
         array = np.asarray(image) if finite else checked_image(image, channel_axis)
         self.dtype = result_type(array.dtype).name
-        self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
+        self._channel_axis, self._tensors = channel_axis, engines.ENGINES[engine].arrays == "torch"
         start = channels_first(array, channel_axis)
         self.shape = start.shape[1:]
         self.start: Any = start.astype(self.dtype)
@@ -134,7 +133,7 @@ class TensorLayout:
             start = start[None]
         self.shape = tuple(start.shape[2:])
         self.start: Any = start.clone(memory_format=torch.contiguous_format)
-        if engine != TENSOR_ENGINE:
+        if engines.ENGINES[engine].arrays != "torch":
             self.start = self._as_array(self.start)
 
     def _as_array(self, start: torch.Tensor) -> npt.NDArray[Any]:
@@ -151,7 +150,9 @@ class TensorLayout:
         """In the caller's order of axes, on the device it came from."""
         import torch
 
-        image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
+        image = (
+            evolved if engines.ENGINES[self._engine].arrays == "torch" else torch.from_numpy(evolved)[None]
+        )
         image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
         if self._batch:
             return image

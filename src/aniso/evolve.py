@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from aniso.arrays import Layout
 from aniso.blocks import lazy
 from aniso.blocks.lazy import is_dask
 from aniso.checks import Spacing
-from aniso.models import FixedTensor, ImageDriven
+from aniso.models import FixedTensor, ImageDriven, Model
 from aniso.schemes import Explicit, Scheme
 from aniso.stencil import DeltaStencil, FreeStencil, Stencil, check_stencil
 
@@ -25,7 +25,7 @@ __all__ = ["diffuse", "scale_space"]
 
 Image = Any  # a NumPy array or a PyTorch tensor
 Progress = Callable[[float, float], object] | bool | None
-EngineName = Literal["cpu", "reference", "torch"]
+EngineName = str  # a name in aniso.engines.ENGINES
 
 
 def diffuse(
@@ -65,9 +65,9 @@ def diffuse(
         The axis of the channels. All channels diffuse with one tensor, which their mean structure decides.
     fixed : array of bool, optional
         True where a pixel keeps its value; of the shape of the image without channels.
-    engine : {"cpu", "torch", "reference"}, optional
-        By default the one that suits the array: "cpu" for NumPy, "torch" for PyTorch, on the tensor's
-        device. "reference" is slow and obvious.
+    engine : str, optional
+        A name in :data:`aniso.engines.ENGINES`. By default "cpu" for NumPy arrays and "torch" for PyTorch
+        tensors, on their device. "reference" is slow and easy to read.
     threads : int, optional
         How many threads the cpu engine uses; by default the environment variable ANISO_NUM_THREADS or all
         cores. The result does not depend on it.
@@ -191,7 +191,7 @@ class Journey:
             spacings = (math.inf, *spacings)
             mask = None if mask is None else mask[np.newaxis]
         problem = engines.Problem(model, stencil, spacings, mask, checked_threads(threads))
-        return cls(engines.chosen(name)(problem.precise(start), problem), scheme, limit, layout)
+        return cls(engines.load(name)(problem.precise(start), problem), scheme, limit, layout)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
         done = start
@@ -222,9 +222,8 @@ def _checked_problem(
     check_stencil(stencil, len(shape))
     spacings = checks.axis_spacing(spacing, len(shape))
     _check_fit(model, stencil, shape)
-    if isinstance(model, ImageDriven):
-        for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
-            checks.not_too_many_pixels(name, width, spacings)
+    for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+        checks.not_too_many_pixels(name, width, spacings)
     return spacings, stability.stable_step(model, stencil, spacings, len(shape))
 
 
@@ -284,8 +283,8 @@ def _times(times: Sequence[float] | npt.NDArray[Any]) -> list[float]:
     return stops
 
 
-def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:
-    if isinstance(model, FixedTensor) and model.image_shape != shape:
+def _check_fit(model: Model, stencil: object, shape: tuple[int, ...]) -> None:
+    if model.image_shape not in (None, shape):
         raise ValueError(
             f"the tensors of the model fit an image of shape {model.image_shape}, got one of shape {shape}: "
             "there must be one more cell than pixels along each axis."

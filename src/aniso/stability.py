@@ -8,7 +8,7 @@ spacing: this bound is sharp. The theory page of the documentation has the proof
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from aniso.checks import Field, Spacing
 from aniso.formulas import bounds, views, weights
 from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
-if TYPE_CHECKING:
-    from aniso.models import Model
-
 __all__ = [
     "cell_bound",
     "gershgorin_bound",
@@ -29,6 +26,14 @@ __all__ = [
     "spectral_bound",
     "stable_step",
 ]
+
+
+class Bounded(Protocol):
+    """What the limit of the step size asks of a model."""
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """Return an upper bound of ρ(A) for all images."""
+        ...
 
 
 def spectral_bound(
@@ -240,7 +245,9 @@ def gershgorin_bound(
     return float(abs(folded).sum(axis=(0, 1)).max())
 
 
-def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2) -> float:
+def stable_step(
+    model: Bounded, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2
+) -> float:
     """The largest step for which an explicit scheme never lets the Euclidean norm grow.
 
     Parameters

@@ -825,8 +825,8 @@ class TestHelp:
             def tensor_formula(self, channels, values=None, ndim=2):
                 return models.Homogeneous().tensor_formula(channels)
 
-        monkeypatch.setattr(models, "SlowHeat", SlowHeat, raising=False)
-        monkeypatch.setattr(models, "__all__", [*models.__all__, "SlowHeat"])
+        monkeypatch.setattr(models.image_driven, "SlowHeat", SlowHeat, raising=False)
+        monkeypatch.setattr(models.image_driven, "__all__", [*models.image_driven.__all__, "SlowHeat"])
         modules = ("aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
         for name in modules:
             importlib.import_module(name)  # so that there is something to come back to

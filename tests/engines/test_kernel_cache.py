@@ -212,9 +212,9 @@ class TestNoRoom:
         monkeypatch.setattr("builtins.interrupt", lambda: next(answers), raising=False)
         known = set(sys.modules)
         with pytest.raises(KeyboardInterrupt):
-            generate._imported("interrupted", text)
+            generate._import("interrupted", text)
         assert set(sys.modules) == known
-        module = generate._imported("interrupted", text)
+        module = generate._import("interrupted", text)
         assert module.value == 1
         del sys.modules[module.__name__]
 
@@ -491,13 +491,13 @@ class TestThreads:
 
 class TestTexts:
     def test_a_formula(self):
-        assert function_texts.formula_text(sample_formulas, "formula", ("slope",)) == textwrap.dedent(
+        assert function_texts.formula_text(sample_formulas, "formula", {"slope": "steep"}) == textwrap.dedent(
             '''\
             @inlined
             def formula(x, y):
                 """Half of x³, 0.5."""
                 half = real(0.5) * x  # not 1
-                return maximum(slope(half) * x[real(0.0)] - real(1e-12), -real(2.0) + y)'''
+                return maximum(steep(half) * x[real(0.0)] - real(1e-12), -real(2.0) + y)'''
         )
 
     def test_a_body(self):
@@ -509,7 +509,7 @@ class TestTexts:
 
     def test_what_is_not_plain_is_refused(self):
         with pytest.raises(NotImplementedError, match="with_default must have plain arguments"):
-            function_texts.formula_text(sample_formulas, "with_default", ())
+            function_texts.formula_text(sample_formulas, "with_default", {})
 
 
 def make(constant, default=2.0):

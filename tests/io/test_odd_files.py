@@ -86,7 +86,7 @@ def test_help_that_nobody_reads_to_its_end(words):
 @pytest.mark.parametrize("path", [None, 3, True, (1, 2), b"image.png"])
 def test_names_that_are_none(path):
     for call in (io.read, io.check_input, io.check_output, lambda name: io.write(name, np.zeros((3, 3)))):
-        with pytest.raises(TypeError, match="path must be str or os.PathLike"):
+        with pytest.raises(TypeError, match=r"path must be str or os\.PathLike"):
             call(path)
 
 

@@ -492,7 +492,8 @@ class TestLawsCanFail:
             module = types.ModuleType("broken_engine")
             module.Evolution = evolution  # type: ignore[attr-defined]
             monkeypatch.setitem(sys.modules, "broken_engine", module)
-            monkeypatch.setitem(engines._ENGINES, "broken", "broken_engine")
+            row = engines.Engine(name="broken", module="broken_engine", summary="broken on purpose")
+            monkeypatch.setitem(engines.ENGINES, "broken", row)
             return Engine("broken", float32=5e-7, float64=2e-13)
 
         return registered

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aniso.formulas.gaussian import gaussian_radius
-from aniso.models import FixedTensor, ImageDriven
+from aniso.models import Model
 from aniso.schemes import Cycle
 
 Window = tuple[slice, ...]
@@ -17,13 +17,13 @@ Window = tuple[slice, ...]
 Chunks = tuple[tuple[int, ...], ...]
 
 
-def reach(cycle: Cycle, model: ImageDriven | FixedTensor, spacings: tuple[float, ...]) -> tuple[int, ...]:
+def reach(cycle: Cycle, model: Model, spacings: tuple[float, ...]) -> tuple[int, ...]:
     """How many pixels away, along each axis, a cycle finds what it needs for a pixel.
 
     Each step of the cycle looks at the next neighbours. The tensor is frozen, so the Gaussians through which
     the image and its structure are looked at count once.
     """
-    widths = [] if isinstance(model, FixedTensor) else [model.presmoothing, model.integration]
+    widths = [model.presmoothing, model.integration]
     return tuple(len(cycle.steps) + sum(gaussian_radius(width / h) for width in widths) for h in spacings)
 
 

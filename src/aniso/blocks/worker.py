@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from aniso import arrays, engines
 from aniso.blocks.halo import Region, Window
-from aniso.models import FixedTensor
 from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
@@ -28,9 +27,7 @@ class Work:
 
     def of(self, region: Region) -> Work:
         """The same for one block: of tensors and stencils that are given per cell, its part."""
-        problem = self.problem
-        if isinstance(problem.model, FixedTensor):
-            problem = replace(problem, model=problem.model.part(region.cells))
+        problem = replace(self.problem, model=self.problem.model.part(region.cells))
         if isinstance(problem.stencil, FreeStencil):
             problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
         if problem.fixed is not None:
@@ -56,7 +53,7 @@ def advanced(pixels: Array, work: Work, cycles: Sequence[Cycle], region: Region)
     """
     layout = arrays.ArrayLayout(pixels, 0, work.engine, finite=True)
     start = work.problem.precise(layout.start)
-    with contextlib.closing(engines.chosen(work.engine)(start, work.problem)) as evolution:
+    with contextlib.closing(engines.load(work.engine)(start, work.problem)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)
         image: Array = arrays.checked_result(layout, evolution.image)

@@ -15,7 +15,8 @@ from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, volume_weights, weights
-from aniso.models import ImageDriven, diffusivity_function
+from aniso.models import ImageDriven
+from aniso.models.diffusivity import forms
 from aniso.nn.inputs import (
     check_dimension,
     check_image,
@@ -118,7 +119,7 @@ class DiffusionBlock(Learning):
             if about.switch:
                 continue
             if name == "diffusivity":
-                learnable["diffusivity"] = partial(LearnedDiffusivity, diffusivity_function(value), **factory)
+                learnable["diffusivity"] = partial(LearnedDiffusivity, forms(value).diffusivity, **factory)
             elif name in largest:
                 narrowest = _NARROWEST * min(spacings)
                 learnable[name] = partial(Interval, value, narrowest, largest[name], **factory)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from aniso.cli.options import parsing
 from aniso.cli.options.bundles import Reporting
 
 NEEDS_ARGUMENTS = False
@@ -19,8 +20,10 @@ def command(
         int | None, typer.Option(min=1, help="By default all cores.", metavar="N", show_default=False)
     ] = None,
     engine: Annotated[
-        Literal["cpu", "torch", "reference"],
-        typer.Option(help="What computes: cpu, torch or reference.", metavar="NAME"),
+        str,
+        typer.Option(
+            click_type=parsing.engines(), help=parsing.engine_help(), metavar="NAME", show_default=False
+        ),
     ] = "cpu",
     rounds: Annotated[int, typer.Option(min=1, help="The best of so many rounds counts.", metavar="N")] = 3,
 ) -> None:

@@ -175,9 +175,10 @@ class Computing:
         ),
     ] = None
     engine: Annotated[
-        Literal["cpu", "torch", "reference"] | None,
+        str | None,
         typer.Option(
-            help="What computes: cpu (compiled loops, the default), torch, or reference (plain NumPy).",
+            click_type=parsing.engines(),
+            help=parsing.engine_help(),
             metavar="NAME",
             show_default=False,
             rich_help_panel=_COMPUTING,

@@ -12,6 +12,22 @@ from typing import Any
 import typer
 
 
+def engines() -> Any:
+    """Return the type of options that name an engine."""
+    import click
+
+    from aniso.engines import ENGINES
+
+    return click.Choice(list(ENGINES))
+
+
+def engine_help() -> str:
+    """Return what the engines are."""
+    from aniso.engines import default, summaries
+
+    return f"What computes: {summaries()}. Default: {default('numpy')}."
+
+
 def number(
     low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, auto: bool = False
 ) -> Callable[[Any], Any]:
