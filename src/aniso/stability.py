@@ -50,7 +50,7 @@ def spectral_bound(
         largest and of the other two. Edge-enhancing diffusion has λ1 = λ2 = 1, since in flat regions it
         diffuses in all directions.
     spacing : float or one float per axis
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
     ndim : int
         2 for an image, 3 for a volume. With :class:`aniso.DeltaStencil` it makes no difference but for the
         number of spacings.
@@ -92,7 +92,7 @@ def paper_bound(stencil: DeltaStencil, lambda1: float, lambda2: float, spacing: 
     lambda1, lambda2 : float
         Upper bounds of the larger and of the smaller eigenvalue over the whole image.
     spacing : float
-        Distance of the pixels; the theorem is for equal spacing.
+        Pixel spacing; the theorem is for equal spacing.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def image_bound(
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
     spacing : float or (float, float)
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def cell_bound(
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
     spacing : float or (float, float)
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def gershgorin_bound(
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
     spacing : float or (float, float)
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def stable_step(
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
     spacing : float or one float per axis
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
     ndim : int
         1 for a signal, 2 for an image, 3 for a volume.
 

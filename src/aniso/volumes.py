@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
+from aniso.assembly import assemble
 from aniso.checks import Field, Spacing
 from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
-from aniso.stencil import DeltaStencil, Stencil, assembled, check_stencil
+from aniso.stencil import DeltaStencil, Stencil, check_stencil
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
     import scipy.sparse
@@ -90,7 +91,7 @@ def matrix(
     """
     stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
-    return assembled((*entries, *inner), coupled=stencil.coupled)
+    return assemble((*entries, *inner), coupled=stencil.coupled)
 
 
 def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:

@@ -1,8 +1,9 @@
 """How large the spectrum of A can get, which limits the steps in time, and these steps.
 
-A cell has the eigenvalues 0, λ1, λ2 and ζ. In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ), but
-a voxel lies in twice as many cells. Each ζ is that of the tensor's block in one plane, whose eigenvalues do not
-exceed λ1 and λ2, and κ is their mean; so the bounds are the same. p1 ≥ p2 are the two largest of the 1/h².
+A cell has the eigenvalues 0, λ1, λ2 and ζ. In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ),
+but a voxel lies in twice as many cells. Each ζ is that of the tensor's block in one plane, whose eigenvalues
+do not exceed λ1 and λ2, and κ is their mean; so the bounds are the same. p1 ≥ p2 are the two largest of the
+1/h².
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class DiffusionBlock(Learning):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     stencil : DeltaStencil
         How it is discretised.
@@ -58,7 +58,7 @@ class DiffusionBlock(Learning):
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
     spacing : float or one float per axis
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
     ndim : {2, 3}
         2 for images, 3 for volumes.
     max_sigma, max_rho : float, optional
