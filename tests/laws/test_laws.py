@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as npst
 
 import aniso
 from aniso import engines
+from aniso.models import DIFFUSIVITIES
 from tests.registry import (
     DTYPES,
     ENGINES,
@@ -244,7 +245,7 @@ class TestStrongContrasts:
     """Where gradients are thousands of times the contrast, rounding must not pose as structure."""
 
     @pytest.mark.parametrize("dtype", DTYPES)
-    @pytest.mark.parametrize("diffusivity", ["weickert", "charbonnier", "perona-malik", "exponential"])
+    @pytest.mark.parametrize("diffusivity", list(DIFFUSIVITIES))
     @pytest.mark.parametrize("contrast", [1e-1, 10.0])
     def test_three_equal_channels_equal_grey(self, engine, dtype, diffusivity, contrast):
         y, x = np.mgrid[:48, :48]
@@ -370,7 +371,7 @@ image_driven = st.one_of(
         aniso.EdgeEnhancing,
         st.floats(0.1, 100),
         st.floats(0, 4),
-        st.sampled_from(["weickert", "charbonnier", "perona-malik", "exponential"]),
+        st.sampled_from(list(DIFFUSIVITIES)),
     ),
     st.builds(
         aniso.CoherenceEnhancing,

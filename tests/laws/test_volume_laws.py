@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import aniso
+from aniso.models import DIFFUSIVITIES
 from aniso.stencil import SplitStencil
 from tests.registry import (
     DTYPES,
@@ -299,7 +300,7 @@ def test_linear_diffusion_knows_no_scale(engine, dtype, name):
 
 @every_engine
 @every_dtype
-@pytest.mark.parametrize("diffusivity", ["weickert", "charbonnier", "perona-malik", "exponential"])
+@pytest.mark.parametrize("diffusivity", list(DIFFUSIVITIES))
 def test_three_equal_channels_equal_grey_where_gradients_are_far_above_the_contrast(
     engine, dtype, diffusivity
 ):
@@ -323,7 +324,7 @@ models = st.one_of(
         aniso.EdgeEnhancing,
         st.floats(0.1, 100),
         st.floats(0, 3),
-        st.sampled_from(["weickert", "charbonnier", "perona-malik", "exponential"]),
+        st.sampled_from(list(DIFFUSIVITIES)),
     ),
     st.builds(aniso.EdgeContinuing, st.floats(0.1, 100), st.floats(0, 2), st.floats(0, 2)),
     st.builds(

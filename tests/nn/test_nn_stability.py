@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import aniso
+from aniso.models import DIFFUSIVITIES
 from aniso.nn import (
     CellBlock,
     DiffusionBlock,
@@ -336,7 +337,7 @@ class TestRanges:
         assert (values.diff() > 0.001).any()
         assert (values.diff() < -0.001).any()
 
-    @pytest.mark.parametrize("start", ["weickert", "charbonnier", "perona-malik", "exponential"])
+    @pytest.mark.parametrize("start", list(DIFFUSIVITIES))
     def test_a_diffusivity_starts_close_to_the_models(self, start):
         model = aniso.PeronaMalik(0.5, 0.0, start)
         image = batch((1, 1, 12, 12))

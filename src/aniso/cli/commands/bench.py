@@ -21,9 +21,7 @@ def command(
     ] = None,
     engine: Annotated[
         str,
-        typer.Option(
-            click_type=parsing.engines(), help=parsing.engine_help(), metavar="NAME", show_default=False
-        ),
+        typer.Option(parser=parsing.engine, help=parsing.engine_help(), metavar="NAME", show_default=False),
     ] = "cpu",
     rounds: Annotated[int, typer.Option(min=1, help="The best of so many rounds counts.", metavar="N")] = 3,
 ) -> None:

@@ -177,7 +177,7 @@ class Computing:
     engine: Annotated[
         str | None,
         typer.Option(
-            click_type=parsing.engines(),
+            parser=parsing.engine,
             help=parsing.engine_help(),
             metavar="NAME",
             show_default=False,

@@ -12,13 +12,13 @@ from typing import Any
 import typer
 
 
-def engines() -> Any:
-    """Return the type of options that name an engine."""
-    import click
-
+def engine(text: str) -> str:
+    """Parse the name of an engine."""
     from aniso.engines import ENGINES
 
-    return click.Choice(list(ENGINES))
+    if text not in ENGINES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, ENGINES))}.")
+    return text
 
 
 def engine_help() -> str:
