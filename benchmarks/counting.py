@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import aniso
-from aniso.formulas import cell, steps, structure
+from aniso.formulas import bounds, cell
 from aniso.formulas.gaussian import gaussian_radius
 
 #: An exponential is a reduction of the argument, a polynomial of degree seven and a scaling.
@@ -52,9 +52,9 @@ def operations_per_pixel(model: aniso.models.ImageDriven, stencil: aniso.DeltaSt
     smoothing = 2 * (2 * taps - 1) if taps > 1 else 0
 
     u_x, u_y, _ = cell.modes(u, u, u, u)
-    a, b, c = model.tensor_formula(1)(*structure.structure(u_x, u_y))
+    a, b, c = model.tensor_formula(1)(*cell.structure(u_x, u_y))
     zeta = stencil.hourglass_weight(a, b, c)
     shares = cell.corner_shares(*cell.fluxes(*cell.modes(u, u, u, u), a, b, c, zeta))
     rate = shares[0] + shares[1] + shares[2] + shares[3]
-    steps.explicit_step(u, rate, 1.0)
+    bounds.explicit_step(u, rate, 1.0)
     return smoothing + tally[0]

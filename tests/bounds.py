@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import aniso
-from aniso.engines.cpu import base, generate, image_evolution, volume_evolution
+from aniso.engines.cpu import base, evolution, generate, volume_evolution
 from aniso.engines.cpu.cache import cache_folder
 from aniso.engines.cpu.placeholders import STRIDE
 from tests.registry import Engine, random_tensors
@@ -102,7 +102,7 @@ class Checker:
         self._tile = 10**9
         # A row that is called by address cannot raise an exception: it reports it.
         sys.unraisablehook = lambda report: self._unraised.append(f"{report.exc_value!r} in {report.object}")
-        for module in (image_evolution, volume_evolution):
+        for module in (evolution, volume_evolution):
             module.spans = self._spans  # type: ignore[attr-defined]
         self._must_fail()
 
@@ -115,14 +115,14 @@ class Checker:
         loops = generate.tensor_loops(aniso.EdgeEnhancing(12.0).tensor_formula(1), dtype, False)
         short, one = np.zeros(8, dtype), dtype.type(1)
         try:
-            loops.tensors_in_place(short, short.copy(), short.copy(), 0, 9, (one,) * 7)
+            loops.tensors_in_place(short, short.copy(), short.copy(), 0, 9, one, one, np.ones(1, dtype))
         except IndexError:
             pass
         else:
             raise RuntimeError("bounds are not checked: is NUMBA_BOUNDSCHECK=1 set?")
         for cells, smooth in ((3 * STRIDE, 8), (3 * STRIDE - 1, 2 * STRIDE)):
             # Both buffers are long enough for the row, but said to be shorter.
-            rows = np.zeros(3 * STRIDE, dtype), np.zeros(2 * STRIDE, dtype)
+            rows = np.zeros(3 * STRIDE, dtype), np.zeros(2 * STRIDE, dtype), np.ones(1, dtype)
             pointers = [array.ctypes.data_as(loops.tensor_row.ctypes.argtypes[0]) for array in rows]
             loops.tensor_row.ctypes(
                 pointers[0],
@@ -133,8 +133,8 @@ class Checker:
                 STRIDE,
                 one,
                 one,
-                one,
-                one,
+                pointers[2],
+                1,
                 STRIDE - 1 + (smooth > 8),
             )
             if not self._unraised:

@@ -24,7 +24,6 @@ Image = Any
 Mask = npt.NDArray[np.bool_]
 Field = npt.NDArray[np.float64]
 
-TENSOR_ENGINE, ARRAY_ENGINE = "torch", "cpu"
 # Three or four slices with at least this many pixels along each side are probably colours.
 _LARGE_IMAGE = 32
 
@@ -263,12 +262,12 @@ class Layout(Protocol):
         ...
 
 
-def layout(image: Any, channel_axis: int | None, engine: str) -> Layout:
-    """Return the layout of an unchecked image for this engine."""
+def layout(image: Any, channel_axis: int | None, *, tensors: bool) -> Layout:
+    """Return the layout of an unchecked image for an engine that works on tensors, or on NumPy arrays."""
     if is_tensor(image):
         check_tensor_image(image, channel_axis)
-        return TensorLayout(image, channel_axis, engine)
-    return ArrayLayout(check_image(image, channel_axis), channel_axis, engine)
+        return TensorLayout(image, channel_axis, tensors)
+    return ArrayLayout(check_image(image, channel_axis), channel_axis, tensors)
 
 
 def restore_image(layout: Layout, evolved: Any) -> Any:
@@ -290,9 +289,9 @@ def check_range(layout: Layout, result: Any) -> None:
 class ArrayLayout:
     """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis."""
 
-    def __init__(self, image: Array, channel_axis: int | None, engine: str) -> None:
+    def __init__(self, image: Array, channel_axis: int | None, tensors: bool = False) -> None:
         self.dtype = result_type(image.dtype).name
-        self._channel_axis, self._tensors = channel_axis, engine == TENSOR_ENGINE
+        self._channel_axis, self._tensors = channel_axis, tensors
         start = channels_first(image, channel_axis)
         self.shape = start.shape[1:]
         self.start: Any = start.astype(self.dtype)
@@ -320,11 +319,11 @@ class TensorLayout:
     channels, as for arrays. Results are on the device of the image.
     """
 
-    def __init__(self, image: torch.Tensor, channel_axis: int | None, engine: str) -> None:
+    def __init__(self, image: torch.Tensor, channel_axis: int | None, tensors: bool = True) -> None:
         import torch
 
         self._batch = is_batch(image, channel_axis)
-        self._channel_axis, self._engine = channel_axis, engine
+        self._channel_axis, self._tensors = channel_axis, tensors
         wide = torch.float64 if image.dtype == torch.float64 else torch.float32
         self.dtype = str(wide).removeprefix("torch.")
         start = image.to(wide)
@@ -333,14 +332,14 @@ class TensorLayout:
             start = start[None]
         self.shape = tuple(start.shape[2:])
         self.start: Any = start.clone(memory_format=torch.contiguous_format)
-        if engine != TENSOR_ENGINE:
+        if not tensors:
             self.start = self._as_array(self.start)
 
     def _as_array(self, start: torch.Tensor) -> Array:
         """Convert the image for engines that work on NumPy arrays only."""
         if start.device.type != "cpu" or start.requires_grad or len(start) > 1:
             raise ValueError(
-                f"the engine {self._engine!r} takes one image on the CPU without gradients, got a tensor of "
+                "this engine takes one image on the CPU without gradients, got a tensor of "
                 f"{len(start)} images on {start.device}, requires_grad={start.requires_grad}. Leave engine "
                 "out, or give e.g. image[0].detach().cpu()."
             )
@@ -350,7 +349,7 @@ class TensorLayout:
         """Return a result with the caller's order of axes, on the device of the image."""
         import torch
 
-        image = evolved if self._engine == TENSOR_ENGINE else torch.from_numpy(evolved)[None]
+        image = evolved if self._tensors else torch.from_numpy(evolved)[None]
         image = image.to(getattr(torch, self.dtype)).clone().reshape(*image.shape[:2], *self.shape)
         if self._batch:
             return image

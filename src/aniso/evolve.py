@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from aniso import arrays, engines
-from aniso.arrays import ARRAY_ENGINE, TENSOR_ENGINE, Array, ArrayLayout, Image, Layout, is_dask, is_tensor
+from aniso.arrays import Array, ArrayLayout, Image, Layout, is_dask, is_tensor
 from aniso.blocks import lazy
 from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
@@ -46,7 +46,7 @@ class EvolvingImage:
     @classmethod
     def of_channels(cls, channels: Array, prepared: Prepared) -> EvolvingImage:
         """Return the evolution of an array (channels, …) that is checked already."""
-        return cls(ArrayLayout(channels, 0, prepared.problem.engine), prepared)
+        return cls(ArrayLayout(channels, 0, prepared.problem.on_tensors), prepared)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
         """Diffuse from one time to another."""
@@ -90,8 +90,8 @@ def _begin(
 ) -> EvolvingImage:
     """Check an array or a tensor and all options."""
     engines.check_name(engine)
-    name = engine or (TENSOR_ENGINE if is_tensor(image) else ARRAY_ENGINE)
-    layout = arrays.layout(image, channel_axis, name)
+    name = engine or engines.default("torch" if is_tensor(image) else "numpy")
+    layout = arrays.layout(image, channel_axis, tensors=engines.ENGINES[name].arrays == "torch")
     settings = Settings.check(len(layout.shape), engine=name, **options)
     mask = None if fixed is None else arrays.check_mask("fixed", fixed, layout.shape, _FIXED)
     return EvolvingImage(layout, settings.prepare(model, layout.shape, mask))

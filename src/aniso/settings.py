@@ -7,20 +7,20 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, engines, stability
-from aniso.arrays import ARRAY_ENGINE, Mask
+from aniso.arrays import Mask
 from aniso.checks import Spacing
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Cycle, Explicit, Scheme
 from aniso.stencil import DeltaStencil, FreeStencil, Stencil, check_stencil
 
 Progress = Callable[[float, float], object] | bool | None
-EngineName = Literal["cpu", "reference", "torch"]
+EngineName = str  # a name in aniso.engines.ENGINES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Settings:
     spacings: tuple[float, ...]
     stencil: Stencil = DeltaStencil()  # noqa: RUF009 (frozen)
     scheme: Scheme = Explicit()  # noqa: RUF009 (frozen)
-    engine: str = ARRAY_ENGINE
+    engine: str = engines.default("numpy")
     threads: int | None = None
 
     @classmethod
@@ -40,7 +40,7 @@ class Settings:
         """Return settings for images with `ndim` axes besides the channels, from options of the caller."""
         if "engine" in options:
             engines.check_name(options["engine"])
-            options["engine"] = options["engine"] or ARRAY_ENGINE
+            options["engine"] = options["engine"] or engines.default("numpy")
         settings = cls(spacings=checks.axis_spacing(spacing, ndim), threads=check_threads(threads), **options)
         scheme = settings.scheme
         if isinstance(scheme, type) or not hasattr(scheme, "plan"):

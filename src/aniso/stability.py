@@ -8,7 +8,7 @@ spacing: this bound is sharp. The theory page of the documentation has the proof
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,6 @@ from aniso.stencil import (
     entries,
 )
 
-if TYPE_CHECKING:
-    from aniso.models import Model
-
 __all__ = [
     "cell_bound",
     "gershgorin_bound",
@@ -39,6 +36,14 @@ __all__ = [
     "stable_step",
     "stencil_properties",
 ]
+
+
+class Bounded(Protocol):
+    """What the limit of the step size asks of a model."""
+
+    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+        """Return an upper bound of ρ(A) for all images."""
+        ...
 
 
 def spectral_bound(
@@ -250,7 +255,9 @@ def gershgorin_bound(
     return float(abs(folded).sum(axis=(0, 1)).max())
 
 
-def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2) -> float:
+def stable_step(
+    model: Bounded, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2
+) -> float:
     """The largest step for which an explicit scheme never lets the Euclidean norm grow.
 
     Parameters
@@ -289,7 +296,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
     return largest_step(model, DeltaStencil() if stencil is None else stencil, spacings)
 
 
-def largest_step(model: Model, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+def largest_step(model: Bounded, stencil: Stencil, spacings: tuple[float, ...]) -> float:
     """Return the largest stable step for arguments that are checked already."""
     if len(spacings) == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.

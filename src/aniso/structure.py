@@ -271,11 +271,11 @@ class _Map:
             axes = vectors if vectors is not None else source.ndim - 3
             return chosen._lazily(source, axes)
         if arrays.is_tensor(image):
-            layout: Any = arrays.layout(image, channel_axis, arrays.TENSOR_ENGINE)
+            layout: Any = arrays.layout(image, channel_axis, tensors=True)
             result = task(layout.shape, layout.dtype)._of_tensor(layout.start)
             result = result if arrays.is_batch(image, channel_axis) else result[0]
         else:
-            layout = arrays.layout(image, channel_axis, "reference")
+            layout = arrays.layout(image, channel_axis, tensors=False)
             result = task(layout.shape, layout.dtype)._of_array(layout.start)
         arrays.check_range(layout, result)
         return result
@@ -295,13 +295,13 @@ class _Map:
     def _of_tensor(self, images: Any) -> Any:
         """From a tensor (images, channels, …)."""
         largest = float(images.detach().abs().max())
-        return self._of(images, largest, arrays.TENSOR_ENGINE, lambda entry: entry[:, 0])
+        return self._of(images, largest, engines.default("torch"), lambda entry: entry[:, 0])
 
     def _of(self, u: Any, largest: float, engine: str, without_channels: Callable[[Any], Any]) -> Any:
         # Structure follows the grey values: it is computed in numbers of order 1.
         unit = _unit(largest, min(self.spacings), self.dtype) if self.over_pixels else 1.0
-        problem = engines.Problem(self.model, DeltaStencil(), self.spacings)
-        evolution: Any = engines.chosen(engine)(problem.precise(u / unit), problem)
+        problem = engines.Problem(self.model, DeltaStencil(), self.spacings, engine=engine)
+        evolution: Any = problem.start(u / unit)
         entries = tuple(without_channels(entry) for entry in evolution.tensor())
         if self.over_pixels:
             entries = tuple(views.pixel_means(entry, len(self.spacings)) for entry in entries)
@@ -327,7 +327,7 @@ class _Map:
 
 def _block(pixels: npt.NDArray[Any], task: _Map, region: Region, further: tuple[int, ...]) -> Any:
     """One block, from its pixels and those of its halo, (channels, …)."""
-    layout = arrays.ArrayLayout(pixels, 0, "reference")
+    layout = arrays.ArrayLayout(pixels, 0)
     inner: list[Any] = [
         slice(part.start, part.stop + more) for part, more in zip(region.inner, further, strict=True)
     ]

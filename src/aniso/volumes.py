@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from aniso import arrays, checks, tensor_fields
 from aniso.arrays import Field
+from aniso.assembly import assemble
 from aniso.checks import Spacing
 from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
-from aniso.stencil import DeltaStencil, Stencil, assembled, check_stencil
+from aniso.stencil import DeltaStencil, Stencil, check_stencil
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
     import scipy.sparse
@@ -56,8 +57,8 @@ def collapse_ghost_cells(tensor: npt.ArrayLike) -> Field:
     >>> aniso.volumes.collapse_ghost_cells(field)[2, 2, 0, 1, 1]        # at the top, whose normal is z
     np.float64(0.5)
     """
-    field = checked_tensor(tensor)
-    return _as_tensor(collapsed_entries(tuple(field[axes] for axes in ENTRY_AXES)))
+    field = check_tensor(tensor)
+    return _as_tensor(collapse_entries(tuple(field[axes] for axes in ENTRY_AXES)))
 
 
 def matrix(
@@ -91,7 +92,7 @@ def matrix(
     """
     stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
-    return assembled((*entries, *inner), coupled=stencil.coupled)
+    return assemble((*entries, *inner), coupled=stencil.coupled)
 
 
 def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:
@@ -141,7 +142,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
     return float(0.5 * sum(views.pixel_cells(norms, 3)).max())
 
 
-def checked_tensor(tensor: npt.ArrayLike) -> Field:
+def check_tensor(tensor: npt.ArrayLike) -> Field:
     """Tensors over the cells of a volume as float64, if they are symmetric and positive semidefinite."""
     given = arrays.as_array("tensor", tensor)
     if given.ndim != 5 or given.shape[:2] != (3, 3) or min(given.shape[2:]) < 2:
@@ -177,7 +178,7 @@ def checked_tensor(tensor: npt.ArrayLike) -> Field:
     return np.ascontiguousarray(np.moveaxis(stacked, (-2, -1), (0, 1)))
 
 
-def collapsed_entries(entries: Entries) -> Entries:
+def collapse_entries(entries: Entries) -> Entries:
     """The six entries with the outer cells fit for the mirror boundary; new arrays."""
     field = {frozenset(axes): np.array(entry) for axes, entry in zip(_AXES, entries, strict=True)}
     for normal in range(3):
@@ -196,9 +197,9 @@ def collapsed_entries(entries: Entries) -> Entries:
 def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple[Entries, Entries]:
     """Entries of checked and collapsed tensors as a grid of unit spacing sees them; ζ_x, ζ_y, ζ_z and κ."""
     check_stencil(stencil, 3)
-    field = checked_tensor(tensor)
+    field = check_tensor(tensor)
     per_z, per_y, per_x = (1 / h for h in checks.axis_spacing(spacing, 3))
-    entries = collapsed_entries(tuple(field[axes] for axes in ENTRY_AXES))
+    entries = collapse_entries(tuple(field[axes] for axes in ENTRY_AXES))
     scaled = _FORMULAS.scaled(*entries, per_x, per_y, per_z)
     return scaled, stencil.hourglass_weights(scaled)
 

@@ -729,13 +729,13 @@ class TestUsage:
 
 # The encoder stops in the middle, and says so.
 SLOW = """
-import sys, time
-from aniso.io.formats import png
+import dataclasses, sys, time
+from aniso.io.formats import FORMATS
 def write(path, picture):
     path.write_bytes(b"half a picture")
     print("writing", flush=True)
     time.sleep(60)
-png.write = write
+FORMATS["PNG"] = dataclasses.replace(FORMATS["PNG"], write=write)
 from aniso.__main__ import main
 main()
 """
@@ -829,8 +829,8 @@ class TestHelp:
             def tensor_formula(self, channels, values=None, ndim=2):
                 return models.Homogeneous().tensor_formula(channels)
 
-        monkeypatch.setattr(models, "SlowHeat", SlowHeat, raising=False)
-        monkeypatch.setattr(models, "__all__", [*models.__all__, "SlowHeat"])
+        monkeypatch.setattr(models.image_driven, "SlowHeat", SlowHeat, raising=False)
+        monkeypatch.setattr(models.image_driven, "__all__", [*models.image_driven.__all__, "SlowHeat"])
         modules = ("aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
         for name in modules:
             importlib.import_module(name)  # so that there is something to come back to

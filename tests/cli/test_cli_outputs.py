@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import aniso
 from aniso import checks, io
 from aniso.cli import commands
 from aniso.io import exif
+from aniso.io.formats import FORMATS
 from aniso.io.picture import FileError, Picture
 from aniso.verbs.table import VERBS
 from tests.cli.command_calls import PROGRAM, WIDE, aniso_command, called, contents, noisy
@@ -365,12 +367,10 @@ class TestFolders:
 
     @pytest.mark.parametrize("place", ["new/of/", "new/of/{stem}.png"])
     def test_nothing_is_left_where_the_write_fails(self, camera, place, monkeypatch):
-        from aniso.io.formats import png
-
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(png, "write", full)
+        monkeypatch.setitem(FORMATS, "PNG", replace(FORMATS["PNG"], write=full))
         answer = called(camera, "diffuse", "camera.png", "--time", 1, "-o", place)
         assert (answer.exit_code, "the disk is full" in answer.stderr) == (1, True)
         assert set(os.listdir(camera)) == {"camera.png"}
@@ -386,9 +386,7 @@ class TestNoOverwriting:
     @pytest.mark.parametrize("links", [True, False])
     @pytest.mark.parametrize("force", [True, False])
     def test_a_file_that_appears(self, camera, monkeypatch, force, links):
-        from aniso.io.formats import png
-
-        write = png.write
+        write = FORMATS["PNG"].write
 
         def slow(path, picture):
             write(path, picture)
@@ -397,7 +395,7 @@ class TestNoOverwriting:
         def no_links(*_, **__):
             raise OSError(1, "Operation not permitted")
 
-        monkeypatch.setattr(png, "write", slow)
+        monkeypatch.setitem(FORMATS, "PNG", replace(FORMATS["PNG"], write=slow))
         if not links:
             monkeypatch.setattr(os, "link", no_links)
         words = ("diffuse", "camera.png", "--time", 1, "-o", "a.png", *(["--force"] if force else []))

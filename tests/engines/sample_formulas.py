@@ -40,3 +40,9 @@ def with_default(x: Any, y: Any = 1) -> Any:
 @cache
 def last() -> int:
     return 1
+
+
+def three_numbers(first: Any, mixed: Any, second: Any, fall: Any, scale: Any, most: Any, rest: Any) -> Any:
+    """Isotropic diffusion between two diffusivities: arguments of any name, more than two numbers."""
+    g = rest + (most - rest) * fall((first + second) * scale)
+    return g, 0 * mixed, g

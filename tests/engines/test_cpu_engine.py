@@ -242,7 +242,7 @@ class TestCompilation:
         """What the loops call comes from the formulas; the loops define none of it themselves."""
         own = "".join(
             (SOURCE / "engines" / "cpu" / f"{name}.py").read_text("utf-8")
-            for name in ("kernels", "spacing", "tensors")
+            for name in ("arithmetic", "kernels", "tensors")
         )
         for name in ("modes", "fluxes", "corner_shares", "hourglass_weight", "explicit_step", "structure"):
             assert f"{name}(" in own

@@ -229,9 +229,9 @@ class TestNoRoom:
         monkeypatch.setattr("builtins.interrupt", lambda: next(answers), raising=False)
         known = set(sys.modules)
         with pytest.raises(KeyboardInterrupt):
-            generate._imported("interrupted", text)
+            generate._import("interrupted", text)
         assert set(sys.modules) == known
-        module = generate._imported("interrupted", text)
+        module = generate._import("interrupted", text)
         assert module.value == 1
         del sys.modules[module.__name__]
 

@@ -13,7 +13,7 @@ from tests.engines import sample_formulas
 
 class TestTexts:
     def test_a_formula(self):
-        assert function_texts.formula_text(sample_formulas, "formula", ("slope",)) == textwrap.dedent(
+        assert function_texts.formula_text(sample_formulas, "formula", {"slope": "slope"}) == textwrap.dedent(
             '''\
             @inlined
             def formula(x, y):
@@ -31,7 +31,7 @@ class TestTexts:
 
     def test_what_is_not_plain_is_refused(self):
         with pytest.raises(NotImplementedError, match="with_default must have plain arguments"):
-            function_texts.formula_text(sample_formulas, "with_default", ())
+            function_texts.formula_text(sample_formulas, "with_default", {})
 
 
 def make(constant, default=2.0):

@@ -316,7 +316,12 @@ class TestWhatSteersIt:
 
     @pytest.mark.parametrize("engine", ["cuda", "Reference", "", 3, np.ones(2)], ids=repr)
     def test_an_engine_that_does_not_exist(self, engine):
-        refused(ValueError, f"there is no engine {engine!r}", "reference", engine=engine)
+        refused(
+            ValueError,
+            "engine must be None or one of cpu, torch, reference",
+            f"got {engine!r}",
+            engine=engine,
+        )
 
     @pytest.mark.parametrize("progress", ["yes", 1, 0.5], ids=repr)
     def test_progress_that_cannot_be_called(self, progress):

@@ -427,7 +427,7 @@ class TestScaleSpace:
         assert len(calls) == 8
 
     def test_nothing_is_computed_twice(self, engine, monkeypatch):
-        evolution, cycles = engines.chosen(engine.name), []
+        evolution, cycles = engines.load(engine.name), []
 
         class Counting(evolution):  # type: ignore[misc, valid-type]
             def advance(self, cycle):

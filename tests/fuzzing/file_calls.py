@@ -14,7 +14,7 @@ from aniso.io.picture import Picture
 from tests.fuzzing.judging import Case
 from tests.fuzzing.odd_values import Draw, call_text
 
-SUFFIXES = tuple(suffix for format in FORMATS for suffix in format.suffixes)
+SUFFIXES = tuple(suffix for format in FORMATS.values() for suffix in format.suffixes)
 
 
 @functools.cache

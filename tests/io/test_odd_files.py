@@ -86,20 +86,20 @@ def test_help_that_nobody_reads_to_its_end(words):
 @pytest.mark.parametrize("path", [None, 3, True, (1, 2), b"image.png"])
 def test_names_that_are_none(path):
     for call in (io.read, io.check_input, io.check_output, lambda name: io.write(name, np.zeros((3, 3)))):
-        with pytest.raises(TypeError, match="a file is named by"):
+        with pytest.raises(TypeError, match=r"path must be str or os\.PathLike"):
             call(path)
 
 
 def test_a_zero_byte_in_a_name():
-    with pytest.raises(FileError, match="zero byte"):
+    with pytest.raises(FileError, match="null byte"):
         io.read("a\0b.png")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dtype": "nothing"}, "dtype must be a type of numbers"),
-        ({"dtype": 1e-30}, "dtype must be a type of numbers"),
+        ({"dtype": "nothing"}, "dtype must be a numeric type"),
+        ({"dtype": 1e-30}, "dtype must be a numeric type"),
         ({"channel_axis": 1.5}, "channel_axis must be a whole number"),
         ({"channel_axis": 1j}, "channel_axis must be a whole number"),
         ({"alpha": 0}, "alpha has shape"),

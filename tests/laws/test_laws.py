@@ -240,7 +240,8 @@ class TestLawsCanFail:
             module = types.ModuleType(name)
             module.Evolution = evolution  # type: ignore[attr-defined]
             monkeypatch.setitem(sys.modules, name, module)
-            monkeypatch.setitem(engines._ENGINES, name, name)
+            row = engines.Engine(name=name, module=name, summary="broken on purpose")
+            monkeypatch.setitem(engines.ENGINES, name, row)
             return Engine(name, float32=5e-7, float64=2e-13)
 
         return registered
@@ -260,7 +261,7 @@ class TestLawsCanFail:
             "twice": laws.test_two_runs_are_bit_equal,
             "snapshot": laws.test_a_larger_time_from_a_snapshot_equals_the_direct_run,
             "fixed": laws.test_fixed_pixels_keep_their_bits,
-            "norm": lambda engine, _, *case: assert_no_growth(engine, *case, *ordinary),
+            "norm": lambda engine, _, grid, name: assert_no_growth(engine, grid, name, *ordinary),
             "reference": laws.test_every_engine_computes_what_the_reference_does,
         }
         broken = set()

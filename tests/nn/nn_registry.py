@@ -28,7 +28,7 @@ from aniso.parameters import of_model
 #: The same step in five forms.
 BLOCKS: tuple[Any, ...] = (DiffusionBlock, DirectionalBlock, SixChannelBlock, CellBlock, StencilBlock)
 
-DIFFUSIVITIES = ("weickert", "charbonnier", "perona-malik", "exponential")
+DIFFUSIVITIES = tuple(aniso.models.DIFFUSIVITIES)
 STENCIL_AND_STEP = ("alpha", "gamma", "step")
 
 

@@ -333,7 +333,7 @@ class TestRanges:
         assert (values.diff() > 0.001).any()
         assert (values.diff() < -0.001).any()
 
-    @pytest.mark.parametrize("start", ["weickert", "charbonnier", "perona-malik", "exponential"])
+    @pytest.mark.parametrize("start", list(DIFFUSIVITIES))
     def test_a_diffusivity_starts_close_to_the_models(self, start):
         model = aniso.PeronaMalik(0.5, 0.0, start)
         image = batch((1, 1, 12, 12))

@@ -153,7 +153,7 @@ def test_progress_ends_at_the_total():
         ({"wavelength": 0}, ValueError, "wavelength must lie in"),
         ({"time": "long"}, ValueError, 'time must be a number or "auto"'),
         ({"progress": 3}, TypeError, "progress must be"),
-        ({"engine": "none"}, ValueError, "there is no engine"),
+        ({"engine": "none"}, ValueError, "engine must be None or one of"),
     ],
 )
 def test_bad_parameters_are_refused(options, error, message):

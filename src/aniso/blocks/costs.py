@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aniso.formulas.gaussian import gaussian_radius
-from aniso.models import FixedTensor, ImageDriven
+from aniso.models import Model
 from aniso.schemes import Cycle
 
 
@@ -31,19 +31,19 @@ TASK_SECONDS, STORE_TASK_SECONDS = 5e-3, 35e-3
 NETWORK_BYTES_PER_SECOND, STORE_BYTES_PER_SECOND = 5e8, 2.5e8
 
 
-def stores_tensors(cycle: Cycle, model: ImageDriven | FixedTensor, channels: int) -> bool:
+def stores_tensors(cycle: Cycle, model: Model, channels: int) -> bool:
     """Return whether the tensors of a cycle are stored: for later steps, channels or averages."""
-    return len(cycle.steps) > 1 or channels > 1 or _integration(model) > 0
+    return len(cycle.steps) > 1 or channels > 1 or model.integration > 0
 
 
 def cycle_seconds(
-    cycle: Cycle, model: ImageDriven | FixedTensor, channels: int, spacings: Sequence[float], itemsize: int
+    cycle: Cycle, model: Model, channels: int, spacings: Sequence[float], itemsize: int
 ) -> float:
     """Estimate the time of a cycle per pixel, for all channels."""
     rates = RATES[len(spacings)]
     tensor = rates.stored_tensor if stores_tensors(cycle, model, channels) else rates.tensor
     # Every pixel has one structure tensor, whatever the number of channels.
-    average = rates.tap * sum(gaussian_radius(_integration(model) / h) for h in spacings) / len(spacings)
+    average = rates.tap * sum(gaussian_radius(model.integration / h) for h in spacings) / len(spacings)
     return (channels * (len(cycle.steps) * rates.step + tensor) + average) * itemsize / 4
 
 
@@ -55,7 +55,3 @@ def with_halo(
     if shape is not None:
         sides = [min(n, length) for n, length in zip(sides, shape, strict=True)]
     return math.prod(sides)
-
-
-def _integration(model: ImageDriven | FixedTensor) -> float:
-    return 0.0 if isinstance(model, FixedTensor) else model.integration

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aniso.formulas.gaussian import gaussian_radius
-from aniso.models import FixedTensor, ImageDriven
+from aniso.models import Model
 from aniso.schemes import Cycle
 
 Window = tuple[slice, ...]
@@ -17,19 +17,17 @@ Window = tuple[slice, ...]
 Chunks = tuple[tuple[int, ...], ...]
 
 
-def reach(cycle: Cycle, model: ImageDriven | FixedTensor, spacings: tuple[float, ...]) -> tuple[int, ...]:
+def reach(cycle: Cycle, model: Model, spacings: tuple[float, ...]) -> tuple[int, ...]:
     """Return the distance in pixels, along each axis, within which a cycle needs the image for one pixel.
 
     Each step of the cycle needs the nearest neighbours. The tensor is frozen, so that the Gaussians of
     presmoothing and integration count once.
     """
-    if isinstance(model, FixedTensor):
-        return (len(cycle.steps),) * len(spacings)
     return tuple(len(cycle.steps) + far for far in tensor_reach(model, spacings))
 
 
-def tensor_reach(model: ImageDriven, spacings: tuple[float, ...]) -> tuple[int, ...]:
-    """How far beyond the corners of a cell, in pixels along each axis, its diffusion tensor looks."""
+def tensor_reach(model: Model, spacings: tuple[float, ...]) -> tuple[int, ...]:
+    """Return how far beyond the corners of a cell, in pixels, its tensor depends on the image."""
     widths = (model.presmoothing, model.integration)
     return tuple(sum(gaussian_radius(width / h) for width in widths) for h in spacings)
 

@@ -12,15 +12,13 @@ from aniso import arrays
 from aniso.arrays import Array, Mask
 from aniso.blocks.halo import Region, Window
 from aniso.engines import Problem
-from aniso.models import FixedTensor
 from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
 
 def cut_problem(problem: Problem, region: Region) -> Problem:
     """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
-    if isinstance(problem.model, FixedTensor):
-        problem = replace(problem, model=problem.model.part(region.cells))
+    problem = replace(problem, model=problem.model.part(region.cells))
     if isinstance(problem.stencil, FreeStencil):
         problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
     if problem.fixed is not None:
@@ -44,7 +42,7 @@ def advance(pixels: Array, problem: Problem, cycles: Sequence[Cycle], region: Re
 
     Pixels must be finite: :func:`check_pixels` checks them when they are read, and results are finite again.
     """
-    layout = arrays.ArrayLayout(pixels, 0, problem.engine)
+    layout = arrays.ArrayLayout(pixels, 0, problem.on_tensors)
     with contextlib.closing(problem.start(layout.start)) as evolution:
         for cycle in cycles:
             evolution.advance(cycle)

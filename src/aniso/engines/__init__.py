@@ -2,46 +2,77 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
+import sys
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso.engines.cpu.threads import uninterrupted
-from aniso.models import FixedTensor, ImageDriven
+from aniso.models import Model
 from aniso.schemes import Cycle
 from aniso.stencil import Stencil
 
-# Name → module with a class Evolution.
-_ENGINES = {
-    "cpu": "aniso.engines.cpu.evolution",
-    "reference": "aniso.engines.reference",
-    "torch": "aniso.engines.torch.evolution",
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A row of the table of engines.
+
+    `module` holds a class :class:`Evolution`. `arrays` are those that it computes with. If it needs the
+    package `needs`, that comes with the extra `extra`.
+    """
+
+    name: str
+    module: str
+    summary: str
+    arrays: Literal["numpy", "torch"] = "numpy"
+    needs: str = ""
+    extra: str = ""
+
+
+_ROWS = (
+    Engine(name="cpu", module="aniso.engines.cpu.evolution", summary="compiled loops on all cores"),
+    Engine(
+        name="torch",
+        module="aniso.engines.torch.evolution",
+        summary="PyTorch, on any device and with gradients",
+        arrays="torch",
+        needs="torch",
+        extra="torch",
+    ),
+    Engine(name="reference", module="aniso.engines.reference", summary="plain NumPy, slow"),
+)
+
+#: The engines by name. The first one for an array is its default.
+ENGINES = {row.name: row for row in _ROWS}
 
 
 @dataclass(frozen=True)
 class Problem:
     """Everything that stays the same while an image evolves, and the name of the engine."""
 
-    model: ImageDriven | FixedTensor
+    model: Model
     stencil: Stencil
     spacings: tuple[float, ...]
     fixed: npt.NDArray[np.bool_] | None = None
     threads: int | None = None
     engine: str = "cpu"
 
+    @property
+    def on_tensors(self) -> bool:
+        """Whether the engine works on PyTorch tensors."""
+        return ENGINES[self.engine].arrays == "torch"
+
     def start(self, image: Any) -> Evolution:
         """Return the evolution of an array or a tensor, in the precision that the model needs."""
-        return chosen(self.engine)(self.precise(image), self)
+        return load(self.engine)(self.precise(image), self)
 
     def precise(self, start: Any) -> Any:
         """Return an array or a tensor in the precision that the model needs."""
-        if not isinstance(self.model, ImageDriven) or not self.model.needs_doubles:
+        if not self.model.needs_doubles:
             return start
         return start.astype(np.float64) if isinstance(start, np.ndarray) else start.double()
 
@@ -64,23 +95,40 @@ class Evolution(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of threads and the like; the image stays."""
+        """Free threads and other resources; the image stays."""
         ...
 
 
+def default(arrays: Literal["numpy", "torch"]) -> str:
+    """Return the name of the engine for arrays of this kind."""
+    return next(engine.name for engine in ENGINES.values() if engine.arrays == arrays)
+
+
+def summaries() -> str:
+    """Return the names of all engines and what they are, in one line."""
+    return "; ".join(f"{engine.name} ({engine.summary})" for engine in ENGINES.values())
+
+
 def check_name(engine: Any) -> None:
-    """Reject an engine that does not exist or is not installed."""
-    if engine is not None and not (isinstance(engine, str) and engine in _ENGINES):
+    """Raise if an engine does not exist or is not installed; None stands for the default."""
+    if engine is None:
+        return
+    if not (isinstance(engine, str) and engine in ENGINES):
         raise ValueError(
-            f"there is no engine {engine!r}. The engines are: {', '.join(_ENGINES)}; None follows the array."
+            f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}. None follows the array."
         )
-    if engine == "torch" and importlib.util.find_spec("torch") is None:
-        raise ImportError('the torch engine needs PyTorch. Install it with: pip install "aniso[torch]".')
+    row = ENGINES[engine]
+    if row.needs and importlib.util.find_spec(row.needs) is None:
+        raise ImportError(
+            f"the {engine} engine needs the package {row.needs}. Install it with: "
+            f'pip install "aniso[{row.extra}]".'
+        )
 
 
-@functools.cache
-@uninterrupted  # Numba and PyTorch cannot be imported again once their import was interrupted
-def chosen(engine: str) -> type[Evolution]:
-    """The engine of this name."""
-    evolution: type[Evolution] = importlib.import_module(_ENGINES[engine]).Evolution
+def load(engine: str) -> type[Evolution]:
+    """Import the engine of this name."""
+    module = ENGINES[engine].module
+    # Numba and PyTorch cannot be imported again once their import was interrupted.
+    get = importlib.import_module if module in sys.modules else uninterrupted(importlib.import_module)
+    evolution: type[Evolution] = get(module).Evolution
     return evolution

@@ -15,17 +15,16 @@ from scipy import ndimage
 
 from aniso.engines import Problem
 from aniso.formulas import dimensions, views
-from aniso.formulas.folding import centre_fold
-from aniso.formulas.gaussian import gaussian_radius
-from aniso.formulas.steps import extrapolated_step
-from aniso.models import FixedTensor, ImageDriven
+from aniso.formulas.bounds import extrapolated_step
+from aniso.formulas.gaussian import centre_fold, gaussian_radius
+from aniso.models import Model
 from aniso.schemes import Cycle
 
 Array = npt.NDArray[np.float64]
 
 
 class Evolution:
-    """An image or volume on its way: shape (channels, H, W) or (channels, D, H, W)."""
+    """An evolving image or volume: shape (channels, H, W) or (channels, D, H, W)."""
 
     def __init__(self, image: npt.NDArray[Any], problem: Problem) -> None:
         self._u = image.astype(np.float64)
@@ -73,7 +72,7 @@ def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
 def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, ...]:
     """The entries xx, xy, yy, … over the cells."""
     model = problem.model
-    if isinstance(model, FixedTensor):
+    if model.entries is not None:
         return model.entries
     structure = structure_tensor(u, model, problem.spacings)
     entries = model.tensor_formula(len(u), ndim=len(problem.spacings))(*structure)
@@ -81,7 +80,7 @@ def diffusion_tensor(u: Array, problem: Problem) -> tuple[Array, ...]:
     return tuple(np.broadcast_to(np.asarray(entry, np.float64), structure[0].shape) for entry in entries)
 
 
-def structure_tensor(u: Array, model: ImageDriven, spacings: tuple[float, ...]) -> tuple[Array, ...]:
+def structure_tensor(u: Array, model: Model, spacings: tuple[float, ...]) -> tuple[Array, ...]:
     """The entries over the cells: mean over the channels, averaged over the integration scale."""
     formulas = dimensions.of(len(spacings))
     widths = [model.presmoothing / h for h in spacings]

@@ -6,22 +6,24 @@ differ between these kinds of number stand in :mod:`aniso.formulas.operations`.
 
 In the order in which an image flows through them:
 
-``structure``
-    products of smoothed derivatives, their eigenvalues
+``gaussian``
+    the Gaussian that smooths, and where it finds mirrored pixels
 ``diffusivities``
-    how fast to diffuse across a structure of given strength
+    how fast to diffuse across a structure of given strength, or along it
+``symmetric``
+    eigenvalues and functions of symmetric matrices
 ``tensors``
     structure in, diffusion tensor out
 ``weights``
     diffusion tensor in, weights of the stencil out
 ``bounds``
-    how large the spectrum of A can get
+    how large the spectrum of A can get; one step in time
 ``predicted``
     numbers of any size in, diffusion tensor out
 ``orientation``
     structure in, its direction and coherence out
 ``cell``
-    corner values in, modes, fluxes and corner contributions out
+    corner values in, modes, structure, fluxes and corner contributions out
 ``views``
     the four corners of all cells of an array at once
 """

@@ -1,8 +1,9 @@
-"""How large the spectrum of A can get: a cell has the eigenvalues 0, λ1, λ2 and ζ.
+"""How large the spectrum of A can get, which limits the steps in time, and these steps.
 
-In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ), but a voxel lies in twice as many cells. Each
-ζ is that of the tensor's block in one plane, whose eigenvalues do not exceed λ1 and λ2, and κ is their mean;
-so the bounds are the same. p1 ≥ p2 are the two largest of the 1/h².
+A cell has the eigenvalues 0, λ1, λ2 and ζ. In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ),
+but a voxel lies in twice as many cells. Each ζ is that of the tensor's block in one plane, whose eigenvalues
+do not exceed λ1 and λ2, and κ is their mean; so the bounds are the same. p1 ≥ p2 are the two largest of the
+1/h².
 """
 
 from __future__ import annotations
@@ -39,3 +40,13 @@ def largest_split_weight(lambda1: Any, lambda2: Any, alpha: Any) -> Any:
 def spectral_bound(lambda1: Any, p1: float, largest_zeta: Any) -> Any:
     """ρ(A) ≤ 4·max(λ1·p1, ζ): each pixel lies in four cells, each voxel in eight with half the spectrum."""
     return 4 * maximum(largest_zeta, lambda1 * p1)
+
+
+def explicit_step(u: Any, rate: Any, tau: Any) -> Any:
+    """U + τAu, where rate is Au."""
+    return u + tau * rate
+
+
+def extrapolated_step(u: Any, previous: Any, rate: Any, weight: Any, tau: Any) -> Any:
+    """w(u + τAu) + (1 − w)u⁻, where rate is Au and previous is u⁻."""
+    return weight * (u + tau * rate) + (1 - weight) * previous

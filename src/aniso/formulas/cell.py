@@ -24,6 +24,11 @@ def modes(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, Any, Any]:
     return 0.5 * (top + bottom), 0.5 * (left + right), 0.5 * (bottom - top)
 
 
+def structure(u_x: Any, u_y: Any) -> tuple[Any, Any, Any]:
+    """∇u ∇uᵀ of one channel, as j_xx, j_xy, j_yy."""
+    return u_x * u_x, u_x * u_y, u_y * u_y
+
+
 def fluxes(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any, zeta: Any) -> tuple[Any, Any, Any]:
     """The tensor acts on the gradient, ζ on the hourglass."""
     return a * x + b * y, b * x + c * y, zeta * z

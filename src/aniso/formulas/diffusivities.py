@@ -1,6 +1,6 @@
-"""Four diffusivities g(r), with r = |∇u|²/λ²: 1 on flat ground, small where the contrast is high.
+"""Diffusivities g(r), with r = |∇u|²/λ²: 1 in flat regions, small where the contrast is high.
 
-Each comes in three forms, all free of 0/0:
+Each has a row in `DIFFUSIVITIES` and comes in three forms, all free of 0/0:
 
 ``*_diffusivity``
     g(r)
@@ -12,6 +12,8 @@ Each comes in three forms, all free of 0/0:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from aniso.formulas.operations import exp, expm1, maximum, sqrt
@@ -115,3 +117,43 @@ def secant_slope(s: Any, r: Any, diffusivity: Any) -> Any:
     """(g(r) − g(s))/(s − r) for a diffusivity g given by the user, s a little above r at least."""
     s = maximum(s, r + 1e-4 * (1 + r))
     return (diffusivity(r) - diffusivity(s)) / (s - r)
+
+
+# How fast to diffuse along a structure of coherence s: c(s) = exp(−1/s²), 0 without structure, 1 at most.
+# Where 1/s exceeds 32 the exponential is 0 in double precision, so that 1/s may stop growing there.
+def coherence_diffusivity(s: Any) -> Any:
+    """c(s)."""
+    t = 1 / maximum(s, 0.03125)
+    return exp(-(t * t))
+
+
+def coherence_slope(s: Any) -> Any:
+    """c(s)/s, the slope from 0 to s."""
+    t = 1 / maximum(s, 0.03125)
+    return t * exp(-(t * t))
+
+
+def coherence_slope_between(s: Any, r: Any) -> Any:
+    """(c(s) − c(r))/(s − r) for s ≥ r: one exponential times its relative loss, no 0/0."""
+    t_r = 1 / maximum(r, 0.03125)
+    ratio = r / maximum(s, 0.03125)
+    steepness = t_r * t_r * (1 + ratio)
+    return coherence_slope(s) * steepness * relative_loss(steepness * (1 - ratio))
+
+
+@dataclass(frozen=True)
+class Diffusivity:
+    """The three forms in which tensor formulas need a diffusivity."""
+
+    diffusivity: Callable[[Any], Any]
+    decline: Callable[[Any], Any]
+    slope: Callable[[Any, Any], Any]
+
+
+#: The diffusivities by name.
+DIFFUSIVITIES = {
+    "weickert": Diffusivity(weickert_diffusivity, weickert_decline, weickert_slope),
+    "charbonnier": Diffusivity(charbonnier_diffusivity, charbonnier_decline, charbonnier_slope),
+    "perona-malik": Diffusivity(perona_malik_diffusivity, perona_malik_decline, perona_malik_slope),
+    "exponential": Diffusivity(exponential_diffusivity, exponential_decline, exponential_slope),
+}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from aniso.formulas import cell, structure, volume_cell, volume_weights, weights
+from aniso.formulas import cell, volume_cell, volume_weights, weights
 
 #: The two axes of each entry, as negative array axes.
 ENTRY_AXES = ((-1, -1), (-1, -2), (-2, -2), (-1, -3), (-2, -3), (-3, -3))
@@ -41,16 +41,14 @@ class Dimension:
 
 
 _DIMENSIONS = {
-    2: Dimension(
-        2, cell.modes, cell.fluxes, cell.fluxes, cell.corner_shares, structure.structure, weights.scaled
-    ),
+    2: Dimension(2, cell.modes, cell.fluxes, cell.fluxes, cell.corner_shares, cell.structure, weights.scaled),
     3: Dimension(
         3,
         volume_cell.modes,
         volume_cell.fluxes,
         volume_cell.coupled_fluxes,
         volume_cell.corner_shares,
-        structure.volume_structure,
+        volume_cell.volume_structure,
         volume_weights.volume_scaled,
     ),
 }

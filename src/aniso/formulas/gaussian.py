@@ -1,4 +1,7 @@
-"""The sampled Gaussian."""
+"""The sampled Gaussian, and the mirrored pixels that it reaches: integer arithmetic, exact for any reach.
+
+Positions are whole numbers of any size and sign, as an array or a tensor.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso.formulas.operations import exp
+from aniso.formulas.operations import exp, minimum
+
+Index = npt.NDArray[np.intp]
 
 
 def gaussian_radius(sigma: float) -> int:
@@ -29,3 +34,31 @@ def gaussian_kernel(sigma: float) -> npt.NDArray[np.float64]:
         return np.ones(1)
     kernel: npt.NDArray[np.float64] = gaussian_weights(np.arange(-radius, radius + 1), sigma)
     return kernel
+
+
+def edge_folded(position: Any, length: int) -> Any:
+    """Where pixels mirrored at their edges come from: … 1 0 | 0 1 …."""
+    position = position % (2 * length)
+    return minimum(position, 2 * length - 1 - position)
+
+
+def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
+    """Where cells mirrored at the centre of the first and last one come from: … 2 1 0 1 2 ….
+
+    The second result is the sign of an odd quantity there.
+    """
+    period = 2 * (length - 1)
+    position = position % period
+    return minimum(position, period - position), 1 - 2 * (position > length - 1)
+
+
+def edge_fold(length: int, reach: int) -> Index:
+    """Indices −reach … length−1+reach of pixels mirrored at their edges."""
+    index: Index = edge_folded(np.arange(-reach, length + reach), length)
+    return index
+
+
+def centre_fold(length: int, reach: int) -> tuple[Index, npt.NDArray[np.float64]]:
+    """Indices −reach … length−1+reach of cells mirrored at their centres, and the sign there."""
+    index, sign = centre_folded(np.arange(-reach, length + reach), length)
+    return index, sign.astype(np.float64)

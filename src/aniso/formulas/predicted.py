@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aniso.formulas.operations import tanh
-from aniso.formulas.structure import spread
-from aniso.formulas.symmetric import combined, split
+from aniso.formulas.symmetric import combined, split, spread
 
 
 def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:

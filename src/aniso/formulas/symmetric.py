@@ -1,4 +1,6 @@
-"""Symmetric 3×3 matrices: eigenvalues and functions of a matrix, without branches and without angles.
+"""Symmetric 2×2 and 3×3 matrices: eigenvalues and functions of a matrix, without branches and angles.
+
+A function of a 2×2 matrix is p·I + q·J, and `spread` gives all that p and q depend on.
 
 Of three eigenvalues one lies apart, the largest or the smallest: no other is closer to it than to the third.
 Its projection is therefore well determined even where the other two coincide; and where all three do, nothing
@@ -13,6 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 from aniso.formulas.operations import maximum, minimum, sqrt, where
+
+
+def spread(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
+    """Mean of the eigenvalues, half of j_xx − j_yy, and half of the eigenvalues' gap.
+
+    The floor under the root keeps derivatives finite where the eigenvalues coincide; what is computed
+    from them is symmetric in the eigenvalues and does not feel it. Scale J to numbers of order 1 first.
+    """
+    slant = 0.5 * (j_xx - j_yy)
+    half_gap = sqrt(maximum(slant * slant + j_xy * j_xy, 1e-36))
+    return 0.5 * (j_xx + j_yy), slant, half_gap
 
 
 def isolated_root(r: Any) -> Any:

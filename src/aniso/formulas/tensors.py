@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.coherence import coherence_slope
+from aniso.formulas.diffusivities import coherence_slope
 from aniso.formulas.operations import maximum, precision
-from aniso.formulas.structure import spread
+from aniso.formulas.symmetric import spread
 
 
 def homogeneous(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:

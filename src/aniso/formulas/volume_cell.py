@@ -41,6 +41,11 @@ def modes(
     )
 
 
+def volume_structure(u_x: Any, u_y: Any, u_z: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """∇u ∇uᵀ of one channel of a volume, as j_xx, j_xy, j_yy, j_xz, j_yz, j_zz."""
+    return u_x * u_x, u_x * u_y, u_y * u_y, u_x * u_z, u_y * u_z, u_z * u_z
+
+
 def fluxes(
     x: Any, y: Any, z: Any, r_x: Any, r_y: Any, r_z: Any, t: Any,
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, zeta_x: Any, zeta_y: Any, zeta_z: Any, kappa: Any,

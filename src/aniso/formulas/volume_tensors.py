@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.coherence import coherence_diffusivity, coherence_slope, coherence_slope_between
+from aniso.formulas.diffusivities import coherence_diffusivity, coherence_slope, coherence_slope_between
 from aniso.formulas.operations import maximum, minimum, precision, where
 from aniso.formulas.symmetric import joined, reduced, split
 

@@ -1,7 +1,6 @@
-"""Pictures from files and back: `read`, `write`, and what a file says beside its pixels.
+"""Read and write image files, with their metadata.
 
-PNG, JPEG, TIFF and NPY; with the extra `volumes` also NIfTI and MRC. The kind of file follows from the
-suffix.
+PNG, JPEG, TIFF and NPY; with the extra `volumes` also NIfTI and MRC. The format follows from the suffix.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from typing import Any
 import numpy as np
 
 from aniso import arrays, checks
-from aniso.io.formats import FORMATS, format_of, suffix_of
+from aniso.io.formats import FORMATS, Format, format_of, suffix_of
 from aniso.io.picture import FileError, Picture
 
 __all__ = ["FileError", "Picture", "check_input", "check_output", "read", "write"]
 
-LIMIT = 2**30  # bytes to which any file may unfold
-_HEAD = 512  # bytes in which every kind of file says what it is
-# What file systems say that know no second name for a file.
+LIMIT = 2**30  # bytes that any file may take in memory
+_HEAD = 512  # bytes by which every format is recognised
+# Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 
 def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
-    """The picture in a file.
+    """Read an image file.
 
     Parameters
     ----------
     path : str or path
         A PNG, JPEG, TIFF, NPY, NIfTI or MRC file, by its suffix.
     limit : int, optional
-        Bytes to which any file may unfold in memory. Beyond it, files that would grow to more than 200
-        times their size are refused as decompression bombs. None: no limit.
+        Bytes that any file may take in memory. Beyond it, files that would expand to more than 200 times
+        their size are refused as decompression bombs. None: no limit.
 
     Returns
     -------
@@ -51,8 +50,8 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     Raises
     ------
     FileError
-        If there is no such file, or it is not what its suffix says, damaged, cut short, or of a kind that
-        has no grey values or RGB colours.
+        If the file does not exist, is not of the format that its suffix says, is corrupt or truncated, or
+        holds neither grey values nor RGB colours.
 
     Examples
     --------
@@ -72,7 +71,7 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
         with path.open("rb") as file:
             head = file.read(_HEAD)
         _check_head(path, head)
-        picture = format.load().read(path, limit)
+        picture = format.read(path, limit)
     except (FileError, ImportError):
         raise
     except PermissionError:
@@ -81,23 +80,24 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
         raise FileError(f"{path} does not fit into memory. Cut it into parts first.") from error
     except Exception as error:  # decoders have many ways to say that a file is broken
         raise FileError(
-            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_told(error)}). Get "
-            "the file again."
+            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_one_line(error)}). The "
+            "file appears to be corrupt."
         ) from error
     if 0 in picture.pixels.shape or picture.pixels.ndim == 0:
         raise FileError(
-            f"{path} holds no pixels: its array has shape {picture.pixels.shape}. Check its maker."
+            f"{path} holds no pixels: its array has shape {picture.pixels.shape}. The file appears to be "
+            "corrupt."
         )
     return replace(picture, format=format.name, source=path.absolute())
 
 
 def check_input(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that `read` would refuse by its name, or because it is none.
+    """Raise if `read` would reject this path by its name, or because it is not a file.
 
     Parameters
     ----------
     path : str or path
-        What somebody wants to read.
+        The path to read.
 
     Examples
     --------
@@ -134,17 +134,17 @@ def write(
     parents: bool = False,
     quality: int = 95,
 ) -> Path:
-    """Write a picture to a file, whole or not at all.
+    """Write an image file atomically.
 
     The file is written under another name in the same folder and renamed when it is complete. If anything
-    goes wrong, what was there before is still there.
+    fails, an existing file is left unchanged.
 
     Parameters
     ----------
     path : str or path
-        Where to; the kind of file follows from the suffix.
+        The target; the format follows from the suffix.
     picture : Picture or array
-        What to write. Values are rounded and clipped to the type that is written, never wrapped.
+        The pixels. Values are rounded and clipped to the type that is written, never wrapped.
     like : Picture, optional
         Type, alpha, profile, spacing and everything else that is not pixels, for an array. Without it, an
         array is written in its own type, and a last axis of 3 or 4 holds colours or colours and alpha
@@ -152,9 +152,9 @@ def write(
     force : bool
         Overwrite an existing file, even the one from which `like` was read.
     parents : bool
-        Make the folders that are missing; they vanish again if the file cannot be written.
+        Create missing folders; they are removed again if the file cannot be written.
     quality : int
-        Of a JPEG file, 1 to 100. Colours are not subsampled.
+        JPEG quality, 1 to 100. Colours are not subsampled.
 
     Returns
     -------
@@ -182,12 +182,12 @@ def write(
     if not 1 <= checks.whole("quality", quality, "A good one is 95.") <= 100:
         raise FileError(f"quality must be a whole number from 1 to 100, got {quality!r}. A good one is 95.")
     format = format_of(path)
-    full = _picture(picture, like, format.name)
+    full = _picture(picture, like, format)
     check_output(path, source=full.source, force=force, parents=parents, picture=full)
-    options = {"quality": quality} if format.name == "JPEG" else {}
+    options = {"quality": quality} if format.lossy else {}
     try:
-        with _folders(path.parent), _replacing(path, force=force) as temporary:
-            format.load().write(temporary, full, **options)
+        with _make_folders(path.parent), _replace(path, force=force) as temporary:
+            format.write(temporary, full, **options)
     except (FileError, ImportError):
         raise
     except MemoryError as error:
@@ -198,7 +198,7 @@ def write(
         raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
     except Exception as error:
         raise FileError(
-            f"{path} cannot be written as {format.name} ({_told(error)}). Try another kind of file."
+            f"{path} cannot be written as {format.name} ({_one_line(error)}). Try another format."
         ) from error
     return path
 
@@ -211,12 +211,12 @@ def check_output(
     parents: bool = False,
     picture: Picture | None = None,
 ) -> None:
-    """Refuse an output that `write` would refuse, before anything is computed for it.
+    """Raise if `write` would reject this output, before anything is computed for it.
 
     Parameters
     ----------
     path : str or path
-        Where somebody wants to write.
+        The path to write.
     source : str or path, optional
         The file that is read. It may go by another name: links are followed.
     force : bool
@@ -259,19 +259,19 @@ def check_output(
             raise _exists(path, ": it is the input itself, which would be replaced")
         raise _exists(path)
     if picture is not None:
-        format.load().check(picture)
+        format.check(picture)
 
 
 def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"a file is named by a text or a path, got {path!r}. Give e.g. 'image.png'.")
+        raise TypeError(f"path must be str or os.PathLike, got {path!r}. Give e.g. 'image.png'.")
     if "\0" in os.fspath(path):
-        raise FileError(f"{os.fspath(path)!r} names no file: there is a zero byte in it. Give another name.")
+        raise FileError(f"path must not contain a null byte, got {os.fspath(path)!r}. Give another name.")
     return Path(path)
 
 
 def _check_length(path: Path) -> None:
-    """Refuse a name that is too long for the file system."""
+    """Raise if the name is too long for the file system."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -288,41 +288,41 @@ def _exists(path: Path, detail: str = "") -> FileError:
     )
 
 
-def _picture(picture: Any, like: Picture | None, format: str) -> Picture:
-    """What is to be written, with everything that goes with it."""
+def _picture(picture: Any, like: Picture | None, format: Format) -> Picture:
+    """Return the picture to write, with its metadata."""
     if like is not None and not isinstance(like, Picture):
         raise TypeError(f"like must be a Picture, as read() gives it, got {like!r}.")
     if isinstance(picture, Picture):
         if like is not None:
-            raise TypeError("like is for arrays, got a Picture, which says all itself. Leave like out.")
+            raise TypeError("like is for arrays, got a Picture, which has its own metadata. Leave like out.")
         full = picture
     elif like is not None:
         full = like.with_pixels(picture)
     else:
         array = arrays.as_array("picture", picture)
         full = Picture(array)
-        if format in ("PNG", "JPEG", "TIFF") and array.ndim >= 3 and array.shape[-1] in (3, 4):
+        if format.last_axis_is_colour and array.ndim >= 3 and array.shape[-1] in (3, 4):
             colours, alpha = array[..., :3], (array[..., 3] if array.shape[-1] == 4 else None)
             full = Picture(colours, channel_axis=-1, alpha=alpha)
     if 0 in full.pixels.shape or full.pixels.ndim == 0:
-        raise FileError(f"there are no pixels in an array of shape {full.pixels.shape}. Give an image.")
-    if full.dtype.kind == "b" and format != "NPY":
+        raise FileError(f"the picture must have pixels, got an array of shape {full.pixels.shape}.")
+    if full.dtype.kind == "b" and not format.holds(full.dtype):
         # As 1-bit images are read: black and white.
         full = Picture(full.pixels.astype(np.uint8) * np.uint8(255), source=full.source)
     return full
 
 
 def _check_head(path: Path, head: bytes) -> None:
-    """Refuse a file that is not what its name says."""
+    """Raise if a file is not of the format that its suffix says."""
     format = format_of(path)
     if not head:
-        raise FileError(f"{path} is empty: it has no bytes at all. Get the file again.")
-    if format.recognises(head):
+        raise FileError(f"{path} is empty (0 bytes). The file appears to be corrupt.")
+    if format.recognises(head, suffix_of(path)):
         return
-    for other in FORMATS:
-        if other.recognises(head) and other.name != format.name and other.suffixes != (".nii.gz",):
+    for other in FORMATS.values():
+        if other.recognises(head) and other is not format:
             raise FileError(
-                f"{path} holds {other.name} and not {format.name}, as its name says. Rename it to "
+                f"{path} is a {other.name} file, not a {format.name} file as its suffix says. Rename it to "
                 f"{path.name.removesuffix(suffix_of(path))}{other.suffixes[0]}."
             )
     raise FileError(
@@ -335,13 +335,13 @@ _CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
 def _target(path: Path) -> Path:
-    """The file itself, where the path is a symbolic link to it."""
+    """Return the file that a symbolic link points to."""
     return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
-def _folders(folder: Path) -> Iterator[None]:
-    """Make what is missing of a folder; what was made for nothing vanishes again."""
+def _make_folders(folder: Path) -> Iterator[None]:
+    """Create missing folders; remove them again if the body fails."""
     made: list[Path] = []
     try:
         for each in [*reversed(folder.parents), folder]:
@@ -357,14 +357,14 @@ def _folders(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, *, force: bool) -> Iterator[Path]:
-    """A temporary file beside the path, which takes its place at the end, or vanishes."""
+def _replace(path: Path, *, force: bool) -> Iterator[Path]:
+    """Give a temporary file next to the path, which replaces it at the end, or is removed on failure."""
     target = _target(path)
     suffix = suffix_of(path)
     stem = target.name.removesuffix(suffix)[:40]
     temporary = target.with_name(f".{stem}-{secrets.token_hex(6)}{suffix.lower()}")
     try:
-        # Not tempfile: its files are for their owner alone, this one is to be as any other.
+        # Not tempfile, whose files only their owner can read.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         with temporary.open("r+b") as file:
@@ -380,7 +380,7 @@ def _replacing(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def _give_name(temporary: Path, target: Path) -> None:
-    """Rename, unless there is a file by now."""
+    """Rename, unless the target exists by now."""
     try:
         os.link(temporary, target)
     except OSError as error:
@@ -393,15 +393,15 @@ def _give_name(temporary: Path, target: Path) -> None:
 
 
 def reason(error: OSError) -> str:
-    """Why something cannot be written, in a few words."""
+    """Return why something cannot be written, in a few words."""
     if isinstance(error, PermissionError):
         return _FORBIDDEN
-    # NumPy and tifffile count what was written, and give no number of an error.
+    # NumPy and tifffile report the bytes written, without an errno.
     if error.errno == errno.ENOSPC or (error.errno is None and _CUT_WRITE.search(str(error))):
         return "the disk is full"
-    return (error.strerror or _told(error)).lower()
+    return (error.strerror or _one_line(error)).lower()
 
 
-def _told(error: Exception) -> str:
-    """What a library says, in one line."""
+def _one_line(error: Exception) -> str:
+    """Return the message of an error in one line."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -1,6 +1,6 @@
-"""EXIF blocks: which way up a picture is, and what in them is no longer true once the pixels are others.
+"""Read EXIF blocks, and update them when the pixels change.
 
-A block is changed where it stands: cameras keep notes in it that point to places in the block.
+Blocks are changed in place, because notes of cameras refer to offsets in the block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENTRY = 12
 
 @dataclass(frozen=True)
 class _Entry:
-    """One tag: its number and type, and where its value (or the place of its value) stands."""
+    """One tag: its number and type, and the offset of its value (or of the pointer to it)."""
 
     tag: int
     kind: int
@@ -27,16 +27,16 @@ class _Entry:
 
 
 def orientation(block: bytes | None) -> int:
-    """How pixels are to be turned for looking at them; 1 is not at all.
+    """Return the EXIF orientation, 1 to 8; 1 is upright.
 
     Examples
     --------
-    >>> from aniso import exif
+    >>> from aniso.io import exif
     >>> exif.orientation(exif.with_orientation(6))
     6
     """
     try:
-        data, order, first = _opened(block or b"")
+        data, order, first = _open(block or b"")
         for entry in _entries(data, order, first):
             if entry.tag == _ORIENTATION and 1 <= (value := _number(data, order, entry)) <= 8:
                 return value
@@ -46,16 +46,16 @@ def orientation(block: bytes | None) -> int:
 
 
 def with_orientation(orientation: int) -> bytes | None:
-    """A block that says nothing else; None for upright pictures."""
+    """Return a block with the orientation alone; None for upright pictures."""
     if not 2 <= orientation <= 8:
         return None
     return b"II*\0" + struct.pack("<IHHHIHHI", 8, 1, _ORIENTATION, _SHORT, 1, orientation, 0, 0)
 
 
 def resolution(block: bytes | None) -> tuple[float, float] | None:
-    """Pixels per inch along H and W, if the block tells them."""
+    """Return pixels per inch along H and W, or None."""
     try:
-        data, order, first = _opened(block or b"")
+        data, order, first = _open(block or b"")
         found = {entry.tag: entry for entry in _entries(data, order, first)}
         unit = _number(data, order, found[_UNIT]) if _UNIT in found else _INCH
         across, down = (_ratio(data, order, found[tag]) for tag in (_ACROSS, _DOWN))
@@ -66,9 +66,9 @@ def resolution(block: bytes | None) -> tuple[float, float] | None:
 
 
 def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -> bytes:
-    """The block for other pixels: (H, W) of them, so many times finer, and without the old preview."""
+    """Return the block for resized pixels, without the old preview."""
     try:
-        data, order, first = _opened(block)
+        data, order, first = _open(block)
         entries = list(_entries(data, order, first))
         for inner in [entry for entry in entries if entry.tag == _EXIF]:
             entries += _entries(data, order, _number(data, order, inner))
@@ -84,8 +84,8 @@ def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -
     return bytes(data)
 
 
-def _opened(block: bytes) -> tuple[bytearray, str, int]:
-    """A copy, the byte order, and where the first directory is."""
+def _open(block: bytes) -> tuple[bytearray, str, int]:
+    """Return a copy, the byte order, and the offset of the first directory."""
     if block[:4] not in (b"II*\0", b"MM\0*"):
         raise ValueError("not an EXIF block")
     order = "<" if block[:2] == b"II" else ">"
@@ -124,7 +124,7 @@ def _set_ratio(data: bytearray, order: str, entry: _Entry, ratio: float) -> None
 
 
 def _drop_preview(data: bytearray, order: str, first: int) -> None:
-    """Cut the link to the second directory, which is the preview's, and blot the preview out."""
+    """Remove the link to the second directory, which is that of the preview, and erase the preview."""
     (count,) = struct.unpack_from(f"{order}H", data, first)
     link = first + 2 + _ENTRY * count
     (second,) = struct.unpack_from(f"{order}I", data, link)

@@ -1,4 +1,4 @@
-"""A picture as pages that are filtered one by one: a photograph or a volume is one page, a stack several."""
+"""Split pictures into pages that are filtered one by one. A photograph or a volume is one page."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aniso.io.formats import origin
 from aniso.io.picture import FileError, Picture
 
 Array = npt.NDArray[Any]
 
-# A TIFF file with at least this many pages that does not say what they are is taken for a volume.
+# A stack of at least this many pages is taken for a volume if the file does not say what they are.
 _MANY_PAGES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """One image, and what the verbs have to know about it."""
+    """One image, with the arguments that describe it to the verbs."""
 
     image: Array
     channel_axis: int | None
@@ -74,7 +75,7 @@ class Pages:
             yield Page(np.take(pixels, number, axis), channel, self.spacing, number + 1, self.count)
 
     def outline(self, factor: int) -> Array:
-        """An array like the joined results of a filter that makes pages so many times finer; all zeros."""
+        """Return zeros with the shape of the joined results of a filter that enlarges pages by a factor."""
         shape = list(self.picture.pixels.shape)
         for axis in [axis for axis in range(len(shape)) if axis not in (self._channel_axis, self.axis)]:
             shape[axis] *= factor
@@ -86,23 +87,28 @@ class Pages:
             return np.broadcast_to(mask, self.picture.shape)
         return mask[page.number - 1] if mask.ndim == len(self.picture.shape) == 3 else mask
 
-    def joined(self, results: Sequence[Array]) -> Array:
-        """Results of all pages in the order of the picture's axes."""
+    def join(self, results: Sequence[Array]) -> Array:
+        """Stack the results of all pages in the order of the picture's axes."""
         return results[0] if self.axis is None else np.stack(results, axis=self.axis)
 
 
 def is_volume(picture: Picture, wanted: bool | None) -> bool:
-    """Whether a stack is filtered as one volume; a single slice is an image."""
+    """Return whether a stack is filtered as one volume; a single slice is an image."""
     if len(picture.shape) != 3 or picture.shape[0] == 1:
         return False
     if wanted is not None:
         return wanted
-    if picture.format != "TIFF":
+    if origin(picture).stack_is_volume:
         return True
     kind = picture.details.get("pages", "")
     return kind == "Z" or (kind not in ("T", "C") and picture.shape[0] >= _MANY_PAGES)
 
 
+def is_guess(picture: Picture) -> bool:
+    """Return whether `is_volume` goes by the number of pages, since the file does not say what they are."""
+    return not origin(picture).stack_is_volume and "pages" not in picture.details
+
+
 def voxel_shape(spacing: tuple[float, ...]) -> tuple[float, ...]:
-    """The shape of the voxels, their shortest side 1: lengths stay what they are without it, in voxels."""
+    """Return the shape of the voxels, scaled so that the shortest side is 1 and lengths are in voxels."""
     return tuple(h / min(spacing) for h in spacing)

@@ -1,4 +1,4 @@
-"""A picture: what a file holds, pixels apart from everything that has to go back with them."""
+"""The pixels of a file with their metadata."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Array = npt.NDArray[Any]
 
 
 class FileError(ValueError):
-    """A file that cannot be read or written, in one sentence: what, why, what to do."""
+    """Raised for a file that cannot be read or written."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Picture:
-    """What a file holds: its pixels, and what has to go back with them.
+    """The content of a file: pixels and metadata.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Picture:
         The type in which the pixels are written: by default that of the array. Results are rounded and
         clipped to it.
     spacing : tuple of float, optional
-        Distance of the pixels along each axis without the channels, axis 0 first, or along H and W alone
-        where pages are no slices at a known distance; None where the file does not say (resolutions of
-        photographs, in pixels per inch, do not count).
+        Pixel spacing along each axis without the channels, or along H and W alone where pages are not
+        slices at a known distance; None where the file does not say (resolutions of photographs, in pixels
+        per inch, do not count).
     unit : str, optional
         Unit of `spacing`, as the file names it. An MRC file takes distances in units of length alone, from
         ångström to inches, since it has no place for the unit.
@@ -50,9 +50,9 @@ class Picture:
     icc_profile, exif : bytes, optional
         Colour profile; EXIF block. Its orientation is kept, pixels are never turned.
     description : str, optional
-        A text for people.
+        A human-readable text.
     format : str, optional
-        What it was read as: "PNG", "JPEG", "TIFF", "NPY", "NIfTI" or "MRC".
+        The format that it was read from, a name in `aniso.io.formats.FORMATS`.
     source : Path, optional
         The file it was read from.
     details : mapping
@@ -84,8 +84,7 @@ class Picture:
         pixels = arrays.as_array("pixels", self.pixels)
         if pixels.dtype.kind not in "biuf":
             raise FileError(
-                f"pixels must be real numbers, got dtype {pixels.dtype}: files hold grey values and colours. "
-                "Give e.g. pixels.real."
+                f"pixels must have a real numeric dtype, got {pixels.dtype}. Give e.g. pixels.real."
             )
         axis = self.channel_axis
         if axis is not None:
@@ -122,7 +121,7 @@ class Picture:
 
     @property
     def orientation(self) -> int:
-        """How EXIF says that the pixels are to be turned for looking at them; 1 is not at all."""
+        """The EXIF orientation, 1 to 8; 1 is upright."""
         return exif_blocks.orientation(self.exif)
 
     @property
@@ -134,7 +133,7 @@ class Picture:
         return self.details.get("scale")
 
     def with_pixels(self, pixels: npt.ArrayLike) -> Picture:
-        """The same picture with other pixels, such as filtered or enlarged ones.
+        """Return the same picture with other pixels, such as filtered or enlarged ones.
 
         Spacing and resolution follow the size, so that the picture still covers the same ground. Alpha is
         kept; where the picture was enlarged by a whole factor, each of its pixels becomes a block. A preview
@@ -169,7 +168,7 @@ class Picture:
         return replace(other, spacing=spacing, resolution=resolution, exif=exif, alpha=alpha)
 
     def with_dtype(self, dtype: npt.DTypeLike) -> Picture:
-        """The same picture, to be written in another type.
+        """Return the same picture, to be written in another type.
 
         Values are rounded and clipped to it, not scaled; opacity, which has no other meaning than a share,
         is. Where the file stores other numbers than its pixels, the pixels themselves are written.
@@ -203,7 +202,7 @@ class Picture:
         return alpha
 
     def samples(self) -> Array:
-        """Pixels in the type of the file, channels last, alpha as the last of them."""
+        """Return pixels in the type of the file, channels last, alpha as the last channel."""
         native = self.dtype.newbyteorder("=")
         pixels = stored(self.pixels, native)
         if self.channel_axis is not None:
@@ -237,18 +236,18 @@ def _type_of_pixels(dtype: Any) -> np.dtype[Any]:
         return np.dtype(dtype)
     except TypeError as error:
         raise FileError(
-            f"dtype must be a type of numbers, got {dtype!r}. Give e.g. numpy.uint8, or None for that of "
+            f"dtype must be a numeric type, got {dtype!r}. Give e.g. numpy.uint8, or None for that of "
             "the pixels."
         ) from error
 
 
 def _full(dtype: np.dtype[Any]) -> float:
-    """What stands for opaque."""
+    """Return the value of opaque pixels."""
     return float(np.iinfo(dtype).max) if dtype.kind in "iu" else 1.0
 
 
 def stored(values: Array, dtype: npt.DTypeLike) -> Array:
-    """Values as a file's type holds them: rounded and clipped, never wrapped.
+    """Convert values to the type of a file: rounded and clipped, never wrapped.
 
     Halves go to the even neighbour. What is too large for a float type becomes its largest number;
     infinite values and NaN stay what they are there, and are refused by integer types.

@@ -1,4 +1,4 @@
-"""Units of length, by the names that files give them."""
+"""Convert units of length, by the names that files use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SYMBOLS = {
     **{"pm": 1e-12, "A": 1e-10, "Å": 1e-10, "nm": 1e-9, "um": 1e-6, "µm": 1e-6, "µ": 1e-6},
     **{"mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "m": 1.0, "km": 1e3, "in": 0.0254},
 }
-# In small letters, of one thing.
+# Lower case, singular.
 _WORDS = {
     **{f"{prefix}{word}": length for prefix, length in _PREFIXES.items() for word in ("meter", "metre")},
     **dict.fromkeys(("angstrom", "angström", "ångstrom", "ångström"), 1e-10),
@@ -19,13 +19,13 @@ _WORDS = {
 }
 
 
-def written_out(name: str) -> str:
-    r"""A unit in letters of its own, where a file has it escaped, as ImageJ and XML do.
+def unescape(name: str) -> str:
+    r"""Replace escape sequences of ImageJ and XML in the name of a unit.
 
     Examples
     --------
-    >>> from aniso.io.formats import units
-    >>> units.written_out(r"\u00B5m"), units.written_out("&#181;m")
+    >>> from aniso.io import units
+    >>> units.unescape(r"\u00B5m"), units.unescape("&#181;m")
     ('µm', 'µm')
     """
     name = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), html.unescape(name))
@@ -33,38 +33,38 @@ def written_out(name: str) -> str:
     return unicodedata.normalize("NFC", name).replace("\u03bc", "\u00b5").strip()
 
 
-def escaped(name: str) -> str:
-    r"""A unit in ASCII, as ImageJ writes it.
+def escape(name: str) -> str:
+    r"""Return the name of a unit in ASCII, as ImageJ writes it.
 
     Examples
     --------
-    >>> from aniso.io.formats import units
-    >>> units.escaped("µm")
+    >>> from aniso.io import units
+    >>> units.escape("µm")
     '\\u00B5m'
     """
     return "".join(letter if letter.isascii() else f"\\u{ord(letter):04X}" for letter in name)
 
 
 def metres(name: str | None) -> float | None:
-    """How long a unit is; None if it is not known.
+    """Return the length of a unit in metres, or None if it is unknown.
 
     Examples
     --------
-    >>> from aniso.io.formats import units
+    >>> from aniso.io import units
     >>> units.metres("microns"), units.metres("furlong")
     (1e-06, None)
     """
-    name = written_out(name or "")
+    name = unescape(name or "")
     word = name.lower()
     return _SYMBOLS.get(name, _WORDS.get(word, _WORDS.get(word.removesuffix("s"))))
 
 
 def ratio(name: str | None, other: str | None) -> float | None:
-    """How many of the other unit one of the first is; None if one of them is not known.
+    """Return how many of the other unit make one of the first, or None if one of them is unknown.
 
     Examples
     --------
-    >>> from aniso.io.formats import units
+    >>> from aniso.io import units
     >>> units.ratio("inch", "cm")
     2.54
     """

@@ -15,7 +15,8 @@ from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, volume_weights, weights
-from aniso.models import ImageDriven, diffusivity_function
+from aniso.models import ImageDriven
+from aniso.models.diffusivity import forms
 from aniso.nn.inputs import (
     check_dimension,
     check_image,
@@ -47,7 +48,7 @@ class DiffusionBlock(Learning):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     stencil : DeltaStencil
         How it is discretised.
@@ -57,7 +58,7 @@ class DiffusionBlock(Learning):
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
     spacing : float or one float per axis
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
     ndim : {2, 3}
         2 for images, 3 for volumes.
     max_sigma, max_rho : float, optional
@@ -118,7 +119,7 @@ class DiffusionBlock(Learning):
             if about.switch:
                 continue
             if name == "diffusivity":
-                learnable["diffusivity"] = partial(LearnedDiffusivity, diffusivity_function(value), **factory)
+                learnable["diffusivity"] = partial(LearnedDiffusivity, forms(value).diffusivity, **factory)
             elif name in largest:
                 narrowest = _NARROWEST * min(spacings)
                 learnable[name] = partial(Interval, value, narrowest, largest[name], **factory)

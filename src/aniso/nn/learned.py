@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from aniso import checks
 from aniso.formulas.diffusivities import gated_decline, gated_diffusivity
-from aniso.models import check_diffusivity
+from aniso.models.diffusivity import check_diffusivity
 from aniso.nn.inputs import working_precision
 
 #: A value at the end of its range starts this share of the range inside it, where a gradient can move it.

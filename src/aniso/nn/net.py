@@ -23,7 +23,7 @@ class DiffusionNet(nn.Module):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     steps : int
         How many steps in all. FED and FSI divide them into their cycles, so that their number must be a

@@ -67,7 +67,7 @@ class TensorDiffusion(Learning):
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
     spacing : float or one float per axis
-        Distance of the pixels, axis 0 first.
+        Pixel spacing along each axis.
     ndim : {2, 3}
         2 for images, 3 for volumes.
     device, dtype

@@ -55,7 +55,7 @@ class DirectionalBlock(DiffusionBlock):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     *args, **options
         As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
@@ -90,7 +90,7 @@ class SixChannelBlock(DiffusionBlock):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     *args, **options
         As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
@@ -125,7 +125,7 @@ class CellBlock(DiffusionBlock):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     *args, **options
         As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
@@ -153,7 +153,7 @@ class StencilBlock(DiffusionBlock):
 
     Parameters
     ----------
-    model : EdgeEnhancing, CoherenceEnhancing, PeronaMalik or Homogeneous
+    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
         What steers the diffusion.
     stencil, learn, step, spacing, ndim, max_sigma, max_rho, device, dtype
         As for :class:`DiffusionBlock`; `ndim` is 2.

@@ -18,6 +18,7 @@ from aniso.arrays import Array, Field
 from aniso.checks import Auto
 from aniso.evolve import EvolvingImage
 from aniso.models import CoherenceEnhancing, ImageDriven
+from aniso.noise import check_squares, choose_noise
 from aniso.schemes import FED, Explicit, Scheme
 from aniso.settings import Settings
 from aniso.stencil import Stencil
@@ -106,8 +107,8 @@ def choose_enhancing(
 def _choose_noise(windows: Sequence[Array], noise: float | Auto) -> float:
     """Return the given level, or the median over the windows, which is robust against texture."""
     for window in windows:
-        estimates.check_squares(window)
-    return float(np.median([estimates.choose_noise(noise, window) for window in windows]))
+        check_squares(window)
+    return float(np.median([choose_noise(noise, window) for window in windows]))
 
 
 def _risks(

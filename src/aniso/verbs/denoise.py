@@ -16,6 +16,7 @@ from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolve import EvolvingImage
 from aniso.models import ImageDriven
+from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Explicit
 from aniso.settings import EngineName, Prepared, Progress, Settings, check_progress, report_progress
@@ -123,8 +124,8 @@ def denoise(
         engine=engine,
         threads=threads,
     )
-    estimates.check_squares(array)
-    level = estimates.choose_noise(noise, channels)
+    check_squares(array)
+    level = choose_noise(noise, channels)
     channels = channels.astype(result_type(array.dtype))
     pixel = estimates.pixel_size(settings.spacings)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))

@@ -12,6 +12,7 @@ from aniso import checks, estimates
 from aniso.arrays import Array
 from aniso.checks import Auto
 from aniso.models import CoherenceEnhancing
+from aniso.noise import check_squares, choose_noise
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class LineScales:
     ) -> LineScales:
         """Return the scales of a checked array (channels, …); "auto" is estimated."""
         rule = _IMAGES if len(spacings) == 2 else _PLATES if plates else _LINES
-        estimates.check_squares(channels)
-        level = estimates.choose_noise(noise, channels)
+        check_squares(channels)
+        level = choose_noise(noise, channels)
         period = checks.number_or_auto("wavelength", wavelength, "the distance between lines")
         shortest = min(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
         if period is None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-from aniso import estimates
 from aniso.arrays import Array, Field
+from aniso.noise import measure_noise
 from aniso.verbs.risk import Judge, Stop
 
 # The gain of weights must exceed this many standard deviations of the estimate.
@@ -100,7 +100,7 @@ def _mean_square(image: Array) -> float:
 
 def _has_noise(image: Array, level: float) -> bool:
     """Return whether an image with one channel can have noise of this level."""
-    return min(float(image.std()), estimates.measure_noise(image[np.newaxis])) >= _LEAST_NOISE * level
+    return min(float(image.std()), measure_noise(image[np.newaxis])) >= _LEAST_NOISE * level
 
 
 def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:

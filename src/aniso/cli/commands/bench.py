@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from aniso.cli.options import parsing
 from aniso.cli.options.bundles import ReportingOptions
 
 NEEDS_ARGUMENTS = False
@@ -22,8 +23,8 @@ def command(
         typer.Option(min=1, help="Number of threads. Default: all cores.", metavar="N", show_default=False),
     ] = None,
     engine: Annotated[
-        Literal["cpu", "torch", "reference"],
-        typer.Option(help="Engine: cpu, torch or reference.", metavar="NAME"),
+        str,
+        typer.Option(parser=parsing.engine, help=parsing.engine_help(), metavar="NAME", show_default=False),
     ] = "cpu",
     rounds: Annotated[
         int, typer.Option(min=1, help="Number of rounds, of which the best counts.", metavar="N")

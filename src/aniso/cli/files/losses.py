@@ -31,7 +31,7 @@ def losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[s
     if retyped and picture.dtype.kind in "iu":
         yield from _of_type(target, picture)
     lengthless = picture.spacing is not None and units.metres(picture.unit) is None
-    if lengthless and format_of(target).name == "MRC":
+    if lengthless and format_of(target).only_unit:
         why = f"is in {picture.unit}, which is not a known unit of length" if picture.unit else "has no unit"
         yield "unit", f"{target} is written without voxel size, because that of the input {why}."
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from aniso import io
 from aniso.cli.options.bundles import MeasuringOptions, ReadingOptions
+from aniso.io.formats import origin
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
 
@@ -21,11 +22,11 @@ def read(path: Path, reading: ReadingOptions) -> Picture:
     """Read the picture in a file, with the channel axis of the options."""
     picture = replace(read_as_stored(path, reading), source=path)  # as it was given
     axis: Any = reading.channel_axis
-    if axis is not None and picture.format != "NPY":
+    if axis is not None and origin(picture).says_channels:
         if axis == "none" and picture.channel_axis is None:
             return picture
         raise FileError(f"{path} already defines its channels: --channel-axis is for NPY files. Remove it.")
-    if axis is None and picture.format == "NPY" and picture.pixels.ndim == 3:
+    if axis is None and not origin(picture).says_channels and picture.pixels.ndim == 3:
         for colours in (-1, 0):
             if picture.pixels.shape[colours] in (3, 4):
                 raise FileError(

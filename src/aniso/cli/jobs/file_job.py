@@ -19,7 +19,7 @@ from aniso.cli.files.places import Places
 from aniso.cli.jobs.reporting import Report, Tell
 from aniso.cli.options.bundles import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
 from aniso.io.formats import format_of
-from aniso.io.pages import Pages
+from aniso.io.pages import Pages, is_guess
 from aniso.io.picture import Picture
 
 #: Takes a file, its number and a progress function; returns facts for JSON and lines of text.
@@ -106,7 +106,7 @@ class FileJob:
 
     def write(self, where: Places, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
         """Write the results of all pages; return what was written."""
-        picture = self._like(stack.picture).with_pixels(stack.joined(results))
+        picture = self._like(stack.picture).with_pixels(stack.join(results))
         self.write_picture(where, target, picture)
         return replace(picture, format=format_of(target).name)
 
@@ -130,7 +130,7 @@ class FileJob:
         picture = stack.picture
         source = picture.source.name if picture.source else "the picture"
         if stack.volume:
-            if picture.format == "TIFF" and self.reading.volume is None and "pages" not in picture.details:
+            if self.reading.volume is None and is_guess(picture):
                 self.report.note(
                     "volume",
                     f"{source} has {picture.shape[0]} pages, which are filtered as one volume. Add "

@@ -217,9 +217,10 @@ class ComputingOptions(MeasuringOptions):
     """How the work is done."""
 
     engine: Annotated[
-        Literal["cpu", "torch", "reference"] | None,
+        str | None,
         typer.Option(
-            help="Engine: cpu (compiled loops, the default), torch, or reference (plain NumPy).",
+            parser=parsing.engine,
+            help=parsing.engine_help(),
             metavar="NAME",
             show_default=False,
             rich_help_panel=_COMPUTING,

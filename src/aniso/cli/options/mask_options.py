@@ -13,6 +13,7 @@ import typer
 
 from aniso.cli.files.reading import read_as_stored
 from aniso.cli.options.bundles import ReadingOptions, flag, number_option
+from aniso.io.formats import origin
 from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ class MaskOptions:
 @lru_cache(maxsize=1)  # one mask serves many files
 def _read_mask(file: Path, reading: ReadingOptions, report: Report) -> Mask:
     picture = read_as_stored(file, reading)
-    if picture.format == "JPEG":
+    if origin(picture).lossy:
         report.note(
             "mask",
-            f"{file} is a JPEG file. Its compression leaves nonzero pixels around the mask, which count as "
-            "unknown too. Save masks as PNG.",
+            f"{file} is a {picture.format} file. Its compression leaves nonzero pixels around the mask, "
+            "which count as unknown too. Save masks as PNG.",
         )
     return _over_channels(picture, picture.pixels != 0, np.any)
 

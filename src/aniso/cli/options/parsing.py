@@ -12,6 +12,22 @@ from typing import Any
 import typer
 
 
+def engine(text: str) -> str:
+    """Parse the name of an engine."""
+    from aniso.engines import ENGINES
+
+    if text not in ENGINES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, ENGINES))}.")
+    return text
+
+
+def engine_help() -> str:
+    """Return what the engines are."""
+    from aniso.engines import default, summaries
+
+    return f"What computes: {summaries()}. Default: {default('numpy')}."
+
+
 def number(
     low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, auto: bool = False
 ) -> Callable[[Any], Any]:

@@ -1,13 +1,13 @@
 """The fast engine: fused loops, compiled with Numba, on several threads.
 
-``evolution``, ``image_evolution``, ``volume_evolution``, ``base``
+``evolution``, ``volume_evolution``, ``base``
     what the engine does with a cycle: which kernel, which tiles, which threads
 ``kernels``, ``tensors``, ``volume_kernels``, ``volume_tensors``
     the loops over images and volumes, written in plain Python: those of all models, and those of one
-``rows``, ``volume_rows``, ``spacing``
-    what they are made of
-``arithmetic``, ``indirect``
-    elementary functions that vectorise, and how the former loops call the latter
+``rows``, ``volume_rows``
+    what they are made of, and how the loops of all models call those of one
+``arithmetic``
+    elementary functions that vectorise
 ``generate``
     joins them with the formulas into modules that Numba can compile
 ``function_texts``, ``user_functions``

@@ -16,10 +16,12 @@ from aniso.engines.cpu.placeholders import (
     LN2_HIGH,
     LN2_LOW,
     LOWEST,
+    SPACED,
     exponential_series,
     inlined,
     real,
 )
+from aniso.formulas.cell import modes, structure
 
 
 @intrinsic
@@ -101,3 +103,12 @@ def expm1(x):
     n, loss = _reduced(x)
     scale = two_to_the(n)
     return scale * loss + (scale - real(1.0))
+
+
+@inlined
+def unit_structure(u00, u01, u10, u11, per_x, per_y):
+    """Products of derivatives, per unit of length."""
+    x, y, _ = modes(u00, u01, u10, u11)
+    if SPACED:
+        x, y = x * per_x, y * per_y
+    return structure(x, y)

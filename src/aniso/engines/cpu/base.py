@@ -1,4 +1,4 @@
-"""What images and volumes on their way have in common on the fast engine."""
+"""What the evolutions of images and volumes share on the fast engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from aniso.engines import Problem
 from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from aniso.formulas.gaussian import gaussian_kernel
-from aniso.models import FixedTensor
 from aniso.stencil import DeltaStencil
 
 Array = npt.NDArray[Any]
@@ -36,14 +35,16 @@ class Base:
         self._problem = problem
         self._u = np.ascontiguousarray(image).reshape(-1)
         self._spare = np.empty_like(self._u)
-        self._numbers = _numbers(problem, image)
         self._fixed = np.zeros(1, np.bool_) if problem.fixed is None else problem.fixed.reshape(-1)
         ndim, spaced = image.ndim - 1, any(h != 1 for h in problem.spacings)
         self._loops = loops(image.dtype, spaced, ndim)
         self._tensor_loops: Any = None
-        if not isinstance(problem.model, FixedTensor):
+        parameters: tuple[float, ...] = ()
+        if problem.model.entries is None:
             formula = problem.model.tensor_formula(len(image), ndim=ndim)
             self._tensor_loops = tensor_loops(formula, image.dtype, spaced, ndim)
+            parameters = formula.parameters
+        self._numbers, self._parameters = _numbers(problem, parameters, image.dtype)
         self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
     @property
@@ -61,7 +62,7 @@ class Base:
         """Whether the tensors of a single step need not be stored."""
         return (
             self._shape[0] == 1
-            and not isinstance(self._problem.model, FixedTensor)
+            and self._problem.model.entries is None
             and self._problem.model.integration == 0
             and isinstance(self._problem.stencil, DeltaStencil)
         )
@@ -77,7 +78,7 @@ class Base:
 
 
 def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
-    """Gaussians along each axis, from the centre outwards, with an even number of pairs.
+    """Return the Gaussians along each axis, from the centre outwards, with an even number of pairs.
 
     Where nothing is smoothed, the centre alone.
     """
@@ -89,29 +90,24 @@ def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]
     return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
 
 
-def _numbers(problem: Problem, image: Array) -> tuple[Any, ...]:
-    """1/h, x first, then α, γ, β and the two numbers of the tensor formula, in the image's precision."""
-    stencil, model = problem.stencil, problem.model
+def _numbers(
+    problem: Problem, parameters: tuple[float, ...], dtype: np.dtype[Any]
+) -> tuple[tuple[Any, ...], Array]:
+    """Return 1/h, x first, α, γ and β; and the numbers of the tensor formula, in the image's precision."""
+    stencil = problem.stencil
     alpha, gamma, beta = 0.0, 0.0, 0.0
     if isinstance(stencil, DeltaStencil):
         alpha, gamma, beta = stencil.alpha, stencil.gamma, stencil.beta or 0.0
-    parameters: tuple[float, ...] = ()
-    if not isinstance(model, FixedTensor):
-        parameters = model.tensor_formula(len(image), ndim=image.ndim - 1).parameters
-    if len(parameters) > 2:
-        raise NotImplementedError(
-            f"the cpu engine hands two numbers to a tensor formula, not {len(parameters)}"
-        )
-    p, q = (*parameters, 0.0, 0.0)[:2]
-    numbers = (*(1 / h for h in reversed(problem.spacings)), alpha, gamma, beta, p, q)
-    if max(numbers) > float(np.finfo(image.dtype).max):
+    numbers = (*(1 / h for h in reversed(problem.spacings)), alpha, gamma, beta)
+    if max(*numbers, *parameters) > float(np.finfo(dtype).max):
         raise ValueError(
-            f"{model!r} with spacing {problem.spacings} is beyond the range of {image.dtype}. Scale the "
+            f"{problem.model!r} with spacing {problem.spacings} is beyond the range of {dtype}. Scale the "
             "image up first, or convert it to float64."
         )
-    return tuple(image.dtype.type(number) for number in numbers)
+    # Never empty, since kernels take the address.
+    return tuple(dtype.type(number) for number in numbers), np.array(parameters or (0.0,), dtype)
 
 
 def spans(length: int, size: int) -> list[Span]:
-    """A length cut into pieces of this size, the same for any number of threads."""
+    """Cut a length into pieces of this size, the same for any number of threads."""
     return [(start, min(start + size, length)) for start in range(0, length, size)]

@@ -11,26 +11,39 @@ import inspect
 import io
 import itertools
 import tokenize
-from collections.abc import Collection
+from collections.abc import Mapping
 from tokenize import TokenInfo
 from types import ModuleType
 
 
 @functools.cache
 def body_text(module: ModuleType) -> str:
-    """All functions of a module."""
+    """Return the text of all functions of a module."""
     return "\n\n".join(function.text() for function in _functions(module).values())
 
 
 @functools.cache
 def formulas_text(module: ModuleType) -> str:
-    """All functions of a module as formulas."""
+    """Return the text of all functions of a module as formulas."""
     return "\n\n".join(function.formula() for function in _functions(module).values())
 
 
-def formula_text(module: ModuleType, name: str, without: Collection[str]) -> str:
-    """One function of a module as a formula, without these arguments."""
-    return _functions(module)[name].formula(without)
+def formula_text(module: ModuleType, name: str, bound: Mapping[str, str]) -> str:
+    """Return the text of one function as a formula; these arguments become the functions of these names."""
+    return _functions(module)[name].formula(bound)
+
+
+def check_names(*modules: ModuleType) -> None:
+    """Raise if modules whose texts are joined define the same name twice: the last would win, silently."""
+    owners: dict[str, str] = {}
+    for module in modules:
+        for name in _functions(module):
+            if name in owners:
+                raise ValueError(
+                    f"{name} is defined in both {owners[name]} and {module.__name__}, whose texts are joined "
+                    "into one kernel. Rename one of them."
+                )
+            owners[name] = module.__name__
 
 
 class _Function:
@@ -41,11 +54,12 @@ class _Function:
         self._tokens = tokens
 
     def text(self) -> str:
-        """The function as it is."""
+        """Return the function as it is."""
         return self._between(self._tokens[0].start, self._tokens[-1].start)
 
-    def formula(self, without: Collection[str] = ()) -> str:
-        """The function without annotations, inlined, with its numbers in the kernel's precision."""
+    def formula(self, bound: Mapping[str, str] | None = None) -> str:
+        """Return the function without annotations, inlined, with its numbers in the kernel's precision."""
+        bound = bound or {}
         tokens = iter(self._tokens)
         assert next(tokens).string == "def"
         name, previous = next(tokens).string, next(tokens).string
@@ -63,11 +77,15 @@ class _Function:
                 if token.type == tokenize.NAME and previous in ("(", ","):
                     arguments.append(token.string)
             previous = token.string
-        text, end = f"@inlined\ndef {name}({', '.join(a for a in arguments if a not in without)}):", token.end
+        text, end = f"@inlined\ndef {name}({', '.join(a for a in arguments if a not in bound)}):", token.end
         for token in tokens:
+            new = None
             if token.type == tokenize.NUMBER:
-                text += f"{self._between(end, token.start)}real({float(token.string)!r})"
-                end = token.end
+                new = f"real({float(token.string)!r})"
+            elif token.type == tokenize.NAME:
+                new = bound.get(token.string)
+            if new is not None:
+                text, end = text + self._between(end, token.start) + new, token.end
         return text + self._between(end, token.start)
 
     def _between(self, start: tuple[int, int], end: tuple[int, int]) -> str:

@@ -17,7 +17,7 @@ import linecache
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -27,32 +27,21 @@ import numpy as np
 
 from aniso.engines.cpu import (
     arithmetic,
-    indirect,
     kernels,
     rows,
-    spacing,
     tensors,
     volume_kernels,
     volume_rows,
     volume_tensors,
 )
 from aniso.engines.cpu.cache import KernelCache
-from aniso.engines.cpu.function_texts import body_text, formula_text, formulas_text
+from aniso.engines.cpu.function_texts import body_text, check_names, formula_text, formulas_text
 from aniso.engines.cpu.placeholders import STRIDE
 from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
-from aniso.formulas import (
-    cell,
-    coherence,
-    diffusivities,
-    steps,
-    structure,
-    symmetric,
-    volume_cell,
-    volume_weights,
-    weights,
-)
-from aniso.models import SecantDecline, SecantSlope, TensorFormula
+from aniso.formulas import bounds, cell, diffusivities, symmetric, volume_cell, volume_weights, weights
+from aniso.models import TensorFormula
+from aniso.models.diffusivity import SecantDecline, SecantSlope
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 
@@ -62,7 +51,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
-    """The loops that are the same for all models, for this precision and for unit or other spacing."""
+    """Return the loops that are the same for all models, for this precision and unit or other spacing."""
     with _ONE_AT_A_TIME:
         return _loops(dtype, spaced, ndim)
 
@@ -71,18 +60,18 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 @uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
-        formulas, texts = (structure, weights, cell, steps), (rows, spacing, kernels)
+        formulas, texts = (weights, cell, bounds), (rows, kernels)
     else:
-        formulas = (structure, weights, volume_weights, volume_cell, steps)
-        texts = (rows, volume_rows, volume_kernels)
-    parts = [_header(dtype, spaced, ndim, cache=True), body_text(arithmetic), body_text(indirect)]
+        formulas, texts = (weights, volume_weights, volume_cell, bounds), (rows, volume_rows, volume_kernels)
+    check_names(arithmetic, *formulas, *texts)
+    parts = [_header(dtype, spaced, ndim, cache=True), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
-    return _imported("loops" if ndim == 2 else "volume_loops", "\n\n".join(parts) + "\n")
+    return _import("loops" if ndim == 2 else "volume_loops", "\n\n".join(parts) + "\n")
 
 
 def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
-    """The loops of one tensor formula, whatever its numbers."""
-    with _ONE_AT_A_TIME, _explained(formula):
+    """Return the loops of one tensor formula, for all values of its numbers."""
+    with _ONE_AT_A_TIME, _explain(formula):
         functions = tuple(map(_first_alike, formula.functions))
         return _tensor_loops(formula.function, functions, len(formula.parameters), dtype, spaced, ndim)
 
@@ -104,16 +93,17 @@ def _tensor_loops(
     ndim: int,
 ) -> ModuleType:
     user = _user_diffusivity(functions)
-    parts = [_header(dtype, spaced, ndim, cache=user is None), body_text(arithmetic)]
     if ndim == 2:
-        formulas, texts = (structure, diffusivities, coherence, weights, cell), (spacing, tensors)
+        formulas, texts = (diffusivities, symmetric, weights, cell), (tensors,)
     else:
-        formulas, texts = (diffusivities, coherence, symmetric, weights, volume_weights), (volume_tensors,)
+        formulas, texts = (diffusivities, symmetric, weights, volume_weights), (volume_tensors,)
+    check_names(arithmetic, *formulas, *texts)
+    parts = [_header(dtype, spaced, ndim, cache=user is None), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas]
-    parts += [_binding(function, functions, count), *(body_text(module) for module in texts)]
+    parts += [_model_text(function, functions, count, ndim), *map(body_text, texts)]
     text = "\n\n".join(parts) + "\n"
     if user is None:
-        return _imported("tensors" if ndim == 2 else "volume_tensors", text)
+        return _import("tensors" if ndim == 2 else "volume_tensors", text)
     module = ModuleType("aniso_user_diffusivity")
     module.__dict__["given_diffusivity"] = (
         user if hasattr(user, "py_func") else numba.njit(error_model="numpy")(user)
@@ -123,16 +113,16 @@ def _tensor_loops(
 
 
 @contextlib.contextmanager
-def _explained(formula: TensorFormula) -> Iterator[None]:
-    """Say what to do if the diffusivity that the user gave cannot be compiled."""
+def _explain(formula: TensorFormula) -> Iterator[None]:
+    """Explain what to do if the diffusivity that the user gave cannot be compiled."""
     try:
         yield
     except (numba.core.errors.NumbaError, TypeError) as error:
         user = _user_diffusivity(formula.functions)
         if user is None:
             raise
-        told = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = next((line for line in told if not line.startswith("Failed in nopython")), "no reason")
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in lines if not line.startswith("Failed in nopython")), "no reason")
         raise TypeError(
             f"the diffusivity {user!r} cannot be compiled by Numba, which the cpu engine needs. Give a plain "
             "function of arithmetic and simple numpy functions, or use engine='reference', which takes any "
@@ -158,8 +148,8 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
     degree, lowest = (7, -40.0) if single else (13, -120.0)
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
-    # What the function of a model for a row of cells takes, see `indirect`.
-    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 4" if ndim == 2 else "*_rows, *[_number] * 5"
+    # What the function of a model for a row of cells takes, see `call_tensor_row`.
+    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 2" if ndim == 2 else "*_rows, *[_number] * 3"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     entry, address = ("keep_entry", "keep_address") if cache else ("numba.njit", "numba.cfunc")
     return "\n".join(
@@ -180,7 +170,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
             f"entry = {entry}({_OPTIONS})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
-            f"_row = types.void({row}, types.int64)",
+            f"_row = types.void({row}, *_rows, types.int64)",
             f'address = {address}(_row, fastmath={{"contract"}}, error_model="numpy")',
             "@inlined\ndef exponential_series(f):",
             "    f2 = f * f",
@@ -207,51 +197,69 @@ def _in_pairs(terms: list[str]) -> list[list[str]]:
     return [terms[i : i + 2] for i in range(0, len(terms), 2)]
 
 
-def _binding(function: Callable[..., Any], functions: tuple[Callable[..., Any], ...], count: int) -> str:
-    """The model's formula as a function of structure and two numbers.
+def _model_text(
+    function: Callable[..., Any], functions: tuple[Callable[..., Any], ...], count: int, ndim: int
+) -> str:
+    """Return the text of the model's formula as a function of structure and a tuple of numbers.
 
-    The functions that it takes as arguments become globals: Numba does not cache what is handed over.
+    The functions that it takes as arguments are called by their names: Numba does not cache what is passed.
     """
+    names = list(inspect.signature(function).parameters)
+    entries = ndim * (ndim + 1) // 2
+    if len(names) != entries + len(functions) + count:
+        raise TypeError(
+            f"{function.__module__}.{function.__name__} must take {entries} entries of the structure tensor, "
+            f"{len(functions)} functions and {count} numbers, in this order, got {len(names)} arguments: "
+            f"{', '.join(names)}."
+        )
     lines = []
     if _user_diffusivity(functions) is not None:
-        lines += [
-            "@inlined\ndef diffusivity(r):\n    return real(given_diffusivity(r))",
-            _formula(diffusivities.secant_decline),
-            _formula(diffusivities.secant_slope),
+        user = {"diffusivity": "user_diffusivity"}
+        lines = [
+            "@inlined\ndef user_diffusivity(r):\n    return real(given_diffusivity(r))",
+            _formula(diffusivities.secant_decline, user),
+            _formula(diffusivities.secant_slope, user),
         ]
-    names = list(inspect.signature(function).parameters)
-    entries = [name for name in names if name.startswith("j_")]
-    for name, given in zip(names[len(entries) : len(entries) + len(functions)], functions, strict=True):
-        if isinstance(given, SecantDecline | SecantSlope):
-            lines.append(f"{name} = secant_{name}")
-        elif getattr(given, "__module__", None) == diffusivities.__name__:
-            lines.append(f"{name} = {given.__name__}")
-    lines.append(_formula(function))
-    own = "tensor" if len(entries) == 3 else "volume_tensor"
-    call = f"{function.__name__}({', '.join([*entries, *'pq'[:count]])})"
-    lines.append(f"@inlined\ndef {own}({', '.join(entries)}, p, q):\n    return {call}")
+    bound = dict(zip(names[entries:], map(_name, functions), strict=False))
+    lines.append(_formula(function, bound))
+    structure = ", ".join(f"j{number}" for number in range(entries))
+    numbers = "".join(f", numbers[{number}]" for number in range(count))
+    unpacked = ", ".join(f"parameters[{number}]" for number in range(count)) or "real(0.0)"
+    lines += [
+        f"@inlined\ndef tensor({structure}, numbers):\n    return {function.__name__}({structure}{numbers})",
+        f"@inlined\ndef unpack(parameters):\n    return ({unpacked},)",
+    ]
     return "\n\n".join(lines)
 
 
-_FUNCTION_ARGUMENTS = ("decline", "diffusivity", "slope")
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name that a function has in the kernel."""
+    if isinstance(function, SecantDecline):
+        return "secant_decline"
+    if isinstance(function, SecantSlope):
+        return "secant_slope"
+    return function.__name__ if _is_known(function) else "user_diffusivity"
 
 
-def _formula(function: Callable[..., Any]) -> str:
-    """A formula without the arguments that are functions."""
-    return formula_text(sys.modules[function.__module__], function.__name__, _FUNCTION_ARGUMENTS)
+def _is_known(function: Callable[..., Any]) -> bool:
+    return getattr(function, "__module__", None) == diffusivities.__name__
+
+
+def _formula(function: Callable[..., Any], bound: Mapping[str, str]) -> str:
+    return formula_text(sys.modules[function.__module__], function.__name__, bound)
 
 
 def _user_diffusivity(functions: tuple[Callable[..., Any], ...]) -> Any:
     for function in functions:
         if isinstance(function, SecantDecline | SecantSlope):
             return function.diffusivity
-        if getattr(function, "__module__", None) != diffusivities.__name__:
+        if not _is_known(function):
             return function
     return None
 
 
-def _imported(kind: str, text: str) -> ModuleType:
-    """The module with this text; Numba finds it by its name."""
+def _import(kind: str, text: str) -> ModuleType:
+    """Make the module with this text; Numba finds it by its name."""
     name = f"aniso_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
     module = ModuleType(name)
     sys.modules[name] = module

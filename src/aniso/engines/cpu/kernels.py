@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.indirect import call_tensor_row
+from aniso.engines.cpu.arithmetic import unit_structure
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined
 from aniso.engines.cpu.rows import (
     across_rows,
     along_row,
+    call_tensor_row,
     cleared,
     copied,
     cut_row,
@@ -23,9 +24,8 @@ from aniso.engines.cpu.rows import (
     kept,
     next_smooth_row,
 )
-from aniso.engines.cpu.spacing import unit_structure
+from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.cell import corner_shares, fluxes, modes
-from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 
 # Rows of cells ---------------------------------------------------------------------------------------
@@ -128,15 +128,16 @@ def extrapolated_row(out, o, u, at, rate, shares, weight, tau, n):
 
 @entry
 def fused_step(
-    u, out, shape, rows, columns, tau, numbers, tensor_row, kernel_x, fold_x, kernel_y, fold_y, fixed
-):
+    u, out, shape, rows, columns, tau, numbers, parameters, tensor_row,
+    kernel_x, fold_x, kernel_y, fold_y, fixed,
+):  # fmt: skip
     """One explicit step of a tile: u is read once, out written once.
 
     `tensor_row` is the address of the model's function for a row of cells. It is called once per row, so that
     these loops are compiled once for all models.
     """
     (height, width), (start, stop), (left, right) = shape, rows, columns
-    per_x, per_y, alpha, gamma, beta, p, q = numbers
+    per_x, per_y, alpha, gamma, beta = numbers
     n = right - left
     many = full_vectors(n + 2)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
@@ -159,7 +160,7 @@ def fused_step(
         )  # fmt: skip
         cut_row(pixels, bottom, u, index(y * width), width, left - 1, fold_x, n + 2)
         if i >= start:
-            call_tensor_row(tensor_row, cells, smooth, top, bottom, per_x, per_y, p, q, many)
+            call_tensor_row(tensor_row, cells, smooth, top, bottom, per_x, per_y, parameters, many)
             flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
             if i > start:
                 at = index((i - 1) * width + left)

@@ -54,13 +54,11 @@ def exponential_series(f: Any) -> Any:
     return np.expm1(f)
 
 
-def tensor(j_xx: Any, j_xy: Any, j_yy: Any, p: Any, q: Any) -> tuple[Any, Any, Any]:
-    """The model's tensor formula with its two numbers."""
+def tensor(*structure_and_numbers: Any) -> tuple[Any, ...]:
+    """Compute the model's tensor from the entries of the structure tensor and a tuple of numbers."""
     raise NotImplementedError
 
 
-def volume_tensor(
-    j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, p: Any, q: Any
-) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """The model's tensor formula for volumes with its two numbers."""
+def unpack(parameters: Any) -> tuple[Any, ...]:
+    """Return the numbers of the model's formula as a tuple, which loops keep in registers."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A volume on its way, on the fast engine.
+"""Evolving volumes on the fast engine.
 
 An explicit step of one channel without integration scale is a single pass over the volume. In all other
 cases the tensors are computed and stored first, and each step of the cycle is a pass over them.
@@ -14,8 +14,7 @@ import numpy as np
 from aniso.engines import Problem
 from aniso.engines.cpu.base import Array, Base, Span, half_kernels, spans
 from aniso.formulas import volume_weights
-from aniso.formulas.folding import centre_fold, edge_fold
-from aniso.models import FixedTensor
+from aniso.formulas.gaussian import centre_fold, edge_fold
 from aniso.schemes import Cycle
 from aniso.stencil import DeltaStencil
 
@@ -29,7 +28,7 @@ _PIECE = 256
 
 
 class VolumeEvolution(Base):
-    """A volume on its way: shape (channels, D, H, W)."""
+    """An evolving volume: shape (channels, D, H, W)."""
 
     def __init__(self, image: Array, problem: Problem) -> None:
         if not isinstance(problem.stencil, DeltaStencil):
@@ -68,7 +67,7 @@ class VolumeEvolution(Base):
             channel, tile = divmod(number, len(tiles))
             kernel(
                 u, spare, channel, tuple(shape), *tiles[tile],
-                weight != 1.0, real(weight), real(tau), numbers, tensor_row, stored,
+                weight != 1.0, real(weight), real(tau), numbers, self._parameters, tensor_row, stored,
                 *narrow, fixed,
             )  # fmt: skip
 
@@ -79,7 +78,7 @@ class VolumeEvolution(Base):
         """Store the tensors of the volume as it is now."""
         _, depth, height, width = self._shape
         model, dtype = self._problem.model, self._u.dtype
-        if isinstance(model, FixedTensor):
+        if model.entries is not None:
             if self._tensors is None:
                 scaled = volume_weights.volume_scaled(
                     *model.entries, *(1 / h for h in reversed(self._problem.spacings))
@@ -106,7 +105,7 @@ class VolumeEvolution(Base):
         def task(number: int) -> None:
             kernel(
                 u, channels, share, (depth, height, width), *tiles[number], numbers,
-                tensor_row, tensors,
+                self._parameters, tensor_row, tensors,
                 *smoothing.narrow, *smoothing.wide_x, *smoothing.wide_y,
             )  # fmt: skip
 
@@ -120,7 +119,8 @@ class VolumeEvolution(Base):
 
         def task(number: int) -> None:
             kernel(
-                tensors, (depth, height, width), *pieces[number], numbers, tensor_row, *wide_z,
+                tensors, (depth, height, width), *pieces[number], numbers, self._parameters, tensor_row,
+                *wide_z,
             )  # fmt: skip
 
         self._run(kernel, task, len(pieces))
@@ -143,9 +143,8 @@ class _Smoothing:
     def of(cls, image: Array, problem: Problem) -> _Smoothing:
         model, dtype = problem.model, image.dtype
         depth, height, width = image.shape[1:]
-        sigma, rho = (0.0, 0.0) if isinstance(model, FixedTensor) else (model.presmoothing, model.integration)
-        kernel_z, kernel_y, kernel_x = half_kernels(sigma, problem.spacings, dtype)
-        wide_z, wide_y, wide_x = half_kernels(rho, problem.spacings, dtype)
+        kernel_z, kernel_y, kernel_x = half_kernels(model.presmoothing, problem.spacings, dtype)
+        wide_z, wide_y, wide_x = half_kernels(model.integration, problem.spacings, dtype)
         fold, sign = centre_fold(width + 1, len(wide_x) - 1)
         return cls(
             (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.indirect import call_volume_tensor_row
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index
 from aniso.engines.cpu.rows import (
     along_row,
+    call_volume_tensor_row,
     cleared,
     copied,
     cut_row,
@@ -78,8 +78,8 @@ def blur_size(shape, rows, reach):
 
 @entry
 def volume_step(
-    u, out, channel, shape, planes, rows, columns, extrapolate, weight, tau, numbers, tensor_row, tensors,
-    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
+    u, out, channel, shape, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
+    tensors, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
 ):  # fmt: skip
     """One step of a tile of one channel: u is read once, out written once.
 
@@ -87,7 +87,7 @@ def volume_step(
     `tensor_row`. With extrapolation out holds the volume before u.
     """
     (depth, height, width), (front, back), (start, stop), (left, right) = shape, planes, rows, columns
-    per_x, per_y, per_z, alpha, gamma, beta, p, q = numbers
+    per_x, per_y, per_z, alpha, gamma, beta = numbers
     fused = len(tensors) == 1
     n = right - left
     many = full_vectors(n + 2)
@@ -129,7 +129,7 @@ def volume_step(
             c, d = index(z % 2 * size + top), index(z % 2 * size + bottom)
             if fused:
                 structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, many)
-                call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, many)
+                call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, many)
             else:
                 stored = (k * (height + 1) + i) * 6 * (width + 1) + left
                 for field in range(6):
@@ -168,7 +168,7 @@ def averaged_entries(out, o, ring, slots, even, odd, i, last, one, other, n):
 
 @entry
 def structure_layers(
-    u, channels, share, shape, layers, rows, numbers, tensor_row, tensors,
+    u, channels, share, shape, layers, rows, numbers, parameters, tensor_row, tensors,
     kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_x, wide_fold_x, sign_x,
     even_y, odd_y, first_y,
 ):  # fmt: skip
@@ -177,7 +177,7 @@ def structure_layers(
     Without integration scale it becomes the tensor at once; else it is averaged within the layer.
     """
     (depth, height, width), (front, back), (start, stop) = shape, layers, rows
-    per_x, per_y, per_z, _, _, _, p, q = numbers
+    per_x, per_y, per_z, _, _, _ = numbers
     n = width + 1
     many = full_vectors(width + 2)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
@@ -231,7 +231,7 @@ def structure_layers(
                         else:
                             structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, count)
                     if not averages:
-                        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, count)
+                        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, count)
                     target, at = (structures, left) if averages else (tensors, stored + left)
                     # A row that fits the buffer of cells is averaged from there.
                     if not averages or n > STRIDE:
@@ -255,10 +255,10 @@ def structure_layers(
 
 
 @entry
-def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, odd_z, first_z):
+def averaged_layers(tensors, shape, row, columns, numbers, parameters, tensor_row, even_z, odd_z, first_z):
     """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
     (depth, height, width), (left, right) = shape, columns
-    per_x, per_y, per_z, _, _, _, p, q = numbers
+    per_x, per_y, per_z, _, _, _ = numbers
     n = right - left
     size = len(even_z) // (depth + 1)
     ring = np.empty(size * 6 * n, tensors.dtype)
@@ -277,7 +277,7 @@ def averaged_layers(tensors, shape, row, columns, numbers, tensor_row, even_z, o
         averaged_entries(means, index(0), ring, slots, even_z, odd_z, k, depth, 3, 4, n)
         for field in range(6):
             copied(cells, index(field * STRIDE), means, index(field * n), n)
-        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, p, q, n)
+        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, n)
         for field in range(6):
             at = index(k * layer + start + field * (width + 1))
             copied(tensors, at, cells, index(field * STRIDE), n)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined
 from aniso.engines.cpu.rows import five_rows, four_more_rows
-from aniso.formulas.steps import explicit_step, extrapolated_step
-from aniso.formulas.structure import volume_structure
-from aniso.formulas.volume_cell import corner_shares, fluxes, modes
+from aniso.formulas.bounds import explicit_step, extrapolated_step
+from aniso.formulas.volume_cell import corner_shares, fluxes, modes, volume_structure
 from aniso.formulas.volume_weights import hourglass_weights
 
 # Smoothing -------------------------------------------------------------------------------------------

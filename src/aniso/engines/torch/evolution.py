@@ -20,19 +20,18 @@ from aniso.engines.torch.operator import (
 )
 from aniso.engines.torch.smoothing import half_kernel
 from aniso.formulas import weights
-from aniso.models import FixedTensor
 from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
 
 class Evolution:
-    """Images or volumes on their way: shape (images, channels, H, W) or (images, channels, D, H, W)."""
+    """Evolving images or volumes: shape (images, channels, H, W) or (images, channels, D, H, W)."""
 
     def __init__(self, image: Tensor, problem: Problem) -> None:
         self._u, self._problem = image, problem
         self._fixed = None if problem.fixed is None else self._on_device(problem.fixed)
         model = problem.model
-        if isinstance(model, FixedTensor):
+        if model.entries is not None:
             self._entries: Entries = tuple(self._on_device(entry, image.dtype) for entry in model.entries)
         else:
             check_diffusivity(getattr(model, "diffusivity", None), image)
@@ -63,8 +62,8 @@ class Evolution:
         """Nothing to let go of."""
 
     def tensor(self) -> Entries:
-        """The entries of the diffusion tensors over the cells, of the images as they are now."""
-        if isinstance(self._problem.model, FixedTensor):
+        """Return the entries of the diffusion tensors over the cells, of the images as they are now."""
+        if self._problem.model.entries is not None:
             return self._entries
         kernels = self._noise, self._integration
         return image_tensor(self._u, self._formula, self._contrast, self._problem.spacings, *kernels)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
 from aniso.formulas import dimensions, views
+from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.operations import maximum
-from aniso.formulas.steps import explicit_step, extrapolated_step
 from aniso.models import TensorFormula
 
 #: xx, xy, yy and for volumes xz, yz, zz over the cells, (images, 1, H+1, W+1) or (images, 1, D+1, H+1, W+1).

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aniso.formulas.folding import centre_folded, edge_folded
-from aniso.formulas.gaussian import gaussian_radius, gaussian_weights
+from aniso.formulas.gaussian import centre_folded, edge_folded, gaussian_radius, gaussian_weights
 
 #: Weight at the centre and at 1 … reach pixels from it, or None for no smoothing.
 HalfKernel = Tensor | None

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from aniso import io, samples
 from aniso.explorer.choosing.measures import Measures, grey_range, invalid_pixels
+from aniso.io.formats import origin
 from aniso.io.picture import Picture
 
 Array = npt.NDArray[Any]
@@ -37,7 +38,11 @@ class Source:
             picture = io.read(path)
         except io.FileError as error:  # the user knows its name, not where it is stored here
             raise io.FileError(str(error).replace(str(path), name or str(path))) from error
-        if picture.format == "NPY" and picture.pixels.ndim == 3 and picture.pixels.shape[-1] in (3, 4):
+        if (
+            not origin(picture).says_channels
+            and picture.pixels.ndim == 3
+            and picture.pixels.shape[-1] in (3, 4)
+        ):
             picture = replace(picture, channel_axis=-1)
         name = name or str(path)
         if len(picture.shape) not in (2, 3):

@@ -70,7 +70,7 @@ class ExplorerPage:
             with html("h1", "brand"):
                 text("aniso ")
                 text("explorer", "small")
-            endings = ",".join(suffix for format in FORMATS for suffix in format.suffixes)
+            endings = ",".join(suffix for format in FORMATS.values() for suffix in format.suffixes)
             files = FileDrop(self.url("file"), self._limit, endings)
             files.on("too_large", lambda event: self.tell(error=_too_large(event.args, self._limit)))
             files.on(

@@ -1,69 +1,91 @@
-"""Kinds of files: a module each, with `read(path, limit)`, `check(picture)` and `write(path, picture)`."""
+"""File formats: one module each, with a row `FORMAT` that says what such files can hold.
+
+Modules of this package are found by themselves. They import their third-party libraries when these are used.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 
 from aniso import checks
 from aniso.io.picture import FileError, Picture
 
-# So many times its own size may a file unfold to, beyond the limit in bytes: a scan that was
-# compressed well does not reach it, a bomb is far beyond.
+# Files larger in memory than the limit may expand to this many times their size on disk. Scans that compress
+# well stay below it, decompression bombs are far above.
 _EXPANSION = 200
+_GZIP = b"\x1f\x8b"
 
 
-class FormatModule(Protocol):
-    """What each module of this package offers."""
-
-    def read(self, path: Path, limit: int | None) -> Picture:
-        """The picture that the file holds."""
-
-    def check(self, picture: Picture) -> None:
-        """Refuse a picture that such a file cannot hold."""
-
-    def write(self, path: Path, picture: Picture) -> None:
-        """Write a picture that has been checked."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
-    """A kind of file: its name, its suffixes, and the bytes by which it is recognised."""
+    """A file format: how to recognise, read and write it, and what its files can hold.
+
+    `read(path, limit)` returns a picture, `write(path, picture)` writes one that `check(picture)` has not
+    refused; the writer of a `lossy` format also takes `quality`.
+    """
 
     name: str
     suffixes: tuple[str, ...]
+    #: Bytes by which a file is recognised, and where they are.
     marks: tuple[tuple[int, bytes], ...]
-    module: str
+    read: Callable[[Path, int | None], Picture]
+    write: Callable[..., None]
+    check: Callable[[Picture], None]
+    #: Suffixes of files that are compressed with gzip, which hides the marks.
+    gzipped: tuple[str, ...] = ()
+    #: The types of pixels that files can hold; empty for all types.
+    types: tuple[str, ...] = ()
+    #: The package that reads and writes it, if it comes with the extra `volumes`.
+    package: str = ""
+    #: Whether arrays of 3 or 4 columns are written as colours.
+    last_axis_is_colour: bool = False
+    #: Whether files say which axis holds the channels.
+    says_channels: bool = True
+    #: Whether stacks are always volumes; if not, they may also be series of images.
+    stack_is_volume: bool = True
+    #: Whether pixels change when they are written.
+    lossy: bool = False
+    #: Whether pixels are compressed in all files.
+    compressed: bool = False
+    #: The unit of all distances, where files have no place for another one.
+    only_unit: str = ""
 
-    def recognises(self, head: bytes) -> bool:
-        """Whether a file that begins like this is of this kind."""
+    def recognises(self, head: bytes, suffix: str = "") -> bool:
+        """Return whether a file that begins with these bytes is of this format."""
+        if suffix.lower() in self.gzipped:
+            return head.startswith(_GZIP)
         return any(head[start:].startswith(mark) for start, mark in self.marks)
 
-    def load(self) -> FormatModule:
-        """The module that reads and writes it; its libraries are imported when they are used."""
-        return cast(FormatModule, importlib.import_module(f"aniso.io.formats.{self.module}"))
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether files can hold pixels of this type."""
+        return not self.types or dtype.name in self.types
 
+    def details(self, picture: Picture) -> Mapping[str, Any]:
+        """Return what only a file of the same format can take back, if the picture comes from one."""
+        return picture.details if picture.format == self.name else {}
 
-_TIFF_MARKS = ((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+"))
-FORMATS = (
-    Format("PNG", (".png",), ((0, b"\x89PNG\r\n\x1a\n"),), "png"),
-    Format("JPEG", (".jpg", ".jpeg"), ((0, b"\xff\xd8\xff"),), "jpeg"),
-    Format("TIFF", (".tif", ".tiff", ".ome.tif", ".ome.tiff"), _TIFF_MARKS, "tiff"),
-    Format("NPY", (".npy",), ((0, b"\x93NUMPY"),), "npy"),
-    Format("NIfTI", (".nii",), ((344, b"n+1\0"), (4, b"n+2\0")), "nifti"),
-    Format("NIfTI", (".nii.gz",), ((0, b"\x1f\x8b"),), "nifti"),
-    Format("MRC", (".mrc", ".map", ".rec"), ((208, b"MAP"),), "mrc"),
-)
+    def library(self) -> Any:
+        """Import the package that reads and writes this format."""
+        try:
+            return importlib.import_module(self.package)
+        except ImportError as error:
+            raise FileError(
+                f"{self.name} files need the package {self.package}, which is not installed. Install it "
+                'with: pip install "aniso[volumes]".'
+            ) from error
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix by which the kind of file is known, as it is written; `.nii.gz` or `.ome.tif` is one."""
-    known = sorted((suffix for format in FORMATS for suffix in format.suffixes), key=len, reverse=True)
+    """Return the suffix that decides the format, as it is written; `.nii.gz` or `.ome.tif` is one suffix."""
+    known = sorted((suffix for each in FORMATS.values() for suffix in each.suffixes), key=len, reverse=True)
     for suffix in known:
         if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
             return path.name[-len(suffix) :]
@@ -71,23 +93,32 @@ def suffix_of(path: Path) -> str:
 
 
 def format_of(path: Path) -> Format:
-    """The kind of file that this name stands for."""
+    """Return the format that the suffix of a path stands for."""
     suffix = suffix_of(path).lower()
-    for format in FORMATS:
+    for format in FORMATS.values():
         if suffix in format.suffixes:
             return format
-    names: dict[str, list[str]] = {}
-    for format in FORMATS:
-        names.setdefault(format.name, []).extend(format.suffixes)
-    known = ", ".join(f"{name} ({', '.join(suffixes)})" for name, suffixes in names.items())
+    known = ", ".join(f"{each.name} ({', '.join(each.suffixes)})" for each in FORMATS.values())
     raise FileError(
-        f"{path} has no suffix that stands for an image file: the kind of file follows from its name. "
-        f"Use one of {known}."
+        f"{path} has no suffix that stands for an image file: the format follows from the suffix. Use one of "
+        f"{known}."
     )
 
 
+def origin(picture: Picture) -> Format:
+    """Return the format that a picture was read from; for an array, one with all defaults."""
+    return FORMATS.get(picture.format or "", _NO_FILE)
+
+
+def _refuse(*arguments: Any) -> Any:
+    raise NotImplementedError("a picture that was made from an array has no file")
+
+
+_NO_FILE = Format(name="", suffixes=(), marks=(), read=_refuse, write=_refuse, check=_refuse)
+
+
 def check_size(path: Path, needed: int, limit: int | None) -> None:
-    """Refuse a file that claims to hold far more than its size makes plausible."""
+    """Raise if a file claims to hold far more than its size makes plausible."""
     size = os.path.getsize(path)
     if limit is not None and needed > max(limit, _EXPANSION * size):
         raise checks.refusal(
@@ -100,37 +131,28 @@ def check_size(path: Path, needed: int, limit: int | None) -> None:
 
 
 def cut_short(path: Path, why: str = "") -> FileError:
-    """The error for a file that ends too early."""
+    """Return the error for a file that ends too early."""
     detail = f" ({why})" if why else ""
-    return FileError(f"{path} is cut short{detail}: part of the image is missing. Get the file again.")
+    return FileError(
+        f"{path} is cut short{detail}: part of the image is missing. The file appears to be corrupt."
+    )
 
 
-def extra(files: str, name: str) -> Any:
-    """A library that comes with the extra `volumes`."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise FileError(
-            f"{files} files need the package {name}, which is not installed. Install it with: "
-            'pip install "aniso[volumes]".'
-        ) from error
-
-
-def check_type(picture: Picture, format: str, types: tuple[str, ...]) -> None:
-    """Refuse pixels of a type that files of this kind cannot hold."""
-    if picture.dtype.name not in types:
-        suffix = ".npy" if format == "TIFF" else ".tif or .npy"
-        if format == "JPEG" and picture.dtype == np.uint16:
-            suffix = ".png, .tif or .npy"
-        limits = np.iinfo(types[0])
-        first = "scale the values and " if picture.dtype.kind == "f" else ""
-        raise checks.refusal(
-            FileError,
-            f"{format} files cannot hold {picture.dtype} pixels. Write {suffix},",
-            python=f"or {first}convert them to {types[0]} if they fit.",
-            command=f"or add --dtype {types[0]} if values are from {limits.min} to {limits.max}: they are "
-            "rounded and clipped, not scaled.",
-        )
+def check_type(picture: Picture, format: Format) -> None:
+    """Refuse pixels of a type that files of this format cannot hold."""
+    if format.holds(picture.dtype):
+        return
+    others = [each.suffixes[0] for each in FORMATS.values() if each.holds(picture.dtype) and not each.package]
+    narrow = format.types[0]
+    limits = np.iinfo(narrow)
+    first = "scale the values and " if picture.dtype.kind == "f" else ""
+    raise checks.refusal(
+        FileError,
+        f"{format.name} files cannot hold {picture.dtype} pixels. Write {' or '.join(others)},",
+        python=f"or {first}convert them to {narrow} if they fit.",
+        command=f"or add --dtype {narrow} if values are from {limits.min} to {limits.max}: they are rounded "
+        "and clipped, not scaled.",
+    )
 
 
 def check_plain_volume(picture: Picture, format: str) -> None:
@@ -166,3 +188,15 @@ def _bytes(number: int) -> str:
         if number >= size:
             return f"{number / size:.3g} {unit}"
     return f"{number} bytes"
+
+
+def _found() -> dict[str, Format]:
+    """Return the rows of all modules of this package, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    rows = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
+    return {row.name: row for row in rows}
+
+
+#: All formats by name.
+FORMATS = _found()

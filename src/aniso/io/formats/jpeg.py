@@ -10,14 +10,14 @@ import numpy as np
 
 from aniso import checks
 from aniso.io import exif as exif_blocks
-from aniso.io.formats import check_photograph, check_size, check_type
+from aniso.io.formats import Format, check_photograph, check_size, check_type
 from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
 
 QUALITY = 95
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The picture in a JPEG file."""
+    """Read the picture in a JPEG file."""
     from PIL.JpegImagePlugin import JpegImageFile
 
     # Not Image.open, which refuses large photographs for their number of pixels alone.
@@ -49,9 +49,9 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def check(picture: Picture) -> None:
-    """Refuse a picture that a JPEG file cannot hold."""
+    """Raise if a JPEG file cannot hold the picture."""
     check_photograph(picture, "JPEG")
-    check_type(picture, "JPEG", ("uint8",))
+    check_type(picture, FORMAT)
     if picture.alpha is not None:
         raise checks.refusal(
             FileError,
@@ -87,11 +87,11 @@ def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
     if picture.details.get("progressive"):
         options["progressive"] = True
     # Not into the file itself: on a full disk Pillow's encoder stops early and does not say so.
-    path.write_bytes(_encoded(Image.fromarray(samples), options))
+    path.write_bytes(_encode(Image.fromarray(samples), options))
 
 
-def _encoded(image: Any, options: dict[str, object]) -> memoryview:
-    """The bytes of a file."""
+def _encode(image: Any, options: dict[str, object]) -> memoryview:
+    """Encode a file."""
     stream = BytesIO()
     try:
         image.save(stream, "JPEG", **options)
@@ -99,5 +99,19 @@ def _encoded(image: Any, options: dict[str, object]) -> memoryview:
         if "progressive" not in options:
             raise
         # Pillow has too little room for progressive files of much noise; others are written in parts.
-        return _encoded(image, {name: option for name, option in options.items() if name != "progressive"})
+        return _encode(image, {name: option for name, option in options.items() if name != "progressive"})
     return stream.getbuffer()
+
+
+FORMAT = Format(
+    name="JPEG",
+    suffixes=(".jpg", ".jpeg"),
+    marks=((0, b"\xff\xd8\xff"),),
+    read=read,
+    write=write,
+    check=check,
+    types=("uint8",),
+    last_axis_is_colour=True,
+    lossy=True,
+    compressed=True,
+)

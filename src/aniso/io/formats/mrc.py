@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import check_plain_volume, check_size, check_type, cut_short, extra
+from aniso.io.formats import Format, check_plain_volume, check_size, check_type, cut_short
 from aniso.io.picture import FileError, Picture, stored
 
 _TYPES = ("int8", "int16", "uint16", "float16", "float32", "uint8")  # the last is widened to 16 bit
@@ -22,8 +22,8 @@ _SAMPLED = ("mx", "my", "mz", "nxstart", "nystart", "nzstart", "cella")
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The image or volume in an MRC file."""
-    mrcfile = extra("MRC", "mrcfile")
+    """Read the image or volume in an MRC file."""
+    mrcfile = FORMAT.library()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         header = _header(path, mrcfile)
@@ -31,7 +31,7 @@ def read(path: Path, limit: int | None) -> Picture:
         shape = mrcfile.utils.data_shape_from_header(header)
         if dtype.kind not in "iuf":
             raise FileError(
-                f"{path} holds values of type {dtype}, which are no grey values. Convert it first."
+                f"{path} holds values of type {dtype}, which are not grey values. Convert it first."
             )
         if len(shape) not in (2, 3):
             raise FileError(
@@ -73,17 +73,17 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def check(picture: Picture) -> None:
-    """Refuse a picture that an MRC file cannot hold."""
-    extra("MRC", "mrcfile")
+    """Raise if an MRC file cannot hold the picture."""
+    FORMAT.library()
     check_plain_volume(picture, "MRC")
-    check_type(picture, "MRC", _TYPES)
+    check_type(picture, FORMAT)
 
 
 def write(path: Path, picture: Picture) -> None:
     """Write an MRC file."""
-    mrcfile = extra("MRC", "mrcfile")
+    mrcfile = FORMAT.library()
     values = stored(picture.pixels, picture.dtype.newbyteorder("="))
-    details: Any = picture.details if picture.format == "MRC" else {}
+    details: Any = FORMAT.details(picture)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on NaN in floats, which are the caller's own
         with mrcfile.new(path, overwrite=True) as file:
@@ -122,3 +122,16 @@ def _order(header: Any) -> tuple[int, int, int]:
     """Which of x, y, z the columns, rows and sections are; old files leave it open."""
     order = (int(header.mapc) - 1, int(header.mapr) - 1, int(header.maps) - 1)
     return order if sorted(order) == [0, 1, 2] else (0, 1, 2)
+
+
+FORMAT = Format(
+    name="MRC",
+    suffixes=(".mrc", ".map", ".rec"),
+    marks=((208, b"MAP"),),
+    read=read,
+    write=write,
+    check=check,
+    types=_TYPES,
+    package="mrcfile",
+    only_unit="Å",
+)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import check_plain_volume, check_size, check_type, cut_short, extra
+from aniso.io.formats import Format, check_plain_volume, check_size, check_type, cut_short
 from aniso.io.picture import FileError, Picture, stored
 
 _TYPES = (
@@ -30,15 +30,15 @@ logging.getLogger("nibabel").addHandler(logging.NullHandler())
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The image or volume in a NIfTI file."""
-    nibabel = extra("NIfTI", "nibabel")
+    """Read the image or volume in a NIfTI file."""
+    nibabel = FORMAT.library()
     with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
         _check_offset(path, nibabel, limit)
         image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     if dtype.kind not in "iuf":
-        raise FileError(f"{path} holds values of type {dtype}, which are no grey values. Convert it first.")
+        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
             f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
@@ -72,16 +72,16 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def check(picture: Picture) -> None:
-    """Refuse a picture that a NIfTI file cannot hold."""
-    extra("NIfTI", "nibabel")
+    """Raise if a NIfTI file cannot hold the picture."""
+    FORMAT.library()
     check_plain_volume(picture, "NIfTI")
-    check_type(picture, "NIfTI", _TYPES)
+    check_type(picture, FORMAT)
 
 
 def write(path: Path, picture: Picture) -> None:
     """Write a NIfTI file."""
-    nibabel = extra("NIfTI", "nibabel")
-    details = picture.details if picture.format == "NIfTI" else {}
+    nibabel = FORMAT.library()
+    details = FORMAT.details(picture)
     slope, inter, dtype = 1.0, 0.0, picture.dtype.newbyteorder("=")
     values = picture.pixels
     if "scale" in details and details["dtype"] == dtype:
@@ -164,3 +164,16 @@ def _unit(name: str | None) -> tuple[str, float]:
         return "unknown", 1.0
     own = "micron" if length < 1e-6 else "mm"
     return own, units.ratio(name, own) or 1.0
+
+
+FORMAT = Format(
+    name="NIfTI",
+    suffixes=(".nii", ".nii.gz"),
+    marks=((344, b"n+1\0"), (4, b"n+2\0")),
+    read=read,
+    write=write,
+    check=check,
+    gzipped=(".nii.gz",),
+    types=_TYPES,
+    package="nibabel",
+)

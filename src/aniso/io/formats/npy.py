@@ -8,12 +8,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from aniso.io.formats import check_size, cut_short
+from aniso.io.formats import Format, check_size, cut_short
 from aniso.io.picture import FileError, Picture, stored
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The array in an NPY file, of any numbers that can be diffused, or of True and False for a mask."""
+    """Read the array in an NPY file, of real numbers or of booleans (a mask)."""
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
         _check_header(path, file, version)
@@ -23,7 +23,7 @@ def read(path: Path, limit: int | None) -> Picture:
             shape, _, dtype = np.lib.format.read_array_header_2_0(file)
         if dtype.kind not in "biuf":
             raise FileError(
-                f"{path} holds values of dtype {dtype}, which are no grey values. Save an array of real "
+                f"{path} holds values of dtype {dtype}, which are not grey values. Save an array of real "
                 "numbers."
             )
         if any(n < 0 for n in shape):
@@ -46,7 +46,7 @@ def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
 
 
 def check(picture: Picture) -> None:
-    """An NPY file holds every picture."""
+    """Accept every picture."""
 
 
 def write(path: Path, picture: Picture) -> None:
@@ -56,3 +56,14 @@ def write(path: Path, picture: Picture) -> None:
             np.save(file, stored(picture.pixels, picture.dtype), allow_pickle=False)
         else:
             np.save(file, picture.samples(), allow_pickle=False)
+
+
+FORMAT = Format(
+    name="NPY",
+    suffixes=(".npy",),
+    marks=((0, b"\x93NUMPY"),),
+    read=read,
+    write=write,
+    check=check,
+    says_channels=False,
+)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from aniso.io.formats import check_photograph, check_size, check_type, cut_short
+from aniso.io.formats import Format, check_photograph, check_size, check_type, cut_short
 from aniso.io.picture import FileError, Picture
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -27,7 +27,7 @@ logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The picture in a PNG file."""
+    """Read the picture in a PNG file."""
     import imagecodecs
 
     chunks = _chunks(path, path.read_bytes())
@@ -39,7 +39,9 @@ def read(path: Path, limit: int | None) -> Picture:
     try:
         image = imagecodecs.png_decode(_SIGNATURE + b"".join(_packed(filter(_decides_pixels, chunks))))
     except (imagecodecs.PngError, UnicodeDecodeError):  # of a message whose memory was used again
-        raise FileError(f"{path} is damaged: its pixels cannot be decoded. Get the file again.") from None
+        raise FileError(
+            f"{path} is damaged: its pixels cannot be decoded. The file appears to be corrupt."
+        ) from None
     alpha = None
     if image.ndim == 3 and image.shape[-1] in (2, 4):
         alpha, image = image[..., -1].copy(), image[..., :-1].copy()
@@ -64,9 +66,9 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def check(picture: Picture) -> None:
-    """Refuse a picture that a PNG file cannot hold."""
+    """Raise if a PNG file cannot hold the picture."""
     check_photograph(picture, "PNG")
-    check_type(picture, "PNG", ("uint8", "uint16"))
+    check_type(picture, FORMAT)
     if picture.details.get("premultiplied"):
         raise FileError(
             "PNG files cannot hold colours that are multiplied by alpha, as this TIFF has them. Write .tif."
@@ -110,9 +112,9 @@ def _chunks(path: Path, data: bytes) -> list[tuple[bytes, bytes]]:
             raise cut_short(path)
         body = data[start + 8 : end - 4]
         if zlib.crc32(kind + body) != int.from_bytes(data[end - 4 : end], "big"):
-            raise FileError(f"{path} is damaged: a checksum does not match. Get the file again.")
+            raise FileError(f"{path} is damaged: a checksum does not match. The file appears to be corrupt.")
         if not chunks and (kind != b"IHDR" or length != 13):
-            raise FileError(f"{path} is damaged: it has no PNG header. Get the file again.")
+            raise FileError(f"{path} is damaged: it has no PNG header. The file appears to be corrupt.")
         chunks.append((kind, body))
         if kind == b"IEND":
             return chunks
@@ -142,3 +144,16 @@ def _profile(body: bytes) -> bytes | None:
     except zlib.error:
         return None
     return profile if inflater.eof else None
+
+
+FORMAT = Format(
+    name="PNG",
+    suffixes=(".png",),
+    marks=((0, _SIGNATURE),),
+    read=read,
+    write=write,
+    check=check,
+    types=("uint8", "uint16"),
+    last_axis_is_colour=True,
+    compressed=True,
+)

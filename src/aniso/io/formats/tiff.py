@@ -19,22 +19,15 @@ from typing import Any
 import numpy as np
 
 from aniso.io import exif
-from aniso.io.formats import check_size, check_type, cut_short, tiff_texts
+from aniso.io.formats import Format, check_size, check_type, cut_short, origin, tiff_texts
 from aniso.io.picture import FileError, Picture
 
 _TYPES = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
     *("float16", "float32", "float64"),
 )
-_LOSSLESS = (
-    1,
-    5,
-    8,
-    32946,
-    32773,
-    34925,
-    50000,
-)  # none, LZW, deflate (two numbers), PackBits, LZMA, Zstandard
+# None, LZW, deflate (two numbers), PackBits, LZMA, Zstandard.
+_LOSSLESS = (1, 5, 8, 32946, 32773, 34925, 50000)
 _DEFLATE = 8
 _NOT_PREDICTED = (1, 32773)
 _MIN_IS_WHITE, _RGB, _PALETTE, _YCBCR = 0, 2, 3, 6
@@ -53,7 +46,7 @@ logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
 def read(path: Path, limit: int | None) -> Picture:
-    """The picture, or the stack of pages, in a TIFF file."""
+    """Read the picture, or the stack of pages, in a TIFF file."""
     import tifffile
 
     _check_pages(path)
@@ -136,8 +129,8 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def check(picture: Picture) -> None:
-    """Refuse a picture that a TIFF file cannot hold."""
-    check_type(picture, "TIFF", _TYPES)
+    """Raise if a TIFF file cannot hold the picture."""
+    check_type(picture, FORMAT)
     if len(picture.shape) not in (2, 3):
         raise FileError(
             f"TIFF files hold an image (H, W) or a stack of pages (P, H, W), got pixels of shape "
@@ -149,7 +142,7 @@ def write(path: Path, picture: Picture) -> None:
     """Write a TIFF file."""
     import tifffile
 
-    details = picture.details if picture.format == "TIFF" else {}
+    details = FORMAT.details(picture)
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
     samples, channels, text, options = _arranged(picture, details)
     if text is None and (picture.spacing is not None or channels > 1):
@@ -186,7 +179,7 @@ def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, s
     place = details.get("channel", samples.ndim - 1)
     if has_channels:
         samples = np.moveaxis(samples, -1, place)
-    text = tiff_texts.renewed(picture, samples.shape)
+    text = tiff_texts.renew(picture, details, samples.shape)
     if has_channels and place == samples.ndim - 1:
         options["planarconfig"] = "contig"
     elif has_channels and details["planar"]:
@@ -203,7 +196,7 @@ def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, s
 def _compression(picture: Picture, details: Mapping[str, Any]) -> dict[str, Any]:
     """As it was, if nothing is lost by it."""
     options: dict[str, Any] = {}
-    compression = details.get("compression", _DEFLATE if picture.format in ("PNG", "JPEG") else 1)
+    compression = details.get("compression", _DEFLATE if origin(picture).compressed else 1)
     compression = compression if compression in _LOSSLESS else _DEFLATE
     if compression != 1:
         options["compression"] = compression
@@ -243,7 +236,9 @@ def _check_pages(path: Path) -> None:
         read = 0
         while offset:
             if offset in seen:
-                raise FileError(f"{path} is damaged: its pages go round in a circle. Get the file again.")
+                raise FileError(
+                    f"{path} is damaged: its pages go round in a circle. The file appears to be corrupt."
+                )
             seen.add(offset)
             file.seek(min(offset, size))
             count = int.from_bytes(file.read(count_size), "little" if order == "<" else "big")
@@ -251,7 +246,7 @@ def _check_pages(path: Path) -> None:
             # Pages that share bytes would be read again and again; one without tags holds nothing.
             if offset + count_size + count * entry + offset_size <= size and (read > size or not count):
                 why = "overlap" if count else "are empty"
-                raise FileError(f"{path} is damaged: its pages {why}. Get the file again.")
+                raise FileError(f"{path} is damaged: its pages {why}. The file appears to be corrupt.")
             entries, link = file.read(min(count * entry, size)), file.read(offset_size)
             if len(link) < offset_size:
                 raise cut_short(path, f"page {len(seen)} is not there")
@@ -261,7 +256,7 @@ def _check_pages(path: Path) -> None:
                     raise cut_short(path, f"tags of page {len(seen)} are not there")
             (offset,) = struct.unpack(order + offset_form, link)
     if not seen:
-        raise FileError(f"{path} holds no image: the TIFF file has no page. Get the file again.")
+        raise FileError(f"{path} holds no image: the TIFF file has no page. The file appears to be corrupt.")
 
 
 def _series(path: Path, file: Any) -> Any:
@@ -286,7 +281,7 @@ def _check_colours(path: Path, photometric: int, compression: int, dtype: np.dty
             f"{path} holds {name} colours, which are no amounts of light. Convert it to grey or RGB first."
         )
     if dtype is None or dtype.kind not in "biuf":
-        raise FileError(f"{path} holds values of type {dtype}, which are no grey values. Convert it first.")
+        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
     if photometric == _MIN_IS_WHITE and dtype.kind not in "bu":
         raise FileError(
             f"{path} says that 0 is white for values of type {dtype}, which have no black. Save it with "
@@ -342,3 +337,16 @@ def _tag(tag: Any) -> tuple[int, int, int, Any, bool]:
     if isinstance(value, str):
         return tag.code, 2, 0, value.encode(), True
     return tag.code, int(tag.dtype), tag.count, value, True
+
+
+FORMAT = Format(
+    name="TIFF",
+    suffixes=(".tif", ".tiff", ".ome.tif", ".ome.tiff"),
+    marks=((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")),
+    read=read,
+    write=write,
+    check=check,
+    types=_TYPES,
+    last_axis_is_colour=True,
+    stack_is_volume=False,
+)

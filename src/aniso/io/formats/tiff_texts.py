@@ -1,4 +1,4 @@
-"""What ImageJ, OME and tifffile say of the pages of a TIFF file, and how to say it of other pixels."""
+"""Read and renew what ImageJ, OME and tifffile write about the pages of a TIFF file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from aniso.io import units
@@ -24,13 +25,13 @@ _TIFF_DATA = re.compile(r"<((?:\w+:)?)TiffData\b[^>]*?(?:/>|>.*?</\1TiffData\s*>
 
 
 def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None]:
-    """Distances of the pixels, from what ImageJ or OME wrote; of the pages too, if they are slices."""
+    """Return spacing and unit as ImageJ or OME wrote them; of the pages too, if they are slices."""
     if file.is_ome:
         text = file.pages[0].description
         found, unit = _ome_sizes(text)
     else:
         notes = file.imagej_metadata or {}
-        unit = units.written_out(str(notes.get("unit") or ""))
+        unit = units.unescape(str(notes.get("unit") or ""))
         if unit in _PIXEL_UNITS and order.startswith("Z") and _length(notes.get("spacing")) is not None:
             return _without_unit(file.pages[0], float(notes["spacing"]), unit), None
         if 282 not in file.pages[0].tags:
@@ -48,22 +49,21 @@ def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None
 
 
 def _without_unit(page: Any, depth: float, unit: str) -> tuple[float, float, float]:
-    """The shape of voxels whose depth ImageJ tells, but no unit: in pixels, unless tags tell other distances.
+    """Return the shape of voxels whose depth ImageJ gives without a unit.
 
-    Resolutions per inch or centimetre are those of a print, and no distances in the unit of the depth.
+    It is in pixels, unless tags give other distances. Resolutions per inch or centimetre describe prints.
     """
     sizes = [1.0, 1.0]
     if not unit and 282 in page.tags and int(page.resolutionunit) == 1:
-        told = [_length(dots and 1 / dots) for dots in page.resolution[::-1]]
-        sizes = [size or 1.0 for size in told]
+        sizes = [_length(dots and 1 / dots) or 1.0 for dots in page.resolution[::-1]]
     return depth, sizes[0], sizes[1]
 
 
 def _ome_sizes(text: str) -> tuple[dict[str, float | None], str]:
-    """Distances along the axes, all in the unit of X."""
+    """Return the spacing along the axes, all in the unit of X."""
     found = dict(re.findall(r'\bPhysicalSize([XYZ])="([^"]+)"', text))
     named = dict(re.findall(r'\bPhysicalSize([XYZ])Unit="([^"]+)"', text))
-    own = {axis: units.written_out(named.get(axis, "µm")) for axis in "XYZ"}
+    own = {axis: units.unescape(named.get(axis, "µm")) for axis in "XYZ"}
     sizes = {axis: _length(size) for axis, size in found.items()}
     for axis, size in sizes.items():
         if own[axis] != own["X"] and size is not None:
@@ -73,7 +73,7 @@ def _ome_sizes(text: str) -> tuple[dict[str, float | None], str]:
 
 
 def _length(value: Any) -> float | None:
-    """A positive number, if it is one."""
+    """Return a positive finite number, or None."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -82,7 +82,7 @@ def _length(value: Any) -> float | None:
 
 
 def imagej(picture: Picture, channels: int) -> str:
-    """Distances, and which page is what, as ImageJ says it, which most programs read."""
+    """Describe spacing and pages as ImageJ does, which most programs read."""
     pages = picture.shape[0] if len(picture.shape) == 3 else 1
     lines = ["ImageJ=1.11a"]
     if pages * channels > 1:
@@ -94,18 +94,17 @@ def imagej(picture: Picture, channels: int) -> str:
     if pages > 1 and channels > 1:
         lines.append("hyperstack=true")
     if picture.spacing is not None:
-        lines.append(f"unit={units.escaped(picture.unit or _NO_UNIT)}")
+        lines.append(f"unit={units.escape(picture.unit or _NO_UNIT)}")
         if len(picture.spacing) == 3:
             lines.append(f"spacing={picture.spacing[0]!r}")
     return "\n".join(lines) + "\n"
 
 
-def renewed(picture: Picture, shape: tuple[int, ...]) -> str | None:
-    """The text of the file that the picture is from, true of its pixels now; None if that cannot be.
+def renew(picture: Picture, details: Mapping[str, Any], shape: tuple[int, ...]) -> str | None:
+    """Return the text of the original file, updated to the pixels; None if that is impossible.
 
     `shape` is that of the file, with channels where it has them.
     """
-    details = picture.details if picture.format == "TIFF" else {}
     text = details.get("structure")
     if text is None or details["shape"][:-2] != picture.shape[:-2]:
         return None
@@ -114,17 +113,17 @@ def renewed(picture: Picture, shape: tuple[int, ...]) -> str | None:
     if text.rstrip().endswith("OME>"):
         known = _planes(text) == _samples(picture) and picture.dtype.name in _OME_TYPES
         return _ome(text, picture) if known else None
-    return str(text)  # of ImageJ, which tells pages and no sizes
+    return str(text)  # of ImageJ, which describes pages and no sizes
 
 
 def _planes(text: str) -> int:
-    """Planes of which OME tells: more than there are in one file of a set, none if another file tells."""
+    """Count the planes that OME describes: more than one file of a set holds, 0 if another file does."""
     head = _PIXELS.search(text)
     return math.prod(int(size) for size in re.findall(r'\bSize[ZCT]="(\d+)"', head[0])) if head else 0
 
 
 def _samples(picture: Picture) -> int:
-    """Planes of a picture, with channels and alpha."""
+    """Count the planes of a picture, with channels and alpha."""
     return math.prod(picture.shape[:-2]) * ((picture.channels or 1) + (picture.alpha is not None))
 
 
@@ -135,23 +134,23 @@ def _ome(text: str, picture: Picture) -> str:
             new[f"PhysicalSize{axis}"] = size
             new[f"PhysicalSize{axis}Unit"] = html.escape(picture.unit or "µm")
 
-    def renew(tag: re.Match[str]) -> str:
+    def renew_tag(tag: re.Match[str]) -> str:
         head = tag[0]
         if f'Type="{new["Type"]}"' not in head:
             head = re.sub(r'\s*\bSignificantBits="[^"]*"', "", head)
         for name, value in new.items():
-            told = f'{name}="{value}"'
+            attribute = f'{name}="{value}"'
             if re.search(rf'\b{name}="', head):
-                head = re.sub(rf'\b{name}="[^"]*"', told, head)
+                head = re.sub(rf'\b{name}="[^"]*"', attribute, head)
             else:
-                head = head.replace("Pixels", f"Pixels {told}", 1)
+                head = head.replace("Pixels", f"Pixels {attribute}", 1)
         return head
 
-    return _PIXELS.sub(renew, _of_this_file(text))
+    return _PIXELS.sub(renew_tag, _of_this_file(text))
 
 
 def _of_this_file(text: str) -> str:
-    """OME's text without the names of the file that it is from, where programs would look for the planes."""
+    """Remove the names of the original file from OME's text: programs would look for planes there."""
     text = re.sub(r'(<(?:\w+:)?OME\b[^>]*?)\s+UUID="[^"]*"', r"\1", text)
     first = iter(["<{}TiffData/>"])  # the pages in their order
     return _TIFF_DATA.sub(lambda found: next(first, "").format(found[1]), text)
