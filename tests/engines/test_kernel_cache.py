@@ -541,10 +541,10 @@ class TestArguments:
 
     def test_numbers_and_names_are_free(self):
         results = [aniso.diffuse(self.image, Between(), 2.0, engine=name) for name in ("cpu", "reference")]
-        np.testing.assert_allclose(*results, rtol=1e-12)
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
 
     def test_what_does_not_fit_is_refused(self):
-        with pytest.raises(TypeError, match="must take 3 entries .* 1 functions and 4 numbers.*got 7"):
+        with pytest.raises(TypeError, match=r"must take 3 entries .* 1 functions and 4 numbers.*got 7"):
             aniso.diffuse(self.image, Between((1.0,)), 2.0, engine="cpu")
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import aniso
-from aniso.models import DIFFUSIVITIES
 from aniso.nn import (
     CellBlock,
     DiffusionBlock,
