@@ -1,6 +1,7 @@
 """Texts of kernels, and functions of the user that become part of them."""
 
 import textwrap
+from dataclasses import dataclass
 from types import FunctionType
 
 import numpy as np
@@ -8,30 +9,65 @@ import pytest
 
 import aniso
 from aniso.engines.cpu import function_texts, user_functions
+from aniso.formulas.diffusivities import weickert_diffusivity
+from aniso.models import ImageDriven, TensorFormula
 from tests.engines import sample_formulas
 
 
 class TestTexts:
     def test_a_formula(self):
-        assert function_texts.formula_text(sample_formulas, "formula", {"slope": "slope"}) == textwrap.dedent(
+        assert function_texts.formula_text(sample_formulas, "formula", {"slope": "steep"}) == textwrap.dedent(
             '''\
             @inlined
             def formula(x, y):
                 """Half of x³, 0.5."""
                 half = real(0.5) * x  # not 1
-                return maximum(slope(half) * x[real(0.0)] - real(1e-12), -real(2.0) + y)'''
+                return maximum(steep(half) * x[real(0.0)] - real(1e-12), -real(2.0) + y)'''
         )
 
     def test_a_body(self):
         text = function_texts.body_text(sample_formulas)
         assert text.startswith("def formula(\n    x: Any,  # 1\n")
-        assert text.endswith("@cache\ndef last() -> int:\n    return 1")
+        assert "@cache\ndef last() -> int:\n    return 1\n\ndef three_numbers(" in text
         assert "class" not in text
         assert "# A comment between" not in text
 
     def test_what_is_not_plain_is_refused(self):
         with pytest.raises(NotImplementedError, match="with_default must have plain arguments"):
             function_texts.formula_text(sample_formulas, "with_default", {})
+
+    def test_names_that_two_modules_define_are_refused(self):
+        function_texts.check_names(sample_formulas)
+        with pytest.raises(
+            ValueError, match=r"formula is defined in both .*sample_formulas and .*sample_form"
+        ):
+            function_texts.check_names(sample_formulas, sample_formulas)
+
+
+@dataclass(frozen=True)
+class Between(ImageDriven):
+    """A model with three numbers and a function, whose arguments have names of their own."""
+
+    surplus: tuple[float, ...] = ()
+
+    def __post_init__(self):
+        pass
+
+    def tensor_formula(self, channels, values=None, ndim=2):
+        numbers = (0.01, 1.0, 0.2, *self.surplus)
+        return TensorFormula(sample_formulas.three_numbers, (weickert_diffusivity,), numbers)
+
+
+class TestArguments:
+    image = np.random.default_rng(0).normal(100, 20, (20, 24))
+
+    def test_numbers_and_names_are_free(self):
+        results = [aniso.diffuse(self.image, Between(), 2.0, engine=name) for name in ("cpu", "reference")]
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
+
+    def test_what_does_not_fit_is_refused(self):
+        with pytest.raises(TypeError, match=r"must take 3 entries .* 1 functions and 4 numbers.*got 7"):
+            aniso.diffuse(self.image, Between((1.0,)), 2.0, engine="cpu")
 
 
 def make(constant, default=2.0):
