@@ -174,7 +174,7 @@ def test_every_info_says_what_steered():
     kinds = [kind for name in infos.__all__ if (kind := getattr(infos, name)) is not Info]
     for kind in kinds:
         assert not kind.__abstractmethods__, kind
-        values = {field.name: 1.0 for field in dataclasses.fields(kind)}
+        values: dict[str, Any] = {field.name: 1.0 for field in dataclasses.fields(kind)}
         if "model" in values:
             values["model"] = aniso.EdgeEnhancing()
         model, time = kind(**values).steering({})
