@@ -173,6 +173,11 @@ class FSI:
 def kinds() -> dict[str, type[Explicit | FED | FSI]]:
     """Return the schemes by the names that they have on the command line.
 
+    Returns
+    -------
+    dict
+        Name → class.
+
     Examples
     --------
     >>> from aniso import schemes

@@ -310,6 +310,22 @@ def stencil_properties(
 ) -> dict[str, Any]:
     """Return weights, entries and step limits of a stencil for one constant tensor (a b; b c).
 
+    Parameters
+    ----------
+    stencil : DeltaStencil
+        The member of the family.
+    a, b, c : float
+        Entries of the tensor, with a along x (right) and c along y (down).
+    spacing : float or two floats
+        Pixel spacing along y and x.
+
+    Returns
+    -------
+    dict
+        Stencil, tensor, its eigenvalues and the spacing; δ, hourglass and directional weights, the 3 × 3
+        entries, and whether the maximum principle holds; bounds on the spectral norm, sharp and of the
+        paper, and the steps they allow. The bound of the paper is None for unequal spacing.
+
     Examples
     --------
     >>> import aniso

@@ -532,7 +532,7 @@ class TestHints:
         io.write(tmp_path / "volume.nii.gz", Picture(noisy(dtype="int16"), spacing=(2.0, 1.0), unit="mm"))
         answer = called(tmp_path, "diffuse", "volume.nii.gz", "--time", 1)
         assert "the default contrast 3.5 suits grey values from 0 to 255" in answer.stderr
-        assert "measure 2 × 1 mm and are taken for squares. Add --spacing file" in answer.stderr
+        assert "measure 2 × 1 mm but are treated as square. Add --spacing file" in answer.stderr
         words = ("--time", 1, "--contrast", 900, "--spacing", "file", "--force")
         answer = called(tmp_path, "diffuse", "volume.nii.gz", *words)
         assert (answer.exit_code, answer.stderr) == (0, "")

@@ -114,11 +114,11 @@ def test_uploads_have_a_limit(tmp_path):
     asyncio.run(server._save(Request([b"1234", b"56"]), target, 8))  # type: ignore[arg-type]
     assert target.read_bytes() == b"123456"
     endless = Request([b"1234"] * 1000)
-    with pytest.raises(FileError, match=r"file.png has more than .* Start with its path"):
+    with pytest.raises(FileError, match=r"file.png exceeds the upload limit .* Give its path"):
         asyncio.run(server._save(endless, target, 8))  # type: ignore[arg-type]
     assert not target.exists()
     assert endless.taken == 3
     announced = Request([b"1234"], **{"content-length": "9"})
-    with pytest.raises(FileError, match=r"file.png has more than .* Start with its path"):
+    with pytest.raises(FileError, match=r"file.png exceeds the upload limit .* Give its path"):
         asyncio.run(server._save(announced, target, 8))  # type: ignore[arg-type]
     assert announced.taken == 0

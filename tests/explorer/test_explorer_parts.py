@@ -436,7 +436,7 @@ class TestWorkers:
 class TestPictures:
     def test_shown_and_encoded(self):
         image = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
-        picture = pictures.encoded(pictures.shown(image, (0.0, 255.0)), lossless=True)
+        picture = pictures.encode(pictures.shown(image, (0.0, 255.0)), lossless=True)
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content))), image)
         assert (picture.kind, picture.width, picture.height) == ("image/png", 30, 20)
 

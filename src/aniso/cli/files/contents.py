@@ -21,7 +21,7 @@ from aniso.io.picture import Picture
 def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[dict[str, Any], list[str]]:
     """Return facts for JSON, and lines of text."""
     picture = files.read(path, reading)
-    facts = {**picture_facts(picture), **_beside(picture), **_values(picture)}
+    facts = {**picture_facts(picture), **_metadata(picture), **_values(picture)}
     found = _estimate(picture, reading) if estimate else {}
     volume = is_volume(picture, reading.volume)
     rows = [*_rows(picture, facts, volume), *_estimate_rows(found, "voxel" if volume else "pixel")]
@@ -30,7 +30,7 @@ def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[
     return {**facts, "estimates": found}, [f"{path}", columns(rows)]
 
 
-def _beside(picture: Picture) -> dict[str, Any]:
+def _metadata(picture: Picture) -> dict[str, Any]:
     return {
         "stored": _stored(picture),
         "spacing": picture.spacing,

@@ -53,7 +53,7 @@ def frames(
 
     def picture(now: Any) -> pictures.Encoded:
         shown = now if middle is None else now[middle]
-        return pictures.encoded(pictures.shown(shown, scene.grey_range), lossless=False)
+        return pictures.encode(pictures.shown(shown, scene.grey_range), lossless=False)
 
     yield Frame(0, 0.0, picture(image))
     times = [end * (k / (count - 1)) ** 2 for k in range(1, count)]

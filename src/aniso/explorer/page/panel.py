@@ -141,13 +141,13 @@ class ParameterPanel:
         session = self.session
         session.choices = replace(session.choices, method=method)
         self.build()
-        session.changed()
+        session.recompute()
 
     def _choose_model(self, model: str) -> None:
         session = self.session
         session.choices = replace(session.choices, model=model)
         self.build()
-        session.changed()
+        session.recompute()
 
     def _changer(self, name: str) -> Callable[[Any, float | None], None]:
         return lambda value, stamp: self._choose(name, value, stamp)

@@ -94,7 +94,7 @@ class Session(Tab):
         self.stage.tell(error=None, scene=scene, keep_view=keep_view, film=False)
         self._extras.before()
         if not still_holds:
-            self.changed()
+            self.recompute()
         elif self.result is not None:
             self._results.show()
             self._extras.follow()
@@ -128,7 +128,7 @@ class Session(Tab):
     def choose(self, choices: Choices, stamp: float | None = None) -> None:
         """Apply choices: a preview at once, full resolution when the slider rests."""
         self.choices = choices
-        self.changed(stamp)
+        self.recompute(stamp)
 
     def paint(self, points: list[list[float]], radius: float, *, erase: bool) -> None:
         """Paint a brush stroke on the shown slice."""
@@ -149,7 +149,7 @@ class Session(Tab):
         """Choose the unknown pixels at random."""
         self.choose(replace(self.choices, random_pixels=RandomPixels(share, seed)), stamp)
 
-    def changed(self, stamp: float | None = None) -> None:
+    def recompute(self, stamp: float | None = None) -> None:
         """Discard the result and compute a new one."""
         self.version += 1
         self.result = None

@@ -42,7 +42,7 @@ class StencilTab:
         text("δ = α(a + c) + γ(1 − 2α)∣b∣ selects a 3 × 3 stencil for div(D ∇u).", "p", "summary")
         names = [name for name in DeltaStencil.names() if DeltaStencil.named(name).beta is None]
         options = {"": "choose…", **{name: name.replace("-", " ") for name in names}}
-        self._names = select("Named member", options, "", self._named, "wide")
+        self._names = select("Named member", options, "", self._choose_named, "wide")
         with html("div", "controls"):
             for name in PARAMETERS:
                 self._controls[name] = ControlElement(self._control(name), self._changer(name))
@@ -103,7 +103,7 @@ class StencilTab:
 
         return change
 
-    def _named(self, name: str) -> None:
+    def _choose_named(self, name: str) -> None:
         if name:
             member = DeltaStencil.named(name)
             self._choice = replace(self._choice, alpha=member.alpha, gamma=member.gamma)
@@ -119,7 +119,7 @@ class StencilTab:
             test = RingTest.of(choice)
             self._session.post(self._show_rings, test)
 
-        self._session.compute_beside(job, "rings")
+        self._session.compute_in_background(job, "rings")
 
     def _show_facts(self, facts: dict[str, Any]) -> None:
         for row, entries in zip(self._cells, facts["entries"], strict=True):

@@ -84,7 +84,7 @@ class Tab:
 
         worker.submit(guarded, lane)
 
-    def compute_beside(self, job: Callable[[Ticket], None], lane: str) -> None:
+    def compute_in_background(self, job: Callable[[Ticket], None], lane: str) -> None:
         """Compute something that does not concern the picture."""
         self.submit(self.side_worker, job, lane)
 

@@ -77,12 +77,12 @@ def difference(
     return shown(change, (-white, white)), white
 
 
-def encoded(image: Bytes, *, lossless: bool) -> Encoded:
+def encode(image: Bytes, *, lossless: bool) -> Encoded:
     """Encode as PNG, or as JPEG if it has to be fast."""
     height, width = image.shape[:2]
     if lossless and height * width <= _LOSSLESS:
-        return _encoded(image, "PNG", compress_level=1)
-    return _encoded(image, "JPEG", quality=_QUALITY, subsampling=0)
+        return _encode(image, "PNG", compress_level=1)
+    return _encode(image, "JPEG", quality=_QUALITY, subsampling=0)
 
 
 def reduction(shape: tuple[int, ...], largest: int = LARGEST_SIDE) -> int:
@@ -95,10 +95,10 @@ def tinted(strength: Array, colour: tuple[int, int, int]) -> Encoded:
     veil = np.empty((*strength.shape, 4), np.uint8)
     veil[..., :3] = colour
     veil[..., 3] = np.clip(255 * strength, 0, 255)
-    return _encoded(veil, "PNG", compress_level=1)  # JPEG has no alpha
+    return _encode(veil, "PNG", compress_level=1)  # JPEG has no alpha
 
 
-def _encoded(image: Bytes, kind: str, **options: Any) -> Encoded:
+def _encode(image: Bytes, kind: str, **options: Any) -> Encoded:
     picture, stream = Image.fromarray(image), io.BytesIO()
     picture.save(stream, kind, **options)
     return Encoded(stream.getvalue(), f"image/{kind.lower()}", picture.width, picture.height)

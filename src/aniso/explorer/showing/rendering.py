@@ -35,7 +35,7 @@ def before(scene: Scene) -> Shot:
     factor = pictures.reduction(scene.shape)
     image = pictures.shown(scene.reduced(factor), scene.grey_range)
     rectangle = Part(0, image.shape[0], 0, image.shape[1], factor).rectangle
-    return Shot("before", pictures.encoded(image, lossless=factor == 1), rectangle)
+    return Shot("before", pictures.encode(image, lossless=factor == 1), rectangle)
 
 
 def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference: bool) -> Shot:
@@ -43,7 +43,7 @@ def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference
     seen, facts = _seen(scene, image, result, difference)
     slot = "after" if part.covers(scene.shape) else "after-detail"
     facts |= {"factor": part.factor, "preview": True}
-    return Shot(slot, pictures.encoded(seen, lossless=False), part.rectangle, facts)
+    return Shot(slot, pictures.encode(seen, lossless=False), part.rectangle, facts)
 
 
 def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
@@ -53,7 +53,7 @@ def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
     if factor > 1:
         seen = block_means(seen, factor).astype(np.uint8)
     facts |= {"factor": 1, "preview": False}
-    return Shot("after", pictures.encoded(seen, lossless=True), _whole(scene), facts)
+    return Shot("after", pictures.encode(seen, lossless=True), _whole(scene), facts)
 
 
 def details(
@@ -70,11 +70,11 @@ def details(
     right, bottom = min(width, int(view.right) + 1), min(height, int(view.bottom) + 1)
     start = scene.image[top:bottom, left:right]
     seen = pictures.shown(start, scene.grey_range)
-    yield Shot("before-detail", pictures.encoded(seen, lossless=False), (left, top, right, bottom))
+    yield Shot("before-detail", pictures.encode(seen, lossless=False), (left, top, right, bottom))
     result = None if result is None else scene.shown(result)
     if result is not None and result.shape[:2] == scene.shape:
         seen, facts = _seen(scene, start, result[top:bottom, left:right], difference, white)
-        picture = pictures.encoded(seen, lossless=False)
+        picture = pictures.encode(seen, lossless=False)
         yield Shot("after-detail", picture, (left, top, right, bottom), facts)
 
 

@@ -96,6 +96,6 @@ class RingTest:
         changed = float(np.linalg.norm(after - rings) / np.linalg.norm(rings))
 
         def seen(image: Any) -> pictures.Encoded:
-            return pictures.encoded(pictures.shown(image, (-1.0, 1.0)), lossless=True)
+            return pictures.encode(pictures.shown(image, (-1.0, 1.0)), lossless=True)
 
         return cls(seen(rings), seen(after), changed)
