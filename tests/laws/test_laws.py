@@ -260,7 +260,7 @@ class TestLawsCanFail:
             "twice": laws.test_two_runs_are_bit_equal,
             "snapshot": laws.test_a_larger_time_from_a_snapshot_equals_the_direct_run,
             "fixed": laws.test_fixed_pixels_keep_their_bits,
-            "norm": lambda engine, _, *case: assert_no_growth(engine, *case, *ordinary),
+            "norm": lambda engine, _, grid, name: assert_no_growth(engine, grid, name, *ordinary),
             "reference": laws.test_every_engine_computes_what_the_reference_does,
         }
         broken = set()

@@ -1,6 +1,7 @@
 """Laws of some models and images only: linear diffusion, own diffusivities, strong edges, tiny volumes."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ class TestMembersWithBeta:
 def test_volumes_of_any_size(engine, dtype):
     """Where the mirrored volume is all boundary: what the reference does, and the mean is kept."""
     names = ("edge, weickert", "edge, continuing", "coherence", "coherence, lines only", "fixed tensor")
-    options = {"spacing": VOLUMES.spacing}
+    options: dict[str, Any] = {"spacing": VOLUMES.spacing}
     for shape, name in itertools.product(itertools.product((1, 2, 3), repeat=3), names):
         volume, model = VOLUMES.samples["noise"](shape).astype(dtype), VOLUMES.models[name](shape)
         result = engine.diffuse(volume, model, VOLUMES.step, **options)
