@@ -32,7 +32,7 @@ def measured_rates(ndim: int) -> Rates:
 
 
 def _fed(image: npt.NDArray[Any], cycles: int, steps: int, limit: float) -> float:
-    """Seconds per pixel of so many cycles of so many steps."""
+    """Measure the seconds per pixel of a number of cycles and steps."""
     duration = 0.999 * cycles * limit * (steps**2 + steps) / 3  # what such cycles reach, hardly less
     return _best(image, EDGES, duration, aniso.FED(cycles))
 

@@ -1,4 +1,4 @@
-"""Edge-enhancing diffusion: aniso beside a plain C program, PyTorch and other packages, in one run.
+"""Edge-enhancing diffusion: aniso compared with a plain C program, PyTorch and other packages.
 
     python -m benchmarks.eed --json benchmarks/results/eed.json --picture benchmarks/results/eed.png
 

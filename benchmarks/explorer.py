@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import timing
+from benchmarks.explorer_process import browser_path, explorer
 from benchmarks.report import COLOURS, Report, Target, plain
 from benchmarks.timing import CONSOLE
-from tests.explorer.explorer_process import browser_path, explorer
 
 #: Milliseconds within which the picture should follow, at the median.
 TARGET = 150.0
@@ -128,7 +128,7 @@ def _add(report: Report, hand: Hand, drawn: list[dict[str, Any]]) -> None:
     times = sorted(each["latency"] for each in drawn)
     factors = sorted({each["factor"] for each in drawn})
     note = _NOTE.format(
-        factor="as it is" if factors == [1] else f"up to {factors[-1]} × coarser",
+        factor="full resolution" if factors == [1] else f"up to {factors[-1]} × coarser",
         count=len(times),
         late=times[int(0.9 * (len(times) - 1))],
         computing=1e3 * statistics.median(each["seconds"] for each in drawn),
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, help="where to write the picture")
     options = parser.parse_args()
     if browser_path() is None:
-        parser.exit(1, "there is no Chromium here; on Debian and Ubuntu: apt-get install chromium\n")
+        parser.exit(1, "Chromium was not found; on Debian and Ubuntu: apt-get install chromium\n")
     report, latencies = measured(1 if options.quick else options.repeats, 10 if options.quick else 30)
     report.show()
     if options.json is not None:

@@ -124,7 +124,7 @@ def _volume_memory(what: str, size: int) -> dict[str, Any]:
 
 
 # Linux keeps the peak of ru_maxrss across the start of a new program, so that a process begins with that of
-# its parent. The figures in /proc begin anew; ru_maxrss serves where there is no /proc.
+# its parent. The values in /proc start again; ru_maxrss is used where /proc does not exist.
 def _status(field: str) -> int | None:
     status = Path("/proc/self/status")
     if not status.exists():

@@ -235,7 +235,7 @@ DISTRIBUTIONS = (
 def installed(
     packages: tuple[Package, ...], image: Image, threads: int, missing: Callable[[str, str], object]
 ) -> Iterator[tuple[Package, Filter]]:
-    """Those that are there; `missing` is told the others, and why."""
+    """Return the installed packages; `missing` is called with the others and the reason."""
     for package in packages:
         try:
             yield package, package.loaded(image, threads)

@@ -145,7 +145,7 @@ def block_of(form: type[blocks.DiffusionBlock], device: str) -> nn.Module:
 
 
 def compiled_block(block: nn.Module) -> Any:
-    """Compiled for all sizes at once: compiling for each of them anew would take longer than the contest."""
+    """Compile for all sizes at once: compiling for each size would take longer than the measurement."""
     return torch.compile(block, fullgraph=True, dynamic=True)
 
 
@@ -243,7 +243,7 @@ def measure(chosen: list[Case], rounds: int, threads: int, compiled: tuple[str, 
     if torch.cuda.is_available():
         found.environment["device"] = torch.cuda.get_device_name()
     else:
-        found.skip("CUDA", "there is no such device")
+        found.skip("CUDA", "no CUDA device available")
     entrants = programs(threads, compiled if compiled and compiles(found) else (), found)
     for case in chosen:
         u = images(case)
@@ -270,7 +270,7 @@ def measure(chosen: list[Case], rounds: int, threads: int, compiled: tuple[str, 
         for name, times in timing.contest(contest, few).items():
             value = 1e9 * times.per_step / case.pixels
             found.measurements[f"{name}, {case}"] = Measurement(
-                value, "ns/pixel", kinds[name], f"per step of {case.steps}", times.unrest
+                value, "ns/pixel", kinds[name], f"per step of {case.steps}", times.jitter
             )
         del u, contest
     add_yardstick(found, chosen)

@@ -104,14 +104,14 @@ def _nonlocal_means(image: Array, grey: float, spacing: Spacing) -> Array:
 
 
 def scikit_image() -> list[Filter]:
-    """Two that are used for the same purposes, though they are no diffusion."""
+    """Return two filters with the same purpose that are not diffusion."""
     importlib.import_module("skimage.restoration")
     runs = {"scikit-image total variation": _total_variation, "scikit-image non-local means": _nonlocal_means}
     return [Filter(name, run) for name, run in runs.items()]
 
 
 def contestants(missing: Callable[[str, str], object]) -> list[Filter]:
-    """All that are installed; `missing` is told the others, and why."""
+    """Return all installed filters; `missing` is called with the others and the reason."""
     found = ours()
     for package in other_packages.PACKAGES:
         try:

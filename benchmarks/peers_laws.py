@@ -1,4 +1,4 @@
-"""Laws that a user takes for granted of a filter; each function measures how far one is broken.
+"""Invariants that users expect of a filter; each function measures by how much one is violated.
 
 A law returns the figure and the bound up to which it counts as kept. Differences are in parts of the range of
 the grey values, so that 1 is black for white.
@@ -67,7 +67,7 @@ def largest(difference: Array) -> float:
 
 
 def mean(filter: Filter) -> float:
-    """The mean grey value is kept."""
+    """The mean grey value is preserved."""
     image = given(filter)
     return abs(float(filter(image).mean() - image.mean(dtype=np.float64))) / RANGE
 
@@ -79,21 +79,21 @@ def range_of_values(filter: Filter) -> float:
 
 
 def transposition(filter: Filter) -> float:
-    """The transposed image gives the transposed result: first and last axis exchanged."""
+    """The transposed image gives the transposed result (first and last axis exchanged)."""
     image = given(filter)
     turned = np.ascontiguousarray(np.swapaxes(image, 0, -1))
     return largest(filter(turned) - np.swapaxes(filter(image), 0, -1))
 
 
 def quarter_turn(filter: Filter) -> float:
-    """The image turned by 90° gives the result turned by 90°."""
+    """The image rotated by 90° gives the rotated result."""
     image = given(filter)
     turned = np.ascontiguousarray(np.rot90(image, axes=(-2, -1)))
     return largest(filter(turned) - np.rot90(filter(image), axes=(-2, -1)))
 
 
 def integers(filter: Filter) -> float:
-    """Integers give what the same numbers give as floats: nothing is cut off, wrapped or rescaled."""
+    """Integers give the same result as floats of the same values, without clipping, wrapping or rescaling."""
     if filter.only_bytes:
         raise NotOfferedError("takes bytes only")
     image = given(filter)
@@ -101,7 +101,7 @@ def integers(filter: Filter) -> float:
 
 
 def same_again(filter: Filter) -> float:
-    """Identical calls give identical bits, also when another image was filtered in between."""
+    """Identical calls give bit-identical results, also after filtering another image."""
     image = given(filter)
     # Small images show what is left in memory, large ones several threads that do not wait for each other.
     tiled = np.tile(image, (8, 8) if filter.ndim == 2 else (1, 2, 2))
@@ -116,7 +116,7 @@ def _changed(filter: Filter, image: Array, other: Array | None = None) -> float:
 
 
 def untouched(filter: Filter) -> float:
-    """The caller's array is as it was."""
+    """The input array is not modified."""
     image = given(filter)
     before = image.copy()
     filter(image)
@@ -132,7 +132,7 @@ def shift(filter: Filter) -> float:
 
 
 def scaling(filter: Filter) -> float:
-    """Grey values in other units, a thousand times larger or smaller, with parameters in the same units."""
+    """The result scales with the image and the parameters, for factors of 1000 and 0.001."""
     if filter.only_bytes:
         raise NotOfferedError("takes bytes only")
     image, result = given(filter), filter(given(filter))
@@ -142,13 +142,13 @@ def scaling(filter: Filter) -> float:
 
 
 def voxels(filter: Filter) -> float:
-    """Every second row, at double distance, gives every second row of the result, as far as grids can.
+    """Every second row, with twice the spacing, gives approximately every second row of the result.
 
-    The figure is the error over that with the distance left out: 0 is perfect, 1 as if it were not known,
-    and 1/3 what comes of dividing once by the distance where the second derivative wants it twice.
+    The value is the error divided by that without the spacing: 0 is perfect, 1 means that the spacing has no
+    effect, and 1/3 results from dividing once by the spacing where the second derivative needs it twice.
     """
     if not filter.takes_spacing:
-        raise NotOfferedError("no parameter for the distance of pixels")
+        raise NotOfferedError("no parameter for the pixel spacing")
     image = ndimage.gaussian_filter(given(filter), 3.0)
     expected = filter(image)[::2]
     coarse = np.ascontiguousarray(image[::2])
@@ -186,10 +186,10 @@ LAWS = (
     Law("mean", mean, 1e-5),
     Law("range", range_of_values, 1e-5),
     Law("transposition", transposition, ROUNDING),
-    Law("quarter turn", quarter_turn, ROUNDING),
+    Law("90° rotation", quarter_turn, ROUNDING),
     Law("integers", integers, ROUNDING),
-    Law("same bits", same_again, 0.0),
-    Law("input untouched", untouched, 0.0),
+    Law("deterministic", same_again, 0.0),
+    Law("input unchanged", untouched, 0.0),
     Law("grey shift", shift, ROUNDING),
     Law("grey units", scaling, ROUNDING),
     Law("spacing", voxels, 0.25),

@@ -19,7 +19,7 @@ Group = dict[str, Measurement]
 
 #: What a filter's time is compared with: the same kind of filter in aniso.
 COUNTERPARTS = {"DIPlib CED": "aniso CED", "G'MIC smooth": None}
-SIGNS = {"kept": "✓", "broken": "✗", "refused": "refused", "not offered": "–"}
+SIGNS = {"kept": "✓", "broken": "✗", "refused": "error", "not offered": "–"}
 FACES = {"kept": "#cfe8cf", "broken": "#f2b8b0", "refused": "#f6e3b4", "not offered": "#e6e6e6"}
 
 #: Titles of the tables of quality: the verb of aniso, and what was done.
@@ -27,26 +27,26 @@ QUALITY = {
     "denoising": (
         "aniso denoise",
         "Denoising photographs",
-        "Mean PSNR in dB; grey photographs under white noise. `denoise` has no parameter; the others know "
-        "the truth.",
+        "Mean PSNR in dB; grey photographs with white noise. `denoise` has no parameters; the others are "
+        "tuned with the ground truth.",
     ),
     "inpainting": (
         "aniso inpaint",
         "Inpainting",
-        "Mean PSNR in dB; photographs, in colour where they have any, of which some pixels are known, "
-        "or with text or scratches over them. Nothing is tuned.",
+        "Mean PSNR in dB; grey and colour photographs with few known pixels, or with text or scratches. "
+        "Nothing is tuned.",
     ),
     "coherence": (
         "aniso enhance",
         "Lines with gaps",
-        "The part of the root-mean-square error that is removed; 1 would be the truth. `enhance` has no "
-        "parameter; the others know the truth.",
+        "Fraction of the root mean square error that is removed; 1 is perfect. `enhance` has no parameters; "
+        "the others are tuned with the ground truth.",
     ),
     "denoising volumes": (
         "aniso denoise",
         "Denoising volumes",
-        "Mean PSNR in dB; synthetic volumes under white noise. `denoise` has no parameter; the others know "
-        "the truth.",
+        "Mean PSNR in dB; synthetic volumes with white noise. `denoise` has no parameters; the others are "
+        "tuned with the ground truth.",
     ),
 }
 
@@ -97,15 +97,15 @@ def _conditions(found: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
         f"{machine['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; "
-        f"{settings['threads']} threads, the best of rounds, {settings['rounds']} (at most 3 for others); "
+        f"{settings['threads']} threads, best of {settings['rounds']} rounds (others: at most 3); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]
     if (machine["load before"] or 0) > 1:
-        lines.append("\n**The machine was busy with other work: times and their ratios mean little.**")
+        lines.append("\n**The machine was busy: times and their ratios are not meaningful.**")
     if settings["quick"]:
-        lines.append("\nA short run on small images: its figures mean little.")
+        lines.append("\nA short run on small images: its results are not meaningful.")
     if found.skipped:
-        lines.append("\nLeft out:\n")
+        lines.append("\nSkipped:\n")
         lines += [f"- {name}: {reason}" for name, reason in found.skipped.items()]
     return "\n".join([*lines, ""])
 
@@ -114,7 +114,7 @@ def _speed_table(found: Report, size: str) -> str:
     each, whole = group(found, f"iteration, {size}"), group(found, f"time {TIME:g}, {size}")
     lines = [
         f"### {size}\n",
-        f"| filter | computes | ms per iteration | × | ms to time {TIME:g} | × |",
+        f"| filter | algorithm | ms per iteration | ratio | ms to time {TIME:g} | ratio |",
         "|---|---|---|---|---|---|",
     ]
     for name, entry in sorted(each.items(), key=lambda item: item[1].value):
@@ -138,7 +138,7 @@ def _bold(name: str, entry: Measurement) -> str:
 
 
 def _law_list() -> str:
-    lines = [f"- **{law.name.capitalize()}** (up to {law.bound:g}): {law.text}" for law in LAWS]
+    lines = [f"- **{law.name.capitalize()}** (tolerance {law.bound:g}): {law.text}" for law in LAWS]
     return "\n".join([*lines, ""])
 
 
@@ -171,7 +171,7 @@ def _quality_table(found: Report, title: str) -> str:
 def _summary(found: Report) -> str:
     better = list(_better(found))
     lines = ["## Where others are better\n"]
-    lines += [f"- {line}" for line in better] if better else ["In none of these tables, on this run."]
+    lines += [f"- {line}" for line in better] if better else ["In none of these tables."]
     return "\n".join([*lines, ""])
 
 
@@ -191,7 +191,7 @@ def _better(found: Report) -> Iterator[str]:
             name for name, entry in entries.items() if entry.kind == "theirs" and verdict(entry) == "kept"
         ]
         if ours and theirs:
-            yield f"{law.name.capitalize()}: broken by {', '.join(ours)}; kept by {', '.join(theirs)}."
+            yield f"{law.name.capitalize()}: violated by {', '.join(ours)}; satisfied by {', '.join(theirs)}."
     for title, (verb, heading, _) in QUALITY.items():
         entries = group(found, title)
         for name, entry in entries.items():
@@ -199,11 +199,11 @@ def _better(found: Report) -> Iterator[str]:
                 gap = entry.value - entries[verb].value
                 yield f"{heading}: {name} has {entry.value:.2f}, {gap:.2f} more than {verb}."
             elif entry.kind == "theirs" and not entry.note.startswith("best in 0"):
-                yield f"{heading}: {name} is {entry.note}, though not in the mean."
+                yield f"{heading}: {name} is {entry.note}, though not on average."
 
 
 def picture(found: Report, path: Path) -> None:
-    """Speed of images, the laws, and PSNR beside aniso's."""
+    """Draw the speed on images, the invariants, and PSNR relative to aniso."""
     drawing, panels = report.figure_of(1, 3, (22, 8.5), width_ratios=[1, 2.6, 0.9])
     _draw_speed(found, panels[0])
     _draw_laws(found, panels[1])
@@ -236,7 +236,7 @@ def _draw_laws(found: Report, axes: Any) -> None:
     axes.set_yticks(range(len(names)), names)
     for label in axes.get_yticklabels():
         label.set_fontweight("bold" if label.get_text().startswith("aniso") else "normal")
-    axes.set_title("laws: kept ✓, or by how much broken", loc="left", fontweight="bold")
+    axes.set_title("invariants: satisfied ✓, or the violation", loc="left", fontweight="bold")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
@@ -260,6 +260,6 @@ def _draw_quality(found: Report, axes: Any) -> None:
     for label in axes.get_yticklabels():
         label.set_fontweight("bold" if " dB" in label.get_text() else "normal")
     axes.axvline(0, color=report.COLOURS["ours"])
-    axes.set_xlabel("dB above aniso")
-    axes.set_title("PSNR beside aniso's", loc="left", fontweight="bold")
+    axes.set_xlabel("dB relative to aniso")
+    axes.set_title("PSNR relative to aniso", loc="left", fontweight="bold")
     report.plain(axes)

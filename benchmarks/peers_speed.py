@@ -17,7 +17,7 @@ from benchmarks.timing import Contestant
 
 #: How far the second figure goes, in squared pixels: the width of a Gaussian of √20 ≈ 4.5 pixels.
 TIME = 10.0
-#: Packages that take seconds per call; they run once, without a warm-up, with so many iterations.
+#: Packages that take seconds per call; they run once, without a warm-up, with this number of iterations.
 SLOW = {COHERENCE: 1, GMIC: 1}
 #: Largest volume for these, in voxels along a side.
 SLOW_SIDE = 128
@@ -31,12 +31,12 @@ WHAT = {
     "aniso EED": "edge-enhancing, tensor from a smoothed gradient, σ 1",
     "aniso Perona–Malik": "Perona–Malik",
     "aniso CED": "coherence-enhancing, σ 1, ρ 3",
-    "OpenCV Perona–Malik": "Perona–Malik; 8 bit, three channels, it takes nothing else",
+    "OpenCV Perona–Malik": "Perona–Malik; supports only 8 bit, three channels",
     "MedPy Perona–Malik": "Perona–Malik, one thread",
     "SimpleITK gradient diffusion": "Perona–Malik, contrast from the mean gradient",
     "SimpleITK curvature diffusion": "modified curvature",
     "DIPlib Perona–Malik": "Perona–Malik",
-    "DIPlib CED": "coherence-enhancing, σ 1, ρ 3, eigenvalues of its own",
+    "DIPlib CED": "coherence-enhancing, σ 1, ρ 3, other eigenvalues",
     "G'MIC smooth": "one call: line integrals along a tensor field, amplitude 60",
 }
 
@@ -59,7 +59,7 @@ def _contest(found: Report, size: str, pixels: Any, iterations: int, rounds: int
     for package, run in other_packages.installed(candidates, pixels, threads, found.skip):
         count = SLOW.get(package, iterations)
         if package in SLOW and pixels.ndim == 3 and pixels.shape[0] > SLOW_SIDE:
-            found.skip(f"{package.name}, {size}", f"left out above {SLOW_SIDE}³: it takes minutes")
+            found.skip(f"{package.name}, {size}", f"skipped above {SLOW_SIDE}³: it takes minutes")
             continue
         most = 1 if package in SLOW else 3
         entrants.append(Contestant(package.name, partial(run, count), count, most, package not in SLOW))

@@ -1,4 +1,4 @@
-"""How well denoise() does without any parameter, beside filters that were tuned with the truth."""
+"""Quality of denoise() without parameters, compared with filters tuned with the ground truth."""
 
 from __future__ import annotations
 

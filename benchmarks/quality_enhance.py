@@ -64,7 +64,7 @@ def plain_coherence(sample: Sample) -> Image:
 
 
 def waves(size: int, angle: float, seed: int = 0) -> Image:
-    """A pattern of bent lines, turned by an angle in degrees: made anew at that angle, not resampled.
+    """Return a pattern of curved lines, rotated by an angle in degrees: evaluated there, not resampled.
 
     Noise is a sum of waves as well, so that it turns with the pattern.
     """

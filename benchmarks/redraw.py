@@ -1,9 +1,9 @@
-"""Draws the pictures in benchmarks/results anew from the figures beside them, without measuring.
+"""Redraw the pictures in benchmarks/results from the JSON files, without measuring.
 
     python -m benchmarks.redraw          # all of them
     python -m benchmarks.redraw eed paper
 
-Those of `quality` show images, which are computed anew.
+Those of `quality` show images, which are computed again.
 """
 
 from __future__ import annotations

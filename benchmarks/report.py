@@ -32,7 +32,7 @@ class Measurement:
     unit: str
     kind: Kind
     note: str = ""
-    unrest: float | None = None
+    jitter: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Report:
 
     def add_timing(self, name: str, timing: Timing, kind: Kind, note: str = "") -> None:
         """Keep the time per step, in milliseconds."""
-        self.measurements[name] = Measurement(1e3 * timing.per_step, "ms", kind, note, timing.unrest)
+        self.measurements[name] = Measurement(1e3 * timing.per_step, "ms", kind, note, timing.jitter)
 
     def skip(self, name: str, reason: str) -> None:
         """Say that something is left out, and why."""
@@ -94,7 +94,7 @@ class Report:
         table.add_column("what")
         table.add_column("figure", justify="right")
         table.add_column(f"÷ {YARDSTICK}", justify="right")
-        table.add_column("unrest", justify="right")
+        table.add_column("jitter", justify="right")
         table.add_column("note")
         for name, entry in self.measurements.items():
             comparable = yardstick is not None and entry.unit == yardstick.unit
@@ -102,7 +102,7 @@ class Report:
                 f"[bold]{name}[/]" if entry.kind == "ours" else name,
                 f"{figure(entry.value)} {entry.unit}",
                 f"{entry.value / yardstick.value:.3f}" if comparable and yardstick else "",
-                "" if entry.unrest is None else f"{entry.unrest:.0%}",
+                "" if entry.jitter is None else f"{entry.jitter:.0%}",
                 entry.note,
             )
         console.print(table)
@@ -198,7 +198,7 @@ LINE_DPI, PHOTO_DPI = 110, 72
 
 
 def save_picture(picture: Any, path: Path, dpi: int = LINE_DPI, colours: int = 256) -> None:
-    """As PNG with a palette of so many colours, which takes a third of the space; 64 do for greys."""
+    """Save as PNG with a palette of this number of colours, a third of the size; 64 suffice for greys."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)

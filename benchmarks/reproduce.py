@@ -2,7 +2,7 @@
 
     python -m benchmarks.reproduce
 
-`--quick` takes a minute, `--untimed` leaves the timings out; both write nothing unless told where. The exit
+`--quick` takes a minute, `--untimed` omits the timings; both write only to `--output` and `--json`. The exit
 code is 1 if a verdict is not the one that is expected.
 """
 
@@ -37,23 +37,23 @@ COLOURS = {
 
 
 def measured(claims: Iterable[Claim], quick: bool) -> Findings:
-    """What each claim's measurement gives, told line by line."""
+    """Measure each claim and print a line for it."""
     chosen, findings = list(claims), {}
     for number, claim in enumerate(chosen, 1):
         place = f"{number} of {len(chosen)}"
         start = time.perf_counter()
-        if claim.timed:  # it has a display of its own, and nothing else may run beside it
+        if claim.timed:  # it has its own display, and nothing else may run at the same time
             CONSOLE.print(f"{place}: {claim.title}", highlight=False)
             finding = claim.measure(quick)
         else:
             with CONSOLE.status(f"{place}: {claim.title}"):
                 finding = claim.measure(quick)
         findings[claim.key] = finding
-        tell(place, claim, finding, time.perf_counter() - start)
+        print_line(place, claim, finding, time.perf_counter() - start)
     return findings
 
 
-def tell(place: str, claim: Claim, finding: Finding, seconds: float) -> None:
+def print_line(place: str, claim: Claim, finding: Finding, seconds: float) -> None:
     verdict = finding.verdict
     surprise = f" [bold red]expected: {claim.expected}[/]" if claim.surprising(verdict) else ""
     CONSOLE.print(
@@ -128,13 +128,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--output",
         type=Path,
-        help=f"the page; pictures go to images/ beside it (default {PAGE.name} in docs)",
+        help=f"the page; pictures go to images/ in its folder (default {PAGE.name} in docs)",
     )
     parser.add_argument(
         "--json", type=Path, help=f"the figures (default {FIGURES.name} in benchmarks/results)"
     )
     parser.add_argument(
-        "--rewrite", action="store_true", help="only write the page anew, from the figures of the last run"
+        "--rewrite", action="store_true", help="only regenerate the page from the last results"
     )
     given = parser.parse_args(arguments)
     if given.rewrite:

@@ -50,7 +50,7 @@ class Scaling:
         )
         self.yardstick_times: list[float] = []
 
-    # What everything is compared with, in each contest anew.
+    # The reference, measured in each contest.
 
     def _contest(self, entrants: list[Contestant]) -> dict[str, Timing]:
         times = timing.contest([*entrants, *self._yardstick()], self.rounds)
@@ -86,7 +86,7 @@ class Scaling:
             entrant = Contestant(f"EED {size}²", partial(repeated, image, calls, self.threads), 10 * calls)
             name, found = f"EED {size}²", self._contest([entrant])[f"EED {size}²"]
             per_pixel[size] = found.per_step / size**2
-            value = Measurement(1e9 * per_pixel[size], "ns/pixel", "ours", "per step of ten", found.unrest)
+            value = Measurement(1e9 * per_pixel[size], "ns/pixel", "ours", "per step of ten", found.jitter)
             self.found.measurements[name] = value
             if size == 64:
                 ten = 1e3 * found.per_step * 10
@@ -119,7 +119,7 @@ class Scaling:
         times = self._contest([Contestant(name, call, steps) for name, call in calls.items()])
         for name, found in times.items():
             note = "per pixel of three channels" if name == "EED colour" else ""
-            value = Measurement(1e9 * found.per_step / pixels, "ns/pixel", "ours", note, found.unrest)
+            value = Measurement(1e9 * found.per_step / pixels, "ns/pixel", "ours", note, found.jitter)
             self.found.measurements[name] = value
         jumps = [times[f"CED ρ {rho}"].best / times[f"CED ρ {rho - 1}"].best for rho in RHOS[1:]]
         self.found.targets.append(Target("largest jump of CED from ρ to ρ + 1", max(jumps), 1.5, "at most"))

@@ -49,7 +49,7 @@ class Timing:
         return self.best / self.steps
 
     @property
-    def unrest(self) -> float:
+    def jitter(self) -> float:
         """How much longer than the best call the median one took, as a fraction."""
         return statistics.median(self.times) / self.best - 1
 
@@ -109,7 +109,7 @@ def cores() -> int:
 
 
 def processor() -> str:
-    """The name of the processor, as far as the system tells it."""
+    """Return the name of the processor, if the system provides it."""
     facts = Path("/proc/cpuinfo")
     if facts.exists():
         for line in facts.read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Volumes: what a step costs per voxel, beside images, SimpleITK and eager PyTorch, in one run.
+"""Volumes: cost of a step per voxel, compared with images, SimpleITK and eager PyTorch.
 
     python -m benchmarks.volumes --json benchmarks/results/volumes.json
 
@@ -148,7 +148,7 @@ def measure(size: int, image_size: int, steps: int, rounds: int, threads: int) -
 
 def per_voxel(taken: Timing, pixels: int, kind: Kind, note: str) -> Measurement:
     """Nanoseconds per step and pixel or voxel."""
-    return Measurement(1e9 * taken.per_step / pixels, "ns", kind, note, taken.unrest)
+    return Measurement(1e9 * taken.per_step / pixels, "ns", kind, note, taken.jitter)
 
 
 def targets(found: Report, threads: int) -> list[Target]:

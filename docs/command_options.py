@@ -1,6 +1,6 @@
-"""The tables of options in command_line.md, made from the commands themselves.
+"""Generate the tables of options in command_line.md from the commands.
 
-python -m docs.command_options writes them into the page; a test says when that is due.
+`python -m docs.command_options` updates the page; a test fails if it is out of date.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ Row = tuple[str, str]
 
 
 def options(name: str) -> dict[str, list[Row]]:
-    """Panel → rows (option, meaning) of a command."""
+    """Return the rows (option, meaning) of a command, by panel."""
     panels: dict[str, list[Row]] = {}
-    for parameter in commands.loaded(name).params:
+    for parameter in commands.load(name).params:
         if parameter.param_type_name != "option":
             continue
         flags = ", ".join(f"`{flag}`" for flag in (*parameter.opts, *parameter.secondary_opts))
         metavar = f" {parameter.metavar}" if parameter.metavar else ""
         default = "" if not parameter.show_default or parameter.default is None else parameter.default
-        told = f" Default {default}." if default != "" and "efault" not in parameter.help else ""
+        suffix = f" Default {default}." if default != "" and "efault" not in parameter.help else ""
         panel = getattr(parameter, "rich_help_panel", None) or OWN
-        panels.setdefault(panel, []).append((flags + metavar, parameter.help + told))
+        panels.setdefault(panel, []).append((flags + metavar, parameter.help + suffix))
     return panels
 
 
 def table(rows: Sequence[Row]) -> str:
-    """In Markdown; a bar would end a cell, but the texts of the commands have none."""
+    """Format rows as a Markdown table. The help texts do not contain bars, which would end a cell."""
     lines = ["| option | meaning |", "|---|---|", *(f"| {flags} | {meaning} |" for flags, meaning in rows)]
     return "\n".join(lines)
 
 
 def tables() -> dict[str, str]:
-    """Marker → table: one for the own options of each command, and one for each panel that several share."""
+    """Return the tables by marker: one for the own options of each command, one for each shared panel."""
     own: dict[str, str] = {}
     shared: dict[str, dict[Row, None]] = {}
     users: dict[str, list[str]] = {}
-    for name in commands.SUMMARIES:
+    for name in commands.summaries():
         for panel, rows in options(name).items():
             if panel == OWN:
                 own[name] = table(rows)
@@ -57,11 +57,11 @@ def tables() -> dict[str, str]:
 
 
 def filled(text: str) -> str:
-    """The page with the tables of today."""
-    today = tables()
+    """Return the page with up-to-date tables."""
+    current = tables()
 
     def fill(match: re.Match[str]) -> str:
-        return f"<!-- options: {match[1]} -->\n\n{today[match[1]]}\n\n<!-- end -->"
+        return f"<!-- options: {match[1]} -->\n\n{current[match[1]]}\n\n<!-- end -->"
 
     return re.sub(r"<!-- options: ([^>]*?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
 

@@ -35,6 +35,7 @@ myst_enable_extensions = [
 myst_heading_anchors = 3
 
 # Reference
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types, in words
 python_use_unqualified_type_names = True

@@ -1,12 +1,13 @@
-"""The order of the gallery: tasks first, then what can be chosen, at last what is behind it."""
+"""The order of the gallery: applications, then models and parameters, then numerical methods."""
 
 _TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "scale_space"]
-_CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "fixed", "heat", "network"]
+_CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "structure", "fixed"]
+_CHOICES += ["heat", "network"]
 _BEHIND = ["rings", "stencils", "stability", "fed"]
 _ORDER = _TASKS + _CHOICES + _BEHIND
 
 
 def place(filename: str) -> int:
-    """Where this script stands; what is not listed comes last."""
+    """Return the position of a script; scripts that are not listed come last."""
     name = filename.removeprefix("plot_").removesuffix(".py")
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)

@@ -139,7 +139,7 @@ def trained(
 
 
 def held_out_quality(net: torch.nn.Module) -> float:
-    """Mean PSNR on the right quarters, by which architectures are chosen: the tested images are no help."""
+    """Mean PSNR on the right quarters, used to choose architectures; the test images are not used."""
     truths = []
     for name, (strides, _) in LEARNED.items():
         image = grey(name)

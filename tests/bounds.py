@@ -146,8 +146,8 @@ class Checker:
         image, model, time, options, self._tile = case(seed, number, names, dtypes)
         try:
             found = aniso.diffuse(image, model, time, engine="cpu", **options)
-        except IndexError as error:
-            return f"{error!r}"
+        except (IndexError, ArithmeticError) as error:
+            self._unraised.append(f"{error!r}")
         if self._unraised:
             faults, self._unraised[:] = "; ".join(self._unraised[:3]), []
             return faults

@@ -13,8 +13,8 @@ IN_CI = bool(os.environ.get("CI"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side; PyTorch reads this
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("local", deadline=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if IN_CI else "local")
 
 
@@ -66,7 +66,7 @@ def pytest_ignore_collect(collection_path, config):
     if not is_quick(config) or collection_path.suffix != ".py":
         return None
     text = collection_path.read_text("utf-8")
-    needs_torch = re.search(r"^(import torch|from torch|from tests\.nn_registry)\b", text, re.M)
+    needs_torch = re.search(r"^(import torch|from torch|from tests\.nn\.nn_registry)\b", text, re.M)
     return "pytest.mark.quick" not in text or (WITHOUT_TORCH and needs_torch is not None) or None
 
 

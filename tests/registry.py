@@ -235,3 +235,39 @@ VOLUME_SYMMETRIES = tuple(
     for count in range(4)
     for mirrored in itertools.combinations(range(3), count)
 )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Images or volumes: size, spacing and step, and the models, samples and symmetries that they have."""
+
+    name: str
+    shape: tuple[int, ...]
+    spacing: tuple[float, ...]
+    step: float
+    models: dict[str, Callable[[tuple[int, ...]], Any]]
+    samples: dict[str, Callable[[tuple[int, ...]], Any]]
+    symmetries: tuple[Any, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def model(self, name) -> Any:
+        return self.models[name](self.shape)
+
+    def image(self, dtype, channels=None, sample="edges") -> Any:
+        """A sample; channels, if any, along the last axis."""
+        draw = self.samples[sample]
+        image = draw(self.shape) if channels is None else colours(draw, self.shape, channels)
+        return image.astype(dtype)
+
+    def mean(self, image) -> Any:
+        """Of every channel."""
+        return image.mean(axis=tuple(range(self.ndim)), dtype=np.float64)
+
+
+# Steps are below the limit of all models for these spacings and the default stencil.
+IMAGES = Grid("images", (16, 13), (0.8, 1.3), 0.25, MODELS, SAMPLES, SYMMETRIES)
+VOLUMES = Grid("volumes", (7, 6, 5), (0.8, 1.3, 1.0), 0.2, VOLUME_MODELS, VOLUME_SAMPLES, VOLUME_SYMMETRIES)
+GRIDS = (IMAGES, VOLUMES)

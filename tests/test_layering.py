@@ -89,7 +89,6 @@ def test_the_library_imports_no_front_end():
     assert _imports_between(lambda name: not _is_in(name, outside), FRONT_ENDS) == []
 
 
-@pytest.mark.xfail(reason="overlays and pages of the explorer still use both", strict=True)
 @pytest.mark.parametrize("target", ["aniso.cli", "aniso.engines"])
 def test_the_explorer_imports_neither_the_command_line_nor_engines(target):
     assert _imports_between(lambda name: _is_in(name, ("aniso.explorer",)), (target,)) == []

@@ -19,8 +19,8 @@ from aniso.cli import commands
 from aniso.cli.jobs import demonstration
 from aniso.io.formats import FORMATS
 from aniso.io.picture import FileError, Picture
+from benchmarks.explorer_process import explorer
 from tests.cli.command_calls import called, noisy
-from tests.explorer.explorer_process import explorer
 from tests.registry import (
     ENGINES,
     MODELS,
@@ -145,6 +145,7 @@ CALLS = {
     "upsample": (2, "image.npy"),
     "diffuse": ("image.npy", "--time", 1),
     "scale-space": ("image.npy", "--times", "0,1"),
+    "structure": ("image.npy", "--what", "tensor"),
     "info": ("image.npy",),
     "stencil": (),
     "demo": (),
@@ -152,7 +153,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("command", [name for name in commands.SUMMARIES if name != "explore"])
+@pytest.mark.parametrize("command", [name for name in commands.summaries() if name != "explore"])
 def test_commands(tmp_path, monkeypatch, command):
     monkeypatch.setattr(demonstration, "BLOCKS", demonstration.BLOCKS[-1:])  # a part of the picture
     np.save(tmp_path / "image.npy", RINGS.image)  # in double precision, for which kernels are there

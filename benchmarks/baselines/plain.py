@@ -21,7 +21,7 @@ FLAGS = ("-O3", "-march=native", "-fPIC")
 
 
 class NoCompilerError(RuntimeError):
-    """There is no C compiler, or it does not compile."""
+    """The C compiler is missing or fails."""
 
 
 def compiler() -> str:
@@ -68,7 +68,7 @@ def edge_enhancing(fast_math: bool = False) -> Callable[..., Image]:
         height, width = u.shape
         failed = function(u.ctypes.data, height, width, steps, sigma, contrast, step, alpha, gamma)
         if failed:
-            raise ValueError(f"the C program refuses an image of shape {u.shape} (code {failed})")
+            raise ValueError(f"the C program rejects an image of shape {u.shape} (code {failed})")
         return u
 
     return run

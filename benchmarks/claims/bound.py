@@ -1,4 +1,4 @@
-"""Section 3: Theorem 1, its proof, and how tight it is; beside it the bound that the library uses."""
+"""Section 3: Theorem 1, its proof and its tightness, compared with the bound of the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.claims.fields import (
     tensors_at,
     turning_field,
 )
-from tests.oracles.printed_stencil import constant_stencil, paper_delta, periodic_norm
+from oracles.printed_stencil import constant_stencil, paper_delta, periodic_norm
 
 
 def theorem(quick: bool) -> Finding:
@@ -197,7 +197,7 @@ def tightness(quick: bool) -> Finding:
             shown("smallest", min(factors)),
             shown("γ = 1, tensors at random angles, λ = (1, 0.1): largest", max(rates)),
         ],
-        ["“Fairly tight” is read as: never more than twice what is needed."],
+        ["“Fairly tight” is interpreted as: at most twice the necessary value."],
     )
 
 
@@ -233,8 +233,7 @@ CLAIMS = [
         "“While our proof does not guarantee that this bound is strict, our practical experience suggests "
         "that it is.”",
         "Section 3, below Corollary 1",
-        "The paper's bound over the library's, which is attained (next claim but one), on a grid of α, γ "
-        "and λ₂/λ₁.",
+        "The paper's bound over the library's, which is attained (claim 12), on a grid of α, γ and λ₂/λ₁.",
         strictness,
         Verdict.FAILS,
         {

@@ -13,7 +13,7 @@ import aniso
 from benchmarks import report
 from benchmarks.claims.claim import Claim, Finding, Picture, Table, Verdict, at_least, shown
 from benchmarks.claims.fields import slope
-from tests.oracles.manufactured import MIRRORED, TURNING, samples
+from oracles.manufactured import MIRRORED, TURNING, samples
 
 #: A little below two, because grids are finite.
 SECOND = 1.9
@@ -97,8 +97,8 @@ def order_two(quick: bool) -> Finding:
 
 
 CAPTION = (
-    "Errors over the number of pixels along a side. Left: what A makes of a smooth function, against div(D "
-    "∇u), largest error. Right: the solution of u − div(D ∇u) = f. Dashed lines have slopes one and two."
+    "Errors over the number of pixels along a side. Left: largest difference between A applied to a smooth "
+    "function and div(D ∇u). Right: the solution of u − div(D ∇u) = f. Dashed lines have slopes one and two."
 )
 
 

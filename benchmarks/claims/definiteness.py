@@ -7,7 +7,7 @@ import numpy as np
 import aniso
 from benchmarks.claims.claim import Claim, Finding, Verdict, at_least, at_most, shown
 from benchmarks.claims.fields import MEMBERS, ROUNDING, constant_field, difference, random_field, tensors_at
-from tests.oracles.printed_stencil import paper_delta, printed_matrix
+from oracles.printed_stencil import paper_delta, printed_matrix
 
 #: Just outside the range: what is out, α and β over (1 − 2α) of the sign of b. Inside is α ≤ ½, |β| ≤ 1 − 2α.
 OUTSIDE = (
@@ -54,7 +54,7 @@ def definiteness(quick: bool) -> Finding:
                 f"{name} gives an eigenvalue of {value:.2g}"
                 for (name, _, _), value in zip(OUTSIDE, outside, strict=True)
             )
-            + ". The library refuses such parameters."
+            + ". The library rejects such parameters."
         ],
     )
 
@@ -79,10 +79,10 @@ CLAIMS = [
         definiteness,
         Verdict.RESTRICTED,
         {
-            Verdict.RESTRICTED: "The range is right and cannot be enlarged. The restriction is at the "
-            "boundary, which the paper leaves open: with mirrored pixels b has to vanish in the outermost "
-            "cells. It does so by itself if the tensor is computed from the mirrored image; tensors that "
-            "are given are changed there by the library so that no flux leaves the image "
+            Verdict.RESTRICTED: "The range is correct and cannot be enlarged. The restriction concerns the "
+            "boundary, which the paper does not treat: with mirrored pixels, b must vanish in the outermost "
+            "cells. This holds automatically if the tensor is computed from the mirrored image; for given "
+            "tensors, the library modifies these cells so that there is no flux through the boundary "
             "(`aniso.stencil.collapse_ghost_cells`)."
         },
     )

@@ -10,9 +10,9 @@ import aniso
 from aniso.stencil import ImageStencil
 from benchmarks.claims.claim import Claim, Figure, Finding, Table, Verdict, at_most, shown
 from benchmarks.claims.fields import ROUNDING, Tensors, difference, random_field, slope, tensors_at
-from tests.oracles.manufactured import MIRRORED, samples
-from tests.oracles.printed_stencil import collapsed, constant_stencil
-from tests.oracles.quadrature import RULES, energy_matrix
+from oracles.manufactured import MIRRORED, samples
+from oracles.printed_stencil import collapsed, constant_stencil
+from oracles.quadrature import RULES, energy_matrix
 
 NINE_POINTS = np.array([[1, 4, 1], [4, -20, 4], [1, 4, 1]]) / 6
 WORDS = {
@@ -199,9 +199,9 @@ CLAIMS = [
         redundancy,
         Verdict.RESTRICTED,
         {
-            Verdict.RESTRICTED: "In each cell one number decides. As a rule for a whole image the pair is "
-            "not redundant: two pairs that agree in one cell differ in others. This is why the library "
-            "keeps α and γ as dials, and offers δ itself as `FreeStencil`."
+            Verdict.RESTRICTED: "In each cell, the stencil depends on one number. For a whole image, the "
+            "pair is not redundant: two pairs that agree in one cell differ in others. The library therefore "
+            "has the parameters α and γ, and `FreeStencil` for δ itself."
         },
     ),
     Claim(
@@ -218,16 +218,16 @@ CLAIMS = [
         "No other second-order stencil is known",
         "The authors are not aware of any second-order discretisation on a 3×3 stencil that is not covered.",
         "Section 2, “Incorporation”, last sentence",
-        "Constant tensors: consistency of order two fixes moments of the stencil; the dimension of what "
-        "they leave free is counted, and compared with the direction in which δ changes a stencil. Varying "
-        "tensors: central differences of the equation multiplied out, a u_xx + 2b u_xy + c u_yy + (a_x + "
-        "b_y) u_x + (b_x + c_y) u_y; members of the family are symmetric, so an asymmetric stencil is none.",
+        "Constant tensors: consistency of order two fixes moments of the stencil; the dimension of the "
+        "remaining freedom is compared with the direction in which δ changes a stencil. Varying tensors: "
+        "central differences of the expanded equation, a u_xx + 2b u_xy + c u_yy + (a_x + b_y) u_x + "
+        "(b_x + c_y) u_y; members of the family are symmetric, so an asymmetric stencil is not one.",
         completeness,
         Verdict.RESTRICTED,
         {
-            Verdict.RESTRICTED: "For constant tensors more than that is true: the family is all there is. "
-            "For varying tensors the equation multiplied out is of order two and not covered. It is not "
-            "symmetric either, and so without the stability theory of the paper."
+            Verdict.RESTRICTED: "For constant tensors, a stronger statement holds: the family is complete. "
+            "For varying tensors, the discretisation of the expanded equation is of order two and not "
+            "covered. It is not symmetric, so that the stability theory of the paper does not apply."
         },
     ),
 ]

@@ -69,8 +69,8 @@ def dissipation(quick: bool) -> Finding:
             shown("and at α = ½", rates[1]),
         ],
         [
-            "At α = ½ itself nothing damps the checkerboard, so noise of that frequency stays: a good "
-            "stencil stops short of it. The library's default is α = 0.4, γ = 1."
+            "At α = ½, the checkerboard is not damped, so that noise of this frequency remains. The default "
+            "of the library is α = 0.4, γ = 1."
         ],
         [Table(("stencil", "relative change of the rings"), [(n, f"{v:.4f}") for n, v in changes.items()])],
         [Picture("reproduction_rings.png", RINGS, draw_rings, photo=True)],
@@ -82,8 +82,8 @@ def worst_ratio(values: list[float]) -> float:
 
 
 RINGS = (
-    "One quarter of the ring pattern and what is left of it after diffusion along the rings to time "
-    f"{RING_TIME:g}. Nothing should change."
+    "One quarter of the ring pattern, and the result of diffusion along the rings to time "
+    f"{RING_TIME:g}. The pattern should not change."
 )
 
 

@@ -115,8 +115,8 @@ def two_dimensions(quick: bool) -> Finding:
         [
             "The forms are the four directions that the paper draws (`DirectionalBlock`), its two "
             "convolutions with six channels (`SixChannelBlock`), and the library's own with three "
-            "(`CellBlock`, `DiffusionBlock`): **leaner than the paper**, since δ acts on one of three "
-            "modes per cell."
+            "(`CellBlock`, `DiffusionBlock`): **fewer channels than in the paper**, since δ acts on one "
+            "of three modes per cell."
         ],
     )
 
@@ -198,7 +198,7 @@ CLAIMS = [
         "σ₂ = Id; mirrored kernels make it stable.",
         "Section 4, eqs. (25)–(27), Figure 1(a) (after Alt et al.)",
         "`aniso.nn.Diffusion1d` against eq. (3) written in NumPy, on random signals; the convolutions that "
-        "PyTorch is asked for are counted.",
+        "PyTorch executes are counted.",
         one_dimension,
     ),
     Claim(
@@ -209,15 +209,15 @@ CLAIMS = [
         "activation and a summation only.",
         "Section 4, Figure 1(b), “Experiments”",
         "All forms of the block against the reference engine on a noisy image; the residual block written "
-        "out in three lines, with an activation that sees the first convolution's result and nothing else; "
+        "out in three lines, with an activation that depends on the result of the first convolution only; "
         "convolutions counted. Two convolutions with kernels of 2×2 pixels let a pixel act on its direct "
         "neighbours only.",
         two_dimensions,
         Verdict.RESTRICTED,
         {
-            Verdict.RESTRICTED: "It is literally so without presmoothing (σ = 0). With σ > 0, as in EED, "
-            "the activation also has to look at the smoothed image, which takes further convolutions or "
-            "sums before it."
+            Verdict.RESTRICTED: "It holds literally without presmoothing (σ = 0). With σ > 0, as in EED, "
+            "the activation also depends on the smoothed image, which requires further convolutions or "
+            "sums."
         },
     ),
     Claim(

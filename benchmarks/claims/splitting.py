@@ -7,7 +7,7 @@ import numpy as np
 import aniso
 from benchmarks.claims.claim import Claim, Finding, at_most
 from benchmarks.claims.fields import ROUNDING, constant_field, difference, random_field, tensors_at
-from tests.oracles.printed_stencil import collapsed, printed_matrix
+from oracles.printed_stencil import collapsed, printed_matrix
 
 #: The four directions as (x, y), and the steps (rows, columns) that they make on the grid.
 DIRECTIONS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1)]) / np.sqrt([[1], [2], [1], [2]])
@@ -92,10 +92,10 @@ CLAIMS = [
         "div(D ∇u) is the sum of four 1-D diffusions along the axes and the diagonals, with diffusivities "
         "a − δ, δ + b, c − δ and δ − b; discretised, they add up to the δ-stencil.",
         "Section 2, eqs. (5)–(10)",
-        "Random tensors and random δ. The diffusivities have to rebuild the tensor; the matrix of the "
-        "library has to equal the stencil as the paper prints it, typed off entry by entry; with three of "
-        "the four diffusivities 0, it has to equal 1-D schemes on the lines of the grid; and a bright "
-        "pixel that diffuses has to spread with the second moments 2TD.",
+        "Random tensors and random δ. The diffusivities must reproduce the tensor; the matrix of the library "
+        "must equal the stencil printed in the paper, transcribed entry by entry; with three of the four "
+        "diffusivities 0, it must equal 1-D schemes on the lines of the grid; and the second moments of a "
+        "diffused bright pixel must be 2TD.",
         splitting,
     )
 ]

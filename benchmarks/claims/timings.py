@@ -12,8 +12,8 @@ from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Role, Table
 from benchmarks.eed import PAPER
 from benchmarks.report import YARDSTICK, Report
 
-NO_COMPILER = "There is no C compiler here."
-NO_DEVICE = "There is no CUDA device here. The same command fills in its figures where there is one."
+NO_COMPILER = "No C compiler was available."
+NO_DEVICE = "No CUDA device was available. With one, the same command tests this claim."
 #: “One order of magnitude” and “as fast as”, as they are read here.
 MAGNITUDE, EQUAL = 5.0, 1.25
 ENOUGH_PIXELS = 1024**2
@@ -198,8 +198,8 @@ def drawing(found: Report, chosen: list[paper.Case]) -> Any:
 
 
 HOW = (
-    "EED, explicit steps, the same parameters and images for all programs, which have to agree before the "
-    "clock starts; best of several interleaved rounds, PyTorch eager, as in the paper. A small setting of "
+    "EED, explicit steps, the same parameters and images for all programs, which are checked to agree before "
+    "timing; best of several interleaved rounds, PyTorch eager, as in the paper. A small setting of "
     "`python -m benchmarks.paper`. "
 )
 
@@ -210,7 +210,7 @@ CLAIMS = [
         "Ten steps on 2048² pixels take 1.6 s in C and one order of magnitude less in PyTorch on a GPU, as "
         "stencils (0.16 s) and as residual blocks (0.15 s).",
         "Section 4, “Experiments”",
-        HOW + f"“One order of magnitude” is read as a factor of {MAGNITUDE:g} or more.",
+        HOW + f"“One order of magnitude” is interpreted as a factor of at least {MAGNITUDE:g}.",
         order_of_magnitude,
         None,
         timed=True,
@@ -220,7 +220,7 @@ CLAIMS = [
         "The residual form is as fast as the stencils",
         "The residual block is as fast as the much more involved stencil-based implementation on the GPU.",
         "Section 4, “Experiments”",
-        HOW + f"“As fast” is read as at most {EQUAL:g} times the time.",
+        HOW + f"“As fast” is interpreted as at most {EQUAL:g} times the time.",
         as_fast,
         None,
         timed=True,
@@ -232,8 +232,8 @@ CLAIMS = [
         "sufficiently large.",
         "Section 4, “Experiments”, last sentence",
         HOW
-        + f"Read as: in all cases from 1024² pixels on, residual blocks take at most {EQUAL:g} times as long "
-        f"as stencils, and C at least {MAGNITUDE:g} times as long as residual blocks.",
+        + f"Interpreted as: in all cases from 1024² pixels on, residual blocks take at most {EQUAL:g} times "
+        f"as long as stencils, and C at least {MAGNITUDE:g} times as long as residual blocks.",
         consistent,
         None,
         timed=True,

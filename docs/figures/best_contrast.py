@@ -1,4 +1,4 @@
-"""Which contrast comes closest to the truth, over the noise, at three noise scales; each at its best time."""
+"""Error over contrast divided by the noise level, at three noise scales; each at its best time."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Which integration scale comes closest to the truth, over the distance of lines; each at its best time."""
+"""Error over the integration scale divided by the line spacing; each at its best time."""
 
 import ladder
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ for panel, make in zip(axes, (aniso.samples.fingerprint, aniso.samples.rings), s
     panel.set_xticks([0.05, 0.1, 0.2, 0.4, 0.8, 1.5], ["0.05", "0.1", "0.2", "0.4", "0.8", "1.5"])
     panel.minorticks_off()
     panel.set_title(make.__name__, fontsize=13)
-    panel.set_xlabel("rho / distance of lines", fontsize=12)
+    panel.set_xlabel("rho / line spacing", fontsize=12)
     panel.set(ylim=(0, 30))
     panel.grid(alpha=0.3)
 axes[0].set_ylabel("error in grey values", fontsize=12)

@@ -1,4 +1,4 @@
-"""The entries of the stencil first, then applied."""
+"""The entries of the stencil, computed first and then applied."""
 
 import blocks
 import matplotlib.pyplot as plt

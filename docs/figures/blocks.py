@@ -1,4 +1,4 @@
-"""What the drawings of residual blocks are made of: boxes, arrows, kernels as grids of signs."""
+"""Elements of the drawings of residual blocks: boxes, arrows, kernels as grids of signs."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What a stencil does to a wave that should not change, and to the checkerboard, over the angle."""
+"""Damping of a wave that should not change, and of the checkerboard, over the angle."""
 
 import matplotlib.pyplot as plt
 import numpy as np

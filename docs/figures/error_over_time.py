@@ -1,4 +1,4 @@
-"""How the error goes on with the time, for three contrasts."""
+"""Error over time, for three contrasts."""
 
 import ladder
 import matplotlib.pyplot as plt
@@ -9,7 +9,7 @@ import aniso
 sample = aniso.samples.lighthouse(192, noise=25.0)
 times = np.geomspace(0.25, 256, 21)
 figure, panel = plt.subplots(figsize=(8, 3.6), layout="constrained")
-for contrast, colour, words in ((1.5, "C0", "too little"), (5.0, "C2", "right"), (20.0, "C3", "too much")):
+for contrast, colour, words in ((1.5, "C0", "too small"), (5.0, "C2", "good"), (20.0, "C3", "too large")):
     model = aniso.EdgeEnhancing(contrast=contrast, sigma=1.0)
     space = aniso.scale_space(sample.image, model, times, channel_axis=-1, scheme=aniso.FED(2))
     errors = [ladder.error(image, sample.truth) for _, image in space]

@@ -1,4 +1,4 @@
-"""How much of a line comes back in the middle of a gap, over the time and over the integration scale."""
+"""Restored contrast of a line in the middle of a gap, over time and over the integration scale."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Learned diffusivities: where one starts, and some courses that a gate can take."""
+"""Learned diffusivities: an initial one and two examples with their gates."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +29,7 @@ for name, (curve, colour) in CURVES.items():
         axes[0].plot(contrast, learned.gate(r), color=colour, linewidth=2)
         axes[1].plot(contrast, learned(r), color=colour, linewidth=2, label=name)
 axes[1].plot(contrast, weickert_diffusivity(contrast**2), "k:", linewidth=2, label="Weickert's diffusivity")
-axes[1].fill_between(contrast, shrinking, 1, color="0.93", zorder=0, label="what can be reached")
+axes[1].fill_between(contrast, shrinking, 1, color="0.93", zorder=0, label="reachable range")
 axes[0].set_title("gate $s(r)$", fontsize=13)
 axes[1].set_title("diffusivity $g(r) = 1 - s(r)(1 - e^{-r})$", fontsize=13)
 for panel in axes:

@@ -1,4 +1,4 @@
-"""Where the printed proof of the published bound has its gap: M₊ over the angle of the tensor."""
+"""The gap in the printed proof of the published bound: M₊ over the angle of the tensor."""
 
 import matplotlib.pyplot as plt
 import numpy as np

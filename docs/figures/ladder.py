@@ -1,4 +1,4 @@
-"""Too little, right, too much: a row of results of one parameter, and a row with a part of each magnified."""
+"""Plot results with a too small, a good and a too large parameter, and a magnified part of each."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Largest stable step over α: the sharp limit, the published one, and what is measured."""
+"""Largest stable step over α: the sharp limit, the published limit, and measurements."""
 
 import matplotlib.pyplot as plt
 import numpy as np

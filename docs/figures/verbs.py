@@ -1,4 +1,4 @@
-"""The four verbs, before and after, on the sheet of the demonstration."""
+"""Input and result of the four high-level functions, as in `aniso demo`."""
 
 import matplotlib.pyplot as plt
 

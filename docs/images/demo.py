@@ -1,4 +1,4 @@
-"""Draws demo.png beside this file: the sheet of `aniso demo`, small enough for a README."""
+"""Draw demo.png in this folder: the picture of `aniso demo`, small enough for a README."""
 
 from pathlib import Path
 

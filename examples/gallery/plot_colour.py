@@ -1,11 +1,10 @@
 """
-Colours together or one by one
-==============================
+Joint diffusion of colour channels
+==================================
 
-An edge in a colour image is one edge, not three. With ``channel_axis`` all channels diffuse with the one
-tensor that their mean structure gives. If each channel diffuses for itself, its edges end up in slightly
-different places, and coloured fringes appear; noise is also harder to tell from structure in one channel
-than in three.
+With ``channel_axis``, all channels share one diffusion tensor, computed from their averaged structure
+tensor. If the channels are diffused separately, their edges end up in slightly different positions, and
+coloured fringes appear. Noise is also harder to distinguish from structure in one channel than in three.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +16,7 @@ sample = aniso.samples.lighthouse(noise=40.0)
 model = aniso.EdgeEnhancing(contrast=7.0, sigma=1.0)
 
 # %%
-# The same model and time, with one tensor for all channels and with one for each.
+# The same model and time, with one tensor for all channels and with one tensor per channel.
 
 together = aniso.diffuse(sample.image, model, 10.0, channel_axis=-1)
 one_by_one = np.stack(
@@ -49,8 +48,8 @@ for (top, bottom), (name, picture) in zip(axes.T, pictures.items(), strict=True)
 plt.show()
 
 # %%
-# Channels may be anything that shares its edges: bands of a satellite, energies of a detector, several
-# recordings of one scene. They need not be three, and they may lie along any axis.
+# Channels can be any images of the same scene: satellite bands, detector energies, repeated recordings.
+# Their number is arbitrary, and they may be along any axis.
 
 bands = np.moveaxis(
     np.concatenate([sample.image, sample.image[..., :2]], axis=-1), -1, 0

@@ -1,9 +1,9 @@
 """
-Removing noise, keeping edges
-=============================
+Denoising
+=========
 
-``aniso.denoise`` takes a noisy image and nothing else. How strong the noise is, which gradients are
-edges and how long to diffuse, it finds out by itself.
+``aniso.denoise`` removes noise and preserves edges. The noise level, the contrast of edges and the
+diffusion time are estimated from the image.
 """
 
 import matplotlib.pyplot as plt
@@ -21,16 +21,16 @@ def psnr(image):
 
 
 # %%
-# With ``return_info=True`` it also says what it chose. The expected error is an estimate that does
-# not know the photograph; the true error is beside it.
+# ``return_info=True`` also returns the parameters used. The expected error is estimated without the
+# ground truth; the true error is printed for comparison.
 
 result, info = aniso.denoise(noisy, channel_axis=-1, return_info=True)
 print(info)
 print(f"true error: {np.sqrt(np.mean((result - photograph) ** 2)):.2f} grey values")
 
 # %%
-# One diffusion smooths everything with the same contrast and time. By default several are mixed, each
-# where it does best; ``mix=False`` leaves the best single one.
+# A single diffusion uses the same contrast and time everywhere. By default, several diffusions are
+# mixed, with weights that depend on the position; ``mix=False`` returns the best single diffusion.
 
 single = aniso.denoise(noisy, channel_axis=-1, mix=False)
 panels = {
@@ -47,8 +47,8 @@ for panel, (name, image) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %%
-# The stopping time is where the estimated error is least. It can be followed for one diffusion: too
-# short a time leaves noise, too long a time loses the image, and estimate and truth agree on the best one.
+# The stopping time minimises the estimated error, shown here for one diffusion. If the time is too short,
+# noise remains; if it is too long, details are lost. Estimated and true error have the same minimum.
 
 grey, truth = noisy.mean(axis=-1), photograph.mean(axis=-1)
 times = [0.25 * 1.55**k for k in range(8)]

@@ -2,10 +2,9 @@
 Four diffusivities
 ==================
 
-The diffusivity g says how much of the flow across an edge remains. Its argument is the squared
-contrast r = ∣∇u∣²/λ², where λ is the parameter ``contrast`` of a model: g(0) = 1 on flat ground, and
-g falls where the gradient exceeds λ. How fast it falls decides whether edges are only kept or even
-sharpened.
+The diffusivity g reduces the flux across edges. Its argument is the squared contrast r = ∣∇u∣²/λ²,
+where λ is the parameter ``contrast`` of a model: g(0) = 1 in flat regions, and g decreases where the
+gradient exceeds λ. How fast it decreases determines whether edges are preserved or sharpened.
 """
 
 import matplotlib.pyplot as plt
@@ -22,12 +21,11 @@ curves = {
 }
 
 # %%
-# The flux across an edge of contrast √r = ∣∇u∣/λ is √r·g(r), in units of λ. Where it rises with the
-# contrast, a stronger edge loses more, and edges blur. Where it falls, grey values pile up on either
-# side of the edge, and it gets steeper. Charbonnier's flux rises for ever; the other three turn at
-# ∣∇u∣ = λ, which is what makes λ the limit between what is smoothed and what is kept. (With a noise
-# scale σ > 0 the gradient in g is that of the smoothed image, and all of this holds a little less
-# sharply.)
+# The flux across an edge of contrast √r = ∣∇u∣/λ is √r·g(r), in units of λ. Where it increases with the
+# contrast, edges are blurred. Where it decreases, edges become steeper. Charbonnier's flux always
+# increases; the other three have a maximum at ∣∇u∣ = λ, which makes λ the limit between gradients that
+# are smoothed and gradients that are preserved. (With a noise scale σ > 0, the gradient in g is that of
+# the presmoothed image, and this holds only approximately.)
 
 contrast = np.linspace(0, 3, 400)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
@@ -44,9 +42,8 @@ left.legend(fontsize=12)
 plt.show()
 
 # %%
-# What this means for a photograph: edge-enhancing diffusion with the same contrast, noise scale and
-# time, and four diffusivities. The bottom row magnifies a part of the top row, and all have the same
-# grey range.
+# Edge-enhancing diffusion of a photograph with the same contrast, noise scale and time, and four
+# diffusivities. The bottom row magnifies a part of the top row; all panels have the same grey range.
 
 photograph = aniso.samples.photograph("camera")[64:264, 140:340]
 results = {"photograph": photograph}
@@ -65,6 +62,6 @@ for panel in axes.flat:
 plt.show()
 
 # %%
-# Charbonnier's diffusivity never stops at an edge; it only slows down. The other three sharpen the
-# edges that exceed λ. The more abruptly g falls, the more the result looks cut out of paper: within a
-# piece everything is smoothed, and next to nothing crosses its outline.
+# Charbonnier's diffusivity only slows the diffusion down at edges. The other three sharpen edges above
+# λ. The more abruptly g decreases, the more the result looks like a cartoon: regions are smoothed, and
+# there is hardly any flux across their contours.

@@ -2,8 +2,8 @@
 Closing interrupted lines
 =========================
 
-``aniso.enhance`` follows lines. It takes off noise along them and closes gaps, where a filter that
-does not know directions could only blur.
+``aniso.enhance`` diffuses along lines: it removes noise from them and closes gaps, where an isotropic
+filter would blur.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ def error(image):
 
 
 # %%
-# No parameter has to be given: the distance of the lines is estimated, and all scales follow it.
+# The line spacing is estimated, and all scales are derived from it.
 
 result, info = aniso.enhance(sample.image, return_info=True)
 print(info)
@@ -28,9 +28,9 @@ closed = np.mean(result[sample.gaps] < 127.5)
 print(f"gap pixels that are dark now, as the line is: {closed:.0%}")
 
 # %%
-# ``refine=False`` is one coherence-enhancing diffusion. It dilutes lines beside their gaps, bends them
-# at the boundary, where the image is mirrored, and wears off what is strongly curved. The full method
-# continues the image along its lines, fills in what it finds interrupted, and puts back what was lost.
+# ``refine=False`` runs a single coherence-enhancing diffusion. It weakens lines next to gaps, bends them
+# at the boundary, where the image is mirrored, and damps strongly curved structures. The full method
+# extends the image along its lines, fills gaps and restores curved structures.
 
 plain = aniso.enhance(sample.image, refine=False)
 panels = {

@@ -1,10 +1,9 @@
 """
-An image from what lies beside its edges
-========================================
+Reconstruction from edge pixels
+===============================
 
-Pixels that are ``fixed`` keep their values and feed the others. So a steady state of diffusion interpolates
-between given values, and one can ask how few of them are enough. Here only the pixels close to contours are
-kept, on both sides of each; whatever lies between is left to diffusion.
+``fixed`` pixels keep their values, and the others are computed by diffusion. The steady state interpolates
+between the given values. Here only the pixels on both sides of contours are given.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +15,8 @@ import aniso
 truth = aniso.samples.lighthouse(noise=0.0).truth
 
 # %%
-# Contours are where the gradient is large; a band of one pixel around them is kept, and the frame of the
-# image.
+# Contours are detected by their gradient. They are given with a band of one pixel around them, and the
+# frame of the image.
 
 brightness = truth.mean(axis=-1)
 steep = ndimage.gaussian_gradient_magnitude(brightness, 0.7) > 6
@@ -26,8 +25,8 @@ kept[[0, -1], :] = kept[:, [0, -1]] = True
 print(f"{kept.mean():.0%} of the pixels are kept")
 
 # %%
-# The rest starts with the mean colour and diffuses until nothing changes. FSI is the scheme for steady
-# states: a few long cycles.
+# The other pixels start with the mean colour and are diffused to the steady state. FSI with a few long
+# cycles is the recommended scheme for steady states.
 
 start = np.where(kept[..., np.newaxis], truth, truth[kept].mean(axis=0))
 filled = aniso.diffuse(
@@ -59,5 +58,5 @@ for panel, picture, title in zip(
 plt.show()
 
 # %%
-# If the known pixels were chosen at random instead, diffusion would have to carry edges on by itself;
-# :func:`aniso.inpaint <aniso.verbs.inpaint.inpaint>` is made for that (:ref:`sphx_glr_gallery_plot_inpaint.py`).
+# If the known pixels are not on contours, use :func:`aniso.inpaint`
+# (:ref:`sphx_glr_gallery_plot_inpaint.py`).

@@ -1,10 +1,10 @@
 """
-Heat in a plate of fibres
-=========================
+Heat conduction in a fibrous plate
+==================================
 
-Diffusion tensors are at home in physics. Wood, carbon fibre and muscle conduct heat better along their
-fibres than across them: the heat flux is −D∇u, and the temperature u obeys ∂u/∂t = div(D ∇u) with a
-tensor that the material gives. :class:`aniso.FixedTensor <aniso.models.FixedTensor>` takes it.
+Wood, carbon fibre and muscle conduct heat better along their fibres than across them: the heat flux is
+−D∇u, and the temperature u satisfies ∂u/∂t = div(D ∇u) with the conductivity tensor D of the material.
+:class:`aniso.FixedTensor` represents such a tensor field.
 """
 
 import matplotlib.pyplot as plt
@@ -15,9 +15,9 @@ import aniso
 # %%
 # A hot spot
 # ----------
-# First straight fibres, at 30 degrees, along which heat spreads ten times as fast as across. In a plate
-# without end, a Gaussian spot stays a Gaussian: its covariance grows by 2tD. That is the exact solution to
-# compare with. Tensors are in the order of the array's axes, y first.
+# Straight fibres at 30 degrees, with a ten times larger diffusivity along than across them. In an infinite
+# plate, a Gaussian spot remains Gaussian, and its covariance grows by 2tD. This is the exact solution for
+# comparison. Tensors are in the order of the array's axes, y first.
 
 size, angle = 128, np.deg2rad(30)
 along = np.array(
@@ -61,16 +61,16 @@ figure.colorbar(shown, ax=axes, shrink=0.85, label="degrees", extend="max")
 plt.show()
 
 # %%
-# Fibres that turn
-# ----------------
-# Now the fibres run around a knot in the wood. The left edge is kept at 100 degrees and the right edge at 0:
-# these pixels are ``fixed``. Along the fibres heat is conducted 50 times better than across them, and
-# than in the knot. After a long time the temperature no longer changes.
+# Curved fibres
+# -------------
+# The fibres run around a knot in the wood. The left edge has 100 degrees and the right edge 0: these pixels
+# are ``fixed``. The conductivity along the fibres is 50 times that across them and that in the knot. After a
+# long time, the temperature reaches a steady state.
 
 rows, columns = np.mgrid[: size + 1, : size + 1] - size / 2  # centres of the cells
 knot = np.hypot(rows, columns)
 slope = np.arctan2(rows, columns)
-# Direction of the fibres: straight lines in x, pushed aside like a flow around a cylinder.
+# Direction of the fibres: as in the potential flow around a cylinder.
 radius = 24.0
 inside = knot < radius
 flow_x = np.where(
@@ -127,8 +127,8 @@ figure.colorbar(shown, ax=axes, shrink=0.85, label="degrees")
 plt.show()
 
 # %%
-# White lines are isotherms, ten degrees apart, grey ones fibres. Heat goes around the knot with the fibres,
-# and the knot warms up last. At rest, what flows in on the left flows out on the right.
+# White lines are isotherms, ten degrees apart; grey lines are fibres. The heat flows around the knot along
+# the fibres, and the knot warms up last. In the steady state, inflow on the left equals outflow on the right.
 
 matrix = aniso.stencil.matrix(*wood.entries)
 balance = (matrix @ temperatures["wood, at rest"].ravel()).reshape(size, size)

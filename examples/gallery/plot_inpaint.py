@@ -1,11 +1,10 @@
 """
-Filling in what is lost
-=======================
+Inpainting
+==========
 
-Pixels are lost under text, in scratches, or because only a few were ever measured.
-:func:`aniso.inpaint <aniso.verbs.inpaint.inpaint>` lets the known pixels diffuse into the unknown ones until
-nothing changes any more. Diffusion runs along edges and hardly across them, so that contours are
-carried on into the gaps.
+:func:`aniso.inpaint` fills in unknown pixels: pixels under text, in scratches, or that were never
+measured. It computes the steady state of diffusion with the known pixels fixed. Diffusion is along
+edges and hardly across them, so that contours continue into the gaps.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +18,7 @@ shape = photograph.shape[:2]
 rng = np.random.default_rng(0)
 
 # %%
-# Three kinds of damage. In a mask, True marks what is unknown, as in scikit-image.
+# Three kinds of damage. In a mask, True marks unknown pixels, as in scikit-image.
 
 few = rng.random(shape) > 0.1
 
@@ -37,8 +36,8 @@ hole[150:180, 40:70] = hole[60:84, 150:174] = hole[20:44, 60:84] = True
 damages = {"10 % of the pixels known": few, "text": text, "holes": hole}
 
 # %%
-# The call needs no parameters. It returns float32 in the grey scale of the image; pixels that were known
-# have the values they had.
+# All parameters have defaults. The result is float32, in the range of the image; known pixels are
+# returned unchanged.
 
 results = {
     name: aniso.inpaint(photograph, mask, channel_axis=-1, return_info=True)
@@ -63,13 +62,13 @@ for column, (name, mask) in zip(axes.T, damages.items(), strict=True):
 plt.show()
 
 # %%
-# What was chosen, and how far it got, comes with ``return_info=True``. The contrast is read off the known
-# pixels, so that an image in other units gives the same result in other units.
+# ``return_info=True`` also returns the parameters used and the residual. The contrast is estimated from
+# the known pixels, so that the result scales with the image.
 
 print(results["10 % of the pixels known"][1])
 
 # %%
-# Unknown pixels may also be NaN, which needs no mask: here the surface is known only along lines that are 8
+# Unknown pixels may also be NaN, without a mask. Here a surface is known only along lines that are 8
 # pixels apart.
 
 truth = aniso.samples.photograph("moon")[::2, ::2].astype(np.float32)
@@ -88,4 +87,4 @@ for panel, picture, title in zip(
 plt.show()
 
 # %%
-# What it cannot do is invent: a texture that is lost in a large hole comes back smooth.
+# Diffusion cannot recover lost texture: large holes are filled smoothly.

@@ -1,15 +1,14 @@
 """
-Three models side by side
-=========================
+Comparison of three models
+==========================
 
-All models move grey values from place to place by the same law, ∂u/∂t = div(D ∇u). They differ in
-the tensor D that they read off the image:
+All models solve ∂u/∂t = div(D ∇u). They differ in the tensor D, which is computed from the image:
 
-- **Perona–Malik** diffusion is alike in all directions and stops at edges;
-- **edge-enhancing** diffusion stops across edges only and goes on along them;
-- **coherence-enhancing** diffusion happens along lines and hardly anywhere else.
+- **Perona–Malik** diffusion is isotropic and stops at edges;
+- **edge-enhancing** diffusion stops across edges and continues along them;
+- **coherence-enhancing** diffusion is along lines and hardly anywhere else.
 
-Two test images whose truth is known show what each is made for, and what it is not.
+Two test images with known ground truth show the strengths and weaknesses of each.
 """
 
 import matplotlib.pyplot as plt
@@ -21,9 +20,8 @@ shapes = aniso.samples.shapes(noise=30.0)
 lines = aniso.samples.fingerprint(noise=40.0)
 
 # %%
-# Each model gets the parameters and the diffusion time that came closest to the truth in a coarse
-# search, for each image anew. FED takes large time steps; :ref:`sphx_glr_gallery_plot_fed.py` compares
-# it with plain explicit steps.
+# For each image, each model uses the parameters and the time with the smallest error in a coarse search.
+# FED takes large time steps; :ref:`sphx_glr_gallery_plot_fed.py` compares it with explicit steps.
 
 settings = {
     "shapes": [
@@ -62,8 +60,8 @@ results = {
 }
 
 # %%
-# The number under a picture is its distance from the truth, as root mean square in grey values. All
-# pictures have the same grey range, 0 (black) to 255 (white).
+# The numbers are root mean square errors in grey values. All panels have the same grey range, from 0
+# (black) to 255 (white).
 
 
 def distance(image, truth):
@@ -91,14 +89,13 @@ entitle(axes[0])
 plt.show()
 
 # %%
-# On the shapes the errors of Perona–Malik and edge-enhancing diffusion are close, and the difference
-# lies in the outlines. The scalar model cannot smooth near an edge without smoothing across it, so
-# contours stay ragged; the tensor smooths along them. The price is paid at corners, which get round.
-# Coherence-enhancing diffusion finds lines in the noise where there are none.
+# On the shapes, Perona–Malik and edge-enhancing diffusion have similar errors; they differ at contours.
+# The scalar model cannot smooth near an edge without smoothing across it, so that contours remain ragged;
+# the tensor smooths along them but rounds corners. Coherence-enhancing diffusion creates lines from noise.
 #
-# On the lines it is the other way round: coherence-enhancing diffusion takes the direction of a line
-# from a neighbourhood of size ρ and follows it through noise and gaps. The other two look at one
-# gradient at a time; they keep the gaps, and the noise on fine lines.
+# On the lines, coherence-enhancing diffusion is best: it averages the direction over a neighbourhood of
+# size ρ and follows lines through noise and gaps. The other two use single gradients; gaps and noise on
+# fine lines remain.
 
 regions = {"shapes": np.s_[150:246, 36:132], "lines": np.s_[120:216, 156:252]}
 figure, axes = plt.subplots(2, 5, figsize=(10, 4.3), layout="constrained")

@@ -2,9 +2,9 @@
 Learning the parameters of a diffusion
 ======================================
 
-A few steps of diffusion are a residual network. Its parameters can be learned by gradient descent like
-those of any other network, and however the optimiser moves them, the network stays stable. Here two
-numbers are learned from a single noisy drawing whose truth is known: the contrast λ and the step τ.
+A few steps of diffusion form a residual network. Its parameters can be trained by gradient descent, and
+the network is stable for all values of them. Here two parameters are learned from a single noisy drawing
+with known ground truth: the contrast λ and the step τ.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ noisy, truth = (
 )
 
 # %%
-# Ten explicit steps of edge-enhancing diffusion share their parameters. They start badly: the contrast is so
-# small that all noise counts as edges, and the steps are a tenth of what is stable.
+# Ten explicit steps of edge-enhancing diffusion share their parameters. The initial values are poor: the
+# contrast is so small that noise counts as edges, and the steps are a tenth of the stable step.
 
 model = aniso.EdgeEnhancing(contrast=1.0, sigma=1.5)
 net = aniso.nn.DiffusionNet(model, steps=10, learn=["contrast", "step"], step=0.05)
@@ -27,7 +27,7 @@ with torch.no_grad():
     before = net(noisy)
 
 # %%
-# Adam lowers the mean squared error. The gradient passes all ten steps.
+# Adam minimises the mean squared error. Gradients are propagated through all ten steps.
 
 optimiser = torch.optim.Adam(net.parameters(), lr=0.15)
 errors, contrasts, shares = [], [], []
@@ -43,8 +43,8 @@ with torch.no_grad():
     after = net(noisy)
 
 # %%
-# The step grows towards the largest stable one but cannot pass it: it is learned as a share between 0 and
-# 1 of that limit.
+# The step approaches the largest stable step but cannot exceed it: the trainable parameter is a fraction
+# between 0 and 1 of that limit.
 
 curves = {
     "error in grey values": (errors, "#1f6fb4"),
@@ -62,7 +62,7 @@ axes[2].set(ylim=(0, 1))
 plt.show()
 
 # %%
-# The drawing, and what the network makes of it before and after:
+# The drawing, and the output of the network before and after training:
 
 
 def rmse(image):
@@ -85,5 +85,5 @@ for panel, (name, image) in zip(axes, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# More can be learned: the noise scale, the stencil, and the diffusivity itself. The page
-# :doc:`/networks` lists it.
+# Other trainable parameters are the noise scale, the stencil and the diffusivity itself; see
+# :doc:`/networks`.

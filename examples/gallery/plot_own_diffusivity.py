@@ -1,10 +1,9 @@
 """
-A diffusivity of your own
-=========================
+User-defined diffusivities
+==========================
 
-The diffusivity g says how much of the flow across an edge remains, as a function of r = ∣∇u∣²/λ². Four
-have names; any function with g(0) = 1 and 0 < g ≤ 1 can take their place. The compiled engine
-compiles it, too.
+The diffusivity g reduces the flux across edges, as a function of r = ∣∇u∣²/λ². Besides the four named
+diffusivities, any function with g(0) = 1 and 0 < g ≤ 1 can be used. The cpu engine compiles it.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +25,8 @@ def slow(r):
 diffusivities = {"perona-malik": "perona-malik", "tukey_like": tukey_like, "slow": slow}
 
 # %%
-# All three, on the same noisy shapes. Where g comes to an end, outlines stay sharp; where it falls slowly,
-# they blur.
+# All three on the same noisy shapes. If g has bounded support, contours remain sharp; if it decreases
+# slowly, they are blurred.
 
 sample = aniso.samples.shapes(noise=20.0)
 results = {
@@ -62,7 +61,7 @@ for panel in axes.flat[1:]:
 plt.show()
 
 # %%
-# What would not be stable is refused, with the reason.
+# Functions that would not be stable raise an error.
 
 try:
     aniso.EdgeEnhancing(diffusivity=lambda r: 1 + r)

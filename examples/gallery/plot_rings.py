@@ -1,10 +1,10 @@
 """
-What the choice of the stencil is worth
-=======================================
+Comparison of stencils
+======================
 
-An image of rings is diffused *along* its rings. Nothing should happen: along a ring the grey value
-is constant. Whatever does happen is an artefact of the stencil, and since rings have all
-directions and, here, all frequencies, one picture shows where it comes from.
+An image of rings is diffused *along* its rings. It should not change, because the grey value is constant
+along a ring. Any change is an artefact of the stencil. Since the rings have all directions and many
+frequencies, one picture shows where the artefacts arise.
 """
 
 import math
@@ -27,9 +27,9 @@ radius = np.hypot(axis, axis[:, None])
 region = (radius > 12) & (radius < 50)
 
 # %%
-# Six stencils of the family, from the textbook one to nearly no dissipation. They differ in one
-# number per cell, the weight ζ of the hourglass mode. The table further below gives it for a
-# tensor along the x axis and for one at 22.5 degrees.
+# Six stencils of the family, from the standard stencil to nearly no dissipation. They differ in one
+# number per cell, the weight ζ of the hourglass mode. The table below lists it for a tensor along the
+# x axis and for one at 22.5 degrees.
 
 stencils = {
     "standard": aniso.DeltaStencil.named("standard"),
@@ -41,7 +41,7 @@ stencils = {
 }
 
 # %%
-# Explicit steps, at 0.9 of the largest step that is stable for tensors with these eigenvalues.
+# Explicit steps of 0.9 of the largest stable step for tensors with these eigenvalues.
 
 
 def diffused(image, stencil, time=20.0):
@@ -70,8 +70,8 @@ for name, stencil in stencils.items():
     print(f"{name:16s} {changes[name]:7.4f}  {straight:7.3f}  {oblique:10.3f}")
 
 # %%
-# Top: the pattern after diffusion, all with the same grey range. Bottom: what has changed. The
-# standard stencil loses the fine rings wherever they are oblique, and keeps them along the axes.
+# Top: the pattern after diffusion, all with the same grey range. Bottom: the change. The standard
+# stencil removes fine rings in oblique directions and preserves them along the axes.
 
 figure, axes = plt.subplots(2, 6, figsize=(11, 4.5), layout="constrained")
 for (top, bottom), (name, result) in zip(axes.T, results.items(), strict=True):

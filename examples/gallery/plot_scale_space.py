@@ -1,10 +1,10 @@
 """
-A photograph from fine to coarse
-================================
+Scale space of a photograph
+===========================
 
-Diffusion simplifies an image gradually: the longer it runs, the fewer details remain. The family of
-images over all times is called a scale space. ``aniso.scale_space`` gives the members at the times
-asked for, one after another, each computed from the one before.
+Diffusion gradually simplifies an image: the longer the time, the fewer details remain. The images at all
+times form a scale space. ``aniso.scale_space`` yields the images at given times, each computed from the
+previous one.
 """
 
 import matplotlib.pyplot as plt
@@ -15,11 +15,11 @@ photograph = aniso.samples.photograph("astronaut")[:256, 96:352]
 times = [0, 4, 16, 64, 256]
 
 # %%
-# Homogeneous diffusion for a time t is a Gaussian of standard deviation √(2t): its scale space loses
-# details and edges alike. Edge-enhancing diffusion loses small and faint things first, and what is
-# left keeps its outline. The photograph has three channels along its last axis; they diffuse with one
-# common tensor, so that edges stay at one place in all colours. Its numbers are integers from 0 to
-# 255, and the results are float32 on the same scale.
+# Homogeneous diffusion for a time t is a Gaussian of standard deviation √(2t): it removes details and
+# blurs edges. Edge-enhancing diffusion removes small and weak structures first and preserves the contours
+# of the others. The photograph has three channels along its last axis, which share one tensor, so that
+# their edges stay aligned. The pixels are integers from 0 to 255, and the results are float32 in the same
+# range.
 
 models = {
     "homogeneous": aniso.Homogeneous(),
@@ -40,8 +40,8 @@ for panel, time in zip(axes[0], times, strict=True):
 plt.show()
 
 # %%
-# Nothing is computed before it is asked for. A loop may stop when it has seen enough, here as soon
-# as the image has lost half of its variance.
+# The images are computed lazily. A loop may stop at any time, here as soon as the image has lost half of
+# its variance.
 
 snapshots = aniso.scale_space(
     photograph, models["homogeneous"], [2.0**k for k in range(12)], channel_axis=-1

@@ -2,8 +2,8 @@
 Signals
 =======
 
-An array of one axis is a signal. In one dimension a tensor is a number, so that edge-enhancing diffusion and
-Perona–Malik diffusion are the same: noise goes, jumps stay.
+A one-dimensional array is a signal. In one dimension, a tensor is a number, so that edge-enhancing and
+Perona–Malik diffusion are equivalent: they remove noise and preserve jumps.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ truth = np.select(
 noisy = truth + rng.normal(0, 8, truth.shape)
 
 # %%
-# ``aniso.denoise`` needs no parameter here either. A Gaussian of the best width is the filter that does not
-# know of jumps.
+# ``aniso.denoise`` estimates all parameters. For comparison, a Gaussian of the best width, which blurs
+# jumps.
 
 denoised, info = aniso.denoise(noisy, return_info=True)
 print(info)

@@ -1,10 +1,10 @@
 """
-Pixels that are not square
-==========================
+Unequal pixel spacing
+=====================
 
-Slices of a microscope, radargrams and satellite tracks have pixels that are longer along one axis than along
-the other. ``spacing`` says how long, axis 0 first. The diffusion then takes place in real lengths: ``sigma``
-and ``rho`` are in the units of the spacing, ``contrast`` in grey values per unit, ``time`` in squared units.
+Microscope sections, radargrams and satellite tracks often have a different pixel spacing along each axis.
+``spacing`` is the pixel spacing along each axis. Diffusion is then computed in physical units: ``sigma`` and
+``rho`` are in the units of the spacing, ``contrast`` in grey values per unit, ``time`` in squared units.
 """
 
 import matplotlib.pyplot as plt
@@ -13,14 +13,14 @@ import numpy as np
 import aniso
 
 # %%
-# Rings on a fine grid, of which every third row is measured.
+# Rings on a fine grid, of which every third row is kept.
 
 fine = aniso.samples.rings(240, period=16.0, noise=60.0)
 coarse, truth = fine.image[1::3], fine.truth[1::3]
 model = aniso.CoherenceEnhancing(contrast=3.0, sigma=1.5, rho=5.0)
 
-told = aniso.diffuse(coarse, model, 40.0, spacing=(3.0, 1.0), scheme=aniso.FED(6))
-untold = aniso.diffuse(coarse, model, 40.0, scheme=aniso.FED(6))
+spaced = aniso.diffuse(coarse, model, 40.0, spacing=(3.0, 1.0), scheme=aniso.FED(6))
+unspaced = aniso.diffuse(coarse, model, 40.0, scheme=aniso.FED(6))
 
 
 def error(image):
@@ -28,13 +28,13 @@ def error(image):
 
 
 # %%
-# Drawn with its true proportions, the image has round rings. Without the spacing, distances along y count
-# for a third of what they are: lines seem flatter than they are, and the innermost rings are lost.
+# Shown with its true proportions, the image has round rings. Without the spacing, distances along y are
+# underestimated by a factor of three: orientations are wrong, and the innermost rings are lost.
 
 pictures = {
     f"measured\nerror {error(coarse):.0f}": coarse,
-    f"spacing not given\nerror {error(untold):.0f}": untold,
-    f"spacing=(3, 1)\nerror {error(told):.0f}": told,
+    f"spacing not given\nerror {error(unspaced):.0f}": unspaced,
+    f"spacing=(3, 1)\nerror {error(spaced):.0f}": spaced,
     "truth": truth,
 }
 figure, axes = plt.subplots(1, 4, figsize=(10, 3), layout="constrained")
@@ -45,7 +45,7 @@ for panel, (title, picture) in zip(axes, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# The largest stable step follows the smaller spacing. A coarser grid allows longer steps.
+# The smallest spacing determines the largest stable step. A coarser grid allows larger steps.
 
 for spacing in (1.0, (3.0, 1.0), 3.0):
     step = aniso.stability.stable_step(model, spacing=spacing)

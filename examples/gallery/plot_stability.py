@@ -1,10 +1,10 @@
 """
-A step too far
-==============
+Stability limit of explicit steps
+=================================
 
-An explicit step u + τAu is stable up to a limit that :func:`aniso.stability.stable_step` gives before
-anything is computed. It is sharp: for some tensors a step that is a few per cent longer lets the image blow
-up, while a step at the limit never lets its norm grow.
+:func:`aniso.stability.stable_step` computes the largest stable explicit step u + τAu. The limit is sharp:
+at the limit, the norm never grows, but for some tensors the image diverges if the step is a few per cent
+larger.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 import aniso
 
 # %%
-# Homogeneous diffusion in the standard stencil has the limit ¼, in the default one ½.
+# For homogeneous diffusion, the limit is ¼ with the standard stencil and ½ with the default stencil.
 
 for name, stencil in {
     "standard": aniso.DeltaStencil.named("standard"),
@@ -22,7 +22,7 @@ for name, stencil in {
     print(f"{name}: {aniso.stability.stable_step(aniso.Homogeneous(), stencil):.3f}")
 
 # %%
-# ``aniso.diffuse`` refuses longer steps.
+# Larger steps raise an error in ``aniso.diffuse``.
 
 image = aniso.samples.shapes(64, noise=10.0).image
 try:
@@ -33,7 +33,7 @@ except ValueError as error:
     print(error)
 
 # %%
-# To see what it protects from, take the matrix and step by hand, with the standard stencil.
+# To demonstrate the instability, apply the matrix of the standard stencil directly.
 
 standard = aniso.DeltaStencil.named("standard")
 one, zero = np.ones((65, 65)), np.zeros((65, 65))
@@ -67,5 +67,5 @@ axes[3].legend(fontsize=11)
 plt.show()
 
 # %%
-# At the limit itself a checkerboard no longer fades; beyond it, it grows from rounding and noise until
-# nothing else is left. The default, 0.9 of the limit, stays clear of both.
+# At the limit, a checkerboard is not damped; beyond it, it grows from rounding errors and noise until it
+# dominates the image. The default is 0.9 of the limit.

@@ -1,10 +1,9 @@
 """
-Stencils as numbers and as a matrix
-===================================
+Stencil entries and matrix
+==========================
 
-For each diffusion tensor there is a family of 3×3 stencils of second order. Its members differ in one
-number, δ, of which :class:`aniso.DeltaStencil <aniso.stencil.DeltaStencil>` makes two dials, α and γ. Here
-is what they look like for a tensor of your choice.
+For each diffusion tensor, there is a family of second-order 3×3 stencils. Its members differ in one
+number, δ, which :class:`aniso.DeltaStencil` expresses by two parameters, α and γ.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +12,7 @@ import numpy as np
 import aniso
 
 # %%
-# A tensor that diffuses with 1 along a direction of 30 degrees and with 0.05 across it.
+# A tensor with the eigenvalue 1 along a direction of 30 degrees and 0.05 across it.
 
 angle = np.deg2rad(30)
 cosine, sine = np.cos(angle), np.sin(angle)
@@ -28,9 +27,9 @@ members = {
 members["default"] = aniso.DeltaStencil()
 
 # %%
-# The nine numbers with which a pixel and its neighbours enter the time derivative of the pixel. They sum to
-# zero. Where all neighbours have positive weights, a maximum principle holds; strong anisotropy at oblique
-# angles forbids that for every member.
+# The nine stencil entries are the weights of a pixel and its neighbours in the time derivative of the
+# pixel. They sum to zero. If all neighbours have nonnegative weights, a maximum principle holds; this is
+# impossible for strong anisotropy at oblique angles.
 
 cells = [np.full((4, 4), entry) for entry in (a, b, c)]
 figure, axes = plt.subplots(1, 4, figsize=(10, 3.3), layout="constrained")
@@ -49,9 +48,8 @@ for panel, (name, member) in zip(axes, members.items(), strict=True):
 plt.show()
 
 # %%
-# A whole image evolves by a sparse matrix, du/dt = A u. It is symmetric, its rows sum to zero, and no
-# eigenvalue is positive: these are the laws on which stability rests. On a small image they can be looked
-# at.
+# The evolution of the image is du/dt = A u with a sparse matrix A. It is symmetric, its rows sum to zero,
+# and no eigenvalue is positive. Stability follows from these properties, shown here for a small image.
 
 size = 12
 field = [np.full((size + 1, size + 1), entry) for entry in (a, b, c)]

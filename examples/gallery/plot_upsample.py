@@ -1,11 +1,10 @@
 """
-A finer image with the same block means
-=======================================
+Upsampling with exact block means
+=================================
 
-A pixel of a camera is the mean of the light that falls on its area.
-:func:`aniso.upsample <aniso.verbs.upsample.upsample>` looks for a finer image that has exactly these means, and
-whose contours are sharp and smooth: it lets cubic splines diffuse along their edges and projects every
-step back to the images with the given block means.
+A camera pixel is the mean of the light on its area. :func:`aniso.upsample` computes an image of higher
+resolution with exactly these means and with sharp, smooth contours: it starts from cubic splines, diffuses
+along edges, and projects each step back to the images with the given block means.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +25,7 @@ splines = ndimage.zoom(
 print(info)
 
 # %%
-# The number is the distance from the truth, as root mean square in grey values.
+# The numbers are root mean square errors in grey values.
 
 
 def show(panel, picture, title):
@@ -52,12 +51,12 @@ for column, (title, picture) in zip(axes.T, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# Splines smear the rim over two of the coarse pixels and give it stairs; diffusion along the rim removes
-# the stairs, and the block means keep it from getting wider.
+# Splines blur the edge over two coarse pixels and produce staircases. Diffusion along the edge removes the
+# staircases, and the block means prevent the edge from widening.
 #
-# The larger the factor, the more has to be guessed, from the assumption that contours are smooth. On shapes
-# with sharp outlines the guess is good even at factor 8; corners get round,
-# and faint ripples remain where the splines overshot.
+# The larger the factor, the more the result depends on the assumption that contours are smooth. For shapes
+# with sharp contours, results are good even at a factor of 8; corners are rounded, and weak ripples remain
+# where the splines overshoot.
 
 shapes = aniso.samples.shapes(size=512, noise=0).truth.astype(np.float32)
 coarse = shapes.reshape(64, 8, 64, 8).mean(axis=(1, 3))
@@ -77,4 +76,4 @@ for column, (title, picture) in zip(axes.T, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# Fine texture is not edges: where the truth has grain that the block means have lost, the result has none.
+# Fine texture that is lost in the block means cannot be recovered.

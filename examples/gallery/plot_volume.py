@@ -2,8 +2,8 @@
 Fibres in a volume
 ==================
 
-Volumes (D, H, W) are denoised like images, in all three directions at once. Here are curved fibres under
-noise that nearly hides them, and the truth to compare with.
+Volumes (D, H, W) are denoised like images, in all three dimensions. The example has curved fibres under
+strong noise, with known ground truth.
 """
 
 import matplotlib.pyplot as plt
@@ -20,20 +20,20 @@ def psnr(result):
 
 
 # %%
-# ``denoise`` estimates the noise and chooses, without the truth, among edge- and coherence-enhancing
-# diffusions, which it mixes.
+# ``denoise`` estimates the noise level and mixes edge- and coherence-enhancing diffusions, without
+# knowledge of the ground truth.
 
 result, info = aniso.denoise(volume, return_info=True)
 print(info)
 
 # %%
-# Slice by slice, the same method sees nothing of the slices above and below.
+# For comparison, each slice is denoised separately, without its neighbours.
 
 slices = np.stack([aniso.denoise(image) for image in volume])
 
 # %%
-# One slice, and the maximum projection: the largest value along the first axis, in which single noisy
-# voxels stay and hide all that is behind them. All panels have one grey range.
+# One slice and the maximum projection, the largest value along the first axis, in which single noisy
+# voxels hide the structures behind them. All panels have the same grey range.
 
 panels = {
     f"noise\n{psnr(volume):.1f} dB": volume,

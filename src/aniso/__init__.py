@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from aniso.schemes import Explicit as Explicit
     from aniso.stencil import DeltaStencil as DeltaStencil
     from aniso.stencil import FreeStencil as FreeStencil
+    from aniso.structure import coherence as coherence
+    from aniso.structure import diffusion_tensor as diffusion_tensor
+    from aniso.structure import orientation as orientation
+    from aniso.structure import structure_tensor as structure_tensor
     from aniso.verbs import info as info
     from aniso.verbs.denoise import denoise as denoise
     from aniso.verbs.enhance import enhance as enhance
@@ -52,12 +56,16 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
+    "coherence": "structure",
     "denoise": "verbs.denoise",
     "diffuse": "evolve",
+    "diffusion_tensor": "structure",
     "enhance": "verbs.enhance",
     "inpaint": "verbs.inpaint",
+    "orientation": "structure",
     "scale_space": "evolve",
     "scale_space_figure": "figures",
+    "structure_tensor": "structure",
     "upsample": "verbs.upsample",
 }
 _MODULES = {
@@ -85,8 +93,10 @@ __all__ = [
     "FreeStencil",
     "Homogeneous",
     "PeronaMalik",
+    "coherence",
     "denoise",
     "diffuse",
+    "diffusion_tensor",
     "enhance",
     "estimates",
     "info",
@@ -94,12 +104,14 @@ __all__ = [
     "io",
     "models",
     "nn",
+    "orientation",
     "samples",
     "scale_space",
     "scale_space_figure",
     "schemes",
     "stability",
     "stencil",
+    "structure_tensor",
     "upsample",
     "volumes",
 ]

@@ -1,6 +1,6 @@
-"""The entry point of the `aniso` command, and `python -m aniso`: what happens if it is cut off.
+"""The entry point of the `aniso` command and of `python -m aniso`, with signals and closed output.
 
-Imports are few here, and signals are awaited before all others: those take longer than an impatient finger.
+The signal handlers are installed before the slow imports, so that an early Ctrl-C is handled as well.
 """
 
 from __future__ import annotations
@@ -10,35 +10,35 @@ import os
 import signal
 import sys
 
-_SIGPIPE = 128 + 13  # as other programs end when nobody listens any more
+_SIGPIPE = 128 + 13  # exit code of programs that are ended by SIGPIPE
 
 
 class _Interrupted(SystemExit):
-    """The end by a signal: everything is tidied up on the way, and the exit code says which signal."""
+    """Exit by a signal: cleanup runs, and the exit code says which signal."""
 
 
 def _interrupt(number: int, frame: object) -> None:
-    for each in _awaited():
-        signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
+    for each in _handled():
+        signal.signal(each, signal.SIG_DFL)  # a second one ends the process immediately
     raise _Interrupted(128 + number)
 
 
-def _awaited() -> list[signal.Signals]:
-    """The signals that end the work: also that the terminal was closed, unless nohup says to go on."""
-    awaited = [signal.SIGINT, signal.SIGTERM]
+def _handled() -> list[signal.Signals]:
+    """Return the signals that end the process, with SIGHUP unless nohup ignores it."""
+    handled = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not on Windows
-        awaited.append(signal.SIGHUP)
-    return awaited
+        handled.append(signal.SIGHUP)
+    return handled
 
 
 def main() -> None:
     """Run the command."""
-    for each in _awaited():
+    for each in _handled():
         signal.signal(each, _interrupt)
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # an arrow must not stop work where there are no arrows
+                stream.reconfigure(errors="replace")  # arrows cannot be encoded everywhere
         _run()
     except _Interrupted:
         print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
@@ -55,23 +55,21 @@ def _run() -> None:
         if not isinstance(end.__context__, BrokenPipeError):
             raise
         _silence()
-        sys.exit(_SIGPIPE)  # help, which typer writes, ends with 1 then
+        sys.exit(_SIGPIPE)  # typer would exit with 1
     except (OutputClosed, OSError) as error:
         cause = error.__cause__ if isinstance(error, OutputClosed) else error
         _silence()
-        if isinstance(
-            cause, BrokenPipeError
-        ):  # whoever listened has heard enough, as in: aniso info … | head
+        if isinstance(cause, BrokenPipeError):  # stdout was closed by the reader, as in: aniso info … | head
             sys.exit(_SIGPIPE)
-        if isinstance(cause, FileNotFoundError):  # no stream says that
-            sys.exit("aniso: the working folder is not there any more. Change to another one.")
+        if isinstance(cause, FileNotFoundError):  # does not come from a stream
+            sys.exit("aniso: the working directory no longer exists. Change to another one.")
         reason = getattr(cause, "strerror", None) or str(cause)
         print(f"aniso: standard output cannot be written: {reason.lower()}.", file=sys.stderr)
         sys.exit(1)
 
 
 def _silence() -> None:
-    """Nothing more to standard output: what is left in its buffer would fail again at the end."""
+    """Redirect standard output to nowhere: flushing its buffer at exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -274,12 +274,17 @@ def layout(image: Any, channel_axis: int | None, engine: str) -> Layout:
 def restore_image(layout: Layout, evolved: Any) -> Any:
     """Return a result of the engine as a new array of the caller's kind, after checking that it is finite."""
     image = layout.restore(evolved)
-    if not layout.is_finite(image):
+    check_range(layout, image)
+    return image
+
+
+def check_range(layout: Layout, result: Any) -> None:
+    """Reject a result that is beyond the range of its type."""
+    if not layout.is_finite(result):
         raise ArithmeticError(
             f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
             "large or too small. Rescale the image, or convert it to float64."
         )
-    return image
 
 
 class ArrayLayout:

@@ -67,6 +67,13 @@ class Parameter:
         """Whether a value has to be given."""
         return self.default is inspect.Parameter.empty
 
+    @property
+    def initial(self) -> Any:
+        """The value with which a control starts: the default, or the first choice if there is none."""
+        if not self.required:
+            return self.default
+        return self.about.choices[0] if self.about.choices else self.about.low
+
 
 def of_model(model: Any) -> dict[str, Parameter]:
     """Return the parameters of a model, a class or an instance, by name.

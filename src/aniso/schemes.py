@@ -20,7 +20,7 @@ import numpy as np
 
 from aniso import checks
 
-__all__ = ["FED", "FSI", "Cycle", "Explicit", "Scheme"]
+__all__ = ["FED", "FSI", "Cycle", "Explicit", "Scheme", "kinds"]
 
 _LONGEST = 10_000  # steps of a cycle
 _MOST = 10_000_000  # steps or cycles in all
@@ -168,6 +168,18 @@ class FSI:
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
         """Steps at the limit, with growing extrapolation."""
         return tuple(((4 * k + 2) / (2 * k + 3), 1.0) for k in range(length))
+
+
+def kinds() -> dict[str, type[Explicit | FED | FSI]]:
+    """Return the schemes by the names that they have on the command line.
+
+    Examples
+    --------
+    >>> from aniso import schemes
+    >>> list(schemes.kinds())
+    ['explicit', 'fed', 'fsi']
+    """
+    return {kind.__name__.lower(): kind for kind in (Explicit, FED, FSI)}
 
 
 def _cycle_count(cycles: int) -> int:

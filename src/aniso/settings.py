@@ -57,8 +57,7 @@ class Settings:
         _check_fit(model, self.stencil, shape)
         spacings = self.spacings
         if isinstance(model, ImageDriven):
-            for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
-                checks.not_too_many_pixels(name, width, spacings)
+            check_widths(model, spacings)
         limit = stability.largest_step(model, self.stencil, spacings)
         if len(shape) == 1:
             # An image of one row, with an infinite spacing along the other axis.
@@ -85,6 +84,12 @@ class Prepared:
         if fixed.ndim < len(self.problem.spacings):  # a signal
             fixed = fixed[np.newaxis]
         return replace(self, problem=replace(self.problem, fixed=fixed))
+
+
+def check_widths(model: ImageDriven, spacings: tuple[float, ...]) -> None:
+    """Reject Gaussians that extend over too many pixels."""
+    for name, width in (("sigma", model.presmoothing), ("rho", model.integration)):
+        checks.not_too_many_pixels(name, width, spacings)
 
 
 def _check_fit(model: object, stencil: object, shape: tuple[int, ...]) -> None:

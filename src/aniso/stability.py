@@ -17,7 +17,15 @@ from aniso import checks, tensor_fields
 from aniso.arrays import Field
 from aniso.checks import Spacing
 from aniso.formulas import bounds, views, weights
-from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
+from aniso.stencil import (
+    DeltaStencil,
+    ImageStencil,
+    Stencil,
+    check_stencil,
+    collapse_ghost_cells,
+    directional_weights,
+    entries,
+)
 
 if TYPE_CHECKING:
     from aniso.models import Model
@@ -29,6 +37,7 @@ __all__ = [
     "paper_bound",
     "spectral_bound",
     "stable_step",
+    "stencil_properties",
 ]
 
 
@@ -287,6 +296,45 @@ def largest_step(model: Model, stencil: Stencil, spacings: tuple[float, ...]) ->
         spacings = (math.inf, *spacings)
     bound = model.spectral_bound(stencil, spacings)
     return 2 / bound if bound > 0 else math.inf
+
+
+def stencil_properties(
+    stencil: DeltaStencil, a: float, b: float, c: float, spacing: Spacing = 1.0
+) -> dict[str, Any]:
+    """Return weights, entries and step limits of a stencil for one constant tensor (a b; b c).
+
+    Examples
+    --------
+    >>> import aniso
+    >>> from aniso import stability
+    >>> stability.stencil_properties(aniso.DeltaStencil(), 1.0, 0.0, 1.0)["stable_step"]
+    0.5
+    """
+    h_y, h_x = checks.axis_spacing(spacing, 2)
+    seen = weights.scaled(a, b, c, 1 / h_x, 1 / h_y)
+    delta = float(stencil.delta(*seen))
+    radius = math.hypot(0.5 * (a - c), b)
+    eigenvalues = 0.5 * (a + c) + radius, max(0.5 * (a + c) - radius, 0.0)
+    bound = spectral_bound(stencil, *eigenvalues, (h_y, h_x))
+    paper = paper_bound(stencil, *eigenvalues, h_x) if h_x == h_y else None
+    constant = np.ones((4, 4))
+    return {
+        "stencil": stencil,
+        "tensor": [[a, b], [b, c]],
+        "eigenvalues": eigenvalues,
+        "spacing": [h_y, h_x],
+        "delta": delta,
+        "hourglass_weight": float(stencil.hourglass_weight(*seen)),
+        "directional_weights": [float(w) for w in directional_weights(*seen, delta)],
+        "entries": entries(a * constant, b * constant, c * constant, stencil, (h_y, h_x))[
+            :, :, 1, 1
+        ].tolist(),
+        "nonnegative": stencil.is_nonnegative(a, b, c, (h_y, h_x)),
+        "spectral_bound": bound,
+        "stable_step": 2 / bound if bound > 0 else math.inf,
+        "paper_bound": paper,
+        "paper_step": 2 / paper if paper else None,
+    }
 
 
 def _is_one_of(ndim: Any, known: tuple[int, ...]) -> bool:

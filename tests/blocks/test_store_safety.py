@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,25 @@ class TestStandardError:
             _, errors = process.communicate(timeout=240)
         assert process.returncode == 0
         assert not _foreign(errors)
+
+
+def test_a_cluster_without_workers_is_reported(monkeypatch):
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
+        Client(local) as client,
+        pytest.raises(ConnectionError, match="the Dask cluster has no workers"),
+    ):
+        cluster.capacity(client)
+
+
+def test_workers_that_come_late_are_waited_for():
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
+        Client(local) as client,
+    ):
+        starting = threading.Timer(0.5, local.scale, [1])
+        starting.start()
+        _, count = cluster.capacity(client)
+        starting.join()
+        assert count >= 1

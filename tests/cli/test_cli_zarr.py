@@ -11,8 +11,7 @@ import pytest
 import zarr as zarr_package
 
 import aniso
-from aniso.cli.jobs import zarrs
-from aniso.cli.options.bundles import Cluster
+from aniso.blocks.stores.filtering import bokeh_hint
 from aniso.io.picture import stored
 from tests.blocks.test_stores import ome_group
 from tests.registry import SAMPLES
@@ -62,17 +61,17 @@ def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
 
 
 @pytest.mark.parametrize(
-    ("cluster", "installed", "words"),
+    ("scheduler", "installed", "words"),
     [
-        (Cluster(), None, "pip install bokeh"),
-        (Cluster(), object(), ""),
-        (Cluster(scheduler="tcp://10.0.0.1:8786"), None, ""),
+        (None, None, "pip install bokeh"),
+        (None, object(), ""),
+        ("tcp://10.0.0.1:8786", None, ""),
     ],
     ids=["without", "with", "elsewhere"],
 )
-def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, cluster, installed, words):
+def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, scheduler, installed, words):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: installed)
-    said = zarrs._page_needs(cluster)
+    said = bokeh_hint(scheduler)
     assert words in said
     assert bool(said) == bool(words)
 
@@ -106,11 +105,11 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
     ("arguments", "code", "words"),
     [
         (("denoise", "in.zarr", "in.zarr"), 2, "input itself"),
-        (("denoise", "in.zarr", "a.zarr", "b.zarr"), 2, "one by one"),
-        (("denoise", "in.zarr", "photo.png"), 2, "one by one"),
-        (("denoise", "in.zarr", "-o", "out.png"), 2, "no Zarr store"),
-        (("denoise", "in.zarr", "--memory", "much"), 2, "no size"),
-        (("denoise", "in.zarr", "--memory", "0GB"), 2, "no size"),
+        (("denoise", "in.zarr", "a.zarr", "b.zarr"), 2, "one at a time"),
+        (("denoise", "in.zarr", "photo.png"), 2, "one at a time"),
+        (("denoise", "in.zarr", "-o", "out.png"), 2, "must be a Zarr store"),
+        (("denoise", "in.zarr", "--memory", "much"), 2, "not a memory size"),
+        (("denoise", "in.zarr", "--memory", "0GB"), 2, "not a memory size"),
         (("denoise", "missing.zarr"), 1, "does not exist"),
         (("denoise", "in.zarr", "nowhere/out.zarr"), 1, "no folder"),
         (("denoise", "in.zarr", "there.zarr"), 1, "already exists"),
@@ -118,8 +117,8 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
         (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is not a folder"),
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
         (("denoise", "nan.zarr", "--workers", "1"), 1, "block (0, 1) holds NaN"),
-        (("upsample", "2", "in.zarr"), 2, "upsample takes no Zarr stores"),
-        (("inpaint", "in.zarr"), 2, "inpaint takes no Zarr stores"),
+        (("upsample", "2", "in.zarr"), 2, "upsample does not support Zarr stores"),
+        (("inpaint", "in.zarr"), 2, "inpaint does not support Zarr stores"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],
@@ -175,7 +174,7 @@ def test_a_full_disk(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr.unfinished"]
     again = command(tmp_path, *call)
     assert again.returncode == 0, again.stderr
-    assert "goes on" in words_of(again)
+    assert "is continued" in words_of(again)
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
     result = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
     expected = aniso.diffuse(noise, aniso.EdgeEnhancing(9.0), 2.0)

@@ -105,7 +105,7 @@ class TestFolder:
 
     def test_a_folder_that_cannot_be_made_is_one_sentence(self, tmp_path):
         (tmp_path / "file").write_text("")
-        with pytest.raises(FileError, match=r"cannot be made.*--output"):
+        with pytest.raises(FileError, match=r"cannot be created.*--output"):
             demonstration.run(tmp_path / "file" / "folder", lambda text: None)
 
     def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Every Python block of the README and of the documentation runs, page by page, from top to bottom."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import aniso
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_REFERENCE = re.compile(r"\{(?:func|class|meth)\}`(?:[^`<]*<)?aniso\.([\w.]+)>?`")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 
 
@@ -74,3 +78,23 @@ def test_the_python_of_a_page_runs(page, tmp_path):
         timeout=300,
     )
     assert answer.returncode == 0, f"{page.name} (lines as in the page):\n{answer.stderr}"
+
+
+def test_the_reference_lists_every_public_name():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    listed = set(re.findall(r"^\.\. auto\w+:: (aniso\.\S+)$", text, re.M))
+    for name in aniso.__all__:
+        if not inspect.ismodule(getattr(aniso, name)):
+            assert f"aniso.{name}" in listed
+        elif f"aniso.{name}" not in listed:
+            members = getattr(aniso, name).__all__
+            assert {f"aniso.{name}.{member}" for member in members} <= listed
+
+
+def test_cross_references_use_public_names():
+    for page in PAGES:
+        for target in _REFERENCE.findall(page.read_text("utf-8")):
+            found = aniso
+            for part in target.split("."):
+                assert part in dir(found), f"{page.name}: aniso.{target}"
+                found = getattr(found, part)

@@ -9,6 +9,7 @@ import pytest
 import aniso
 import aniso.nn
 from aniso.parameters import of_model
+from aniso.verbs.table import VERBS
 
 # What is exported for types and annotations, or to be read: described, but never called by a user.
 NOT_CALLED = {f"aniso.verbs.info.{name}" for name in aniso.info.__all__} | {
@@ -155,3 +156,11 @@ def test_a_missing_parameter_would_be_noticed():
     assert set(_parameters(half)) - _documented(half.__doc__) == {"second"}
     assert not _section(half.__doc__, "Returns")
     assert _section(half.__doc__, "Examples") == [">>> 1", "1"]
+    assert _section(half.__doc__, "Examples") == [">>> 1", "1"]
+
+
+@pytest.mark.parametrize("name", [row.name for row in VERBS.values()])
+def test_a_verb_names_its_info_by_the_public_path(name):
+    text = getattr(aniso, name).__doc__
+    assert f"aniso.info.{name.capitalize()}Info" in text
+    assert "aniso.verbs." not in text

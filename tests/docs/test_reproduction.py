@@ -11,7 +11,7 @@ from benchmarks.claims import acceleration, bound, networks, splitting, steps
 from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
 from benchmarks.claims.page import BEYOND, page, section
 from benchmarks.claims.registry import CLAIMS
-from tests.oracles import quadrature
+from oracles import quadrature
 
 UNTIMED = [claim for claim in CLAIMS if not claim.timed]
 GOOD, BAD = at_most("error", 1e-15, 1e-12), at_most("error", 1.0, 1e-12)

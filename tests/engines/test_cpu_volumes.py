@@ -16,6 +16,8 @@ LINES = aniso.CoherenceEnhancing(contrast=8.0, rho=1.0)
 
 #: More than one tile along each axis, and enough voxels for several threads.
 LARGE = (70, 40, 270)
+#: The same with the fixture `small_tiles`.
+SMALL = (12, 11, 13)
 
 
 def volume(shape, channels=None, seed=0):
@@ -49,7 +51,7 @@ WAYS: dict[str, tuple[Any, Any, int | None]] = {
 }
 
 
-def filtered(way, shape=LARGE, dtype="float32", time=0.9, **options):
+def filtered(way, shape=SMALL, dtype="float32", time=0.9, **options):
     model, scheme, channels = WAYS[way]
     image = volume(shape, channels).astype(dtype)
     axis = None if channels is None else -1
@@ -59,14 +61,20 @@ def filtered(way, shape=LARGE, dtype="float32", time=0.9, **options):
 
 @pytest.mark.parametrize("way", WAYS)
 class TestTiles:
-    def test_any_number_of_threads_gives_the_same_bits(self, way):
+    def test_any_number_of_threads_gives_the_same_bits(self, way, small_tiles):
         alone = filtered(way, threads=1)
         for threads in (2, 3):
             np.testing.assert_array_equal(filtered(way, threads=threads), alone)
 
-    def test_they_do_not_show(self, way):
+    def test_they_do_not_show(self, way, small_tiles):
         expected = filtered(way, dtype="float64", engine="reference")
         np.testing.assert_allclose(filtered(way, dtype="float64"), expected, rtol=0, atol=2e-10)
+
+
+def test_tiles_of_full_size_do_not_show_either():
+    for way, time in (("fused", 0.2), ("averaged", 0.2)):
+        expected = filtered(way, LARGE, "float64", time, engine="reference")
+        np.testing.assert_allclose(filtered(way, LARGE, "float64", time), expected, rtol=0, atol=2e-10)
 
 
 #: One voxel, lines and planes of voxels, shorter than any kernel, odd sizes, wide enough for two tiles.

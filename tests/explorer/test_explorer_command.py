@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from aniso.cli import app
 from aniso.explorer import server
 from aniso.io.picture import FileError
-from tests.explorer.explorer_process import explorer
+from benchmarks.explorer_process import explorer
 
 
 def called(*words):
@@ -32,7 +32,7 @@ def test_a_taken_port_is_refused():
         port = taken.getsockname()[1]
         answer = called("--port", port)
         assert answer.exit_code == 1
-        assert f"port {port} of 127.0.0.1 is taken. Give another one with --port." in answer.output
+        assert f"port {port} of 127.0.0.1 is in use. Give another one with --port." in answer.output
 
 
 def test_by_default_a_free_port_is_found():
@@ -51,7 +51,7 @@ def test_by_default_a_free_port_is_found():
 def test_a_host_that_is_somewhere_else_is_refused(host):
     answer = called("--host", host)
     assert answer.exit_code == 1
-    assert f"{host} is no address of this machine" in answer.output
+    assert f"{host} is not an address of this machine" in answer.output
     assert "--port" not in answer.output
 
 
@@ -96,7 +96,7 @@ def test_it_ends_quietly():
         assert process.wait(20) == 0
     address, end = said  # on both streams
     assert address.startswith("The explorer is at ")
-    assert end == "The explorer has ended.\n"
+    assert end == "The explorer was stopped.\n"
 
 
 def test_uploads_have_a_limit(tmp_path):

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import aniso
 from aniso.cli import app
-from aniso.explorer.choosing import parameters
-from tests.explorer.explorer_process import browser_path, explorer
+from aniso.explorer.choosing.methods import methods, parameters_of
+from benchmarks.explorer_process import browser_path, explorer
 
 WAIT = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=WAIT)
@@ -159,17 +159,17 @@ def test_auto_shows_what_it_chose_and_controls_have_units_reset_and_words(page):
     noise.get_by_role("textbox").fill("5")
     noise.get_by_role("textbox").press("Enter")
     expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(".panel .told")).to_contain_text("5 grey values")
+    expect(page.locator(".panel .values")).to_contain_text("5 grey values")
     noise.get_by_role("button", name="Reset Noise").click()
     expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".panel .told")).to_contain_text(re.compile(r"noise level(1[5-9]|2[0-5])\b"))
+    expect(page.locator(".panel .values")).to_contain_text(re.compile(r"noise level(1[5-9]|2[0-5])\b"))
 
 
 def test_every_method_gives_a_result(page):
-    for method in reversed(parameters.METHODS):  # it begins with the first
+    for method in reversed(methods()):  # it begins with the first
         page.evaluate("drawn.length = 0")
         choose_method(page, method.capitalize())
-        for name, parameter in parameters.of(method, "edge-enhancing").items():
+        for name, parameter in parameters_of(method, "edge-enhancing").items():
             expect(control(page, name)).to_have_count(0 if parameter.about.for_volumes else 1)
         page.wait_for_function("drawn.length > 0")
         settled(page)
@@ -343,7 +343,7 @@ def test_a_page_that_is_loaded_anew_says_so(page):
     choose_method(page, "Diffuse")
     settled(page)
     page.reload()
-    expect(page.get_by_role("alert")).to_contain_text("loaded anew")
+    expect(page.get_by_role("alert")).to_contain_text("was reloaded")
     expect(page.get_by_role("button", name="Denoise")).to_have_attribute("aria-pressed", "true")
 
 
@@ -356,7 +356,7 @@ def test_a_mask_is_drawn_and_filled_in(page):
     page.mouse.down()
     page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 300, steps=6)
     page.mouse.up()
-    unknown = page.locator(".panel .told dd").first
+    unknown = page.locator(".panel .values dd").first
     expect(unknown).to_have_text(re.compile(r"^[1-9]\d{2,3}$"), timeout=WAIT)
     page.get_by_role("button", name="Clear").click()
     expect(unknown).to_have_text("0", timeout=WAIT)
@@ -559,4 +559,4 @@ def test_an_end_with_an_open_tab_leaves_no_files_behind(browser, files, tmp_path
         assert process.wait(60) == 0
         context.close()
     assert list(tmp_path.glob("aniso-explorer-*")) == []
-    assert said[1:] == ["The explorer has ended.\n"]  # on both streams
+    assert said[1:] == ["The explorer was stopped.\n"]  # on both streams

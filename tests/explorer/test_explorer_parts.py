@@ -12,12 +12,14 @@ import pytest
 from PIL import Image
 
 import aniso
-from aniso.explorer.choosing import masks, parameters
-from aniso.explorer.choosing.choices import AUTO, Choices, suggested_contrast
+from aniso.explorer.choosing import unknown_pixels
+from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
 from aniso.explorer.choosing.controls import LOG, controls
+from aniso.explorer.choosing.methods import methods
 from aniso.explorer.choosing.parts import Part, View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
+from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.computing import memory, previews, scrubbing
 from aniso.explorer.computing.blocks import block_means
 from aniso.explorer.computing.pace import Pace
@@ -28,6 +30,7 @@ from aniso.explorer.showing.album import Album
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
 from aniso.parameters import of_model
+from aniso.verbs.info import summary_rows
 
 
 def scene_of(array, **options):
@@ -85,7 +88,7 @@ class TestScenes:
 
 
 class TestControls:
-    @pytest.mark.parametrize("method", parameters.METHODS)
+    @pytest.mark.parametrize("method", methods())
     def test_every_parameter_has_words_and_a_range_that_holds_its_default(self, shapes, method):
         for model in kinds() if method == "diffuse" else ("edge-enhancing",):
             for control in controls(Choices(method=method, model=model), shapes, {}):
@@ -153,9 +156,9 @@ class TestChoices:
         call = Choices("denoise").with_value("noise", 12.0).with_value("mix", False).call(shapes)
         assert call.options == {"noise": 12.0, "mix": False}
 
-    def test_a_model_with_a_suggested_contrast(self, shapes):
+    def test_a_model_with_a_suggest_contrast(self, shapes):
         model, time = Choices("diffuse").call(shapes).arguments
-        assert model == aniso.EdgeEnhancing(contrast=suggested_contrast(shapes, "edge-enhancing"))
+        assert model == aniso.EdgeEnhancing(contrast=suggest_contrast(shapes, "edge-enhancing"))
         assert time == 10.0
 
     def test_nan_is_unknown(self):
@@ -166,10 +169,8 @@ class TestChoices:
 
 
 def test_none_has_no_unit():
-    from aniso.cli.jobs.reporting import figures
-
     info = aniso.denoise(np.full((32, 32), 7.0), return_info=True)[1]
-    rows = dict(figures([info]))
+    rows = dict(summary_rows([info]))
     assert "none" in rows.values()
     assert not [words for words in rows.values() if words.startswith("none ")]
 
@@ -177,7 +178,7 @@ def test_none_has_no_unit():
 class TestMasks:
     def test_a_point_is_a_disc(self):
         mask = np.zeros((41, 41), bool)
-        masks.paint(mask, [[20.5, 20.5]], 10)
+        unknown_pixels.paint(mask, [[20.5, 20.5]], 10)
         assert mask.sum() == pytest.approx(np.pi * 100, rel=0.03)
         assert np.array_equal(mask, mask.T)
         assert np.array_equal(mask, mask[::-1])
@@ -185,17 +186,17 @@ class TestMasks:
     def test_erasing_takes_it_back(self):
         stroke = [[5.0, 5.0], [30.0, 12.0], [70.0, -4.0]]
         mask = np.zeros((20, 40), bool)
-        masks.paint(mask, stroke, 4)
+        unknown_pixels.paint(mask, stroke, 4)
         assert mask.any()
-        masks.paint(mask, stroke, 4, erase=True)
+        unknown_pixels.paint(mask, stroke, 4, erase=True)
         assert not mask.any()
 
     def test_a_random_mask_is_made_once(self):
-        pixels = masks.RandomPixels(0.4, 3)
+        pixels = unknown_pixels.RandomPixels(0.4, 3)
         mask = pixels.mask((13, 7))
         assert pixels.mask((13, 7)) is mask
         assert not mask.flags.writeable
-        assert masks.RandomPixels(0.4, 3) == pixels
+        assert unknown_pixels.RandomPixels(0.4, 3) == pixels
         assert Choices().random_pixels is not Choices().random_pixels  # so that it goes with its tab
 
     def test_of_a_volume_the_shown_slice_alone(self):
@@ -211,17 +212,17 @@ class TestMasks:
         import zlib
 
         words = {"np": np, "base64": base64, "zlib": zlib}
-        assert np.array_equal(eval(masks.mask_line(mask), words), mask)
-        pixels = masks.RandomPixels(0.4, 3)
+        assert np.array_equal(eval(unknown_pixels.mask_line(mask), words), mask)
+        pixels = unknown_pixels.RandomPixels(0.4, 3)
         assert np.array_equal(eval(pixels.line((13, 7)), words), pixels.mask((13, 7)))
 
     def test_means_of_known_pixels(self):
         image = np.array([[1.0, 3.0, 5.0, 9.0], [1.0, 99.0, 99.0, 99.0]])
-        coarse, unknown = masks.known_means(image, image == 99, 2)
+        coarse, unknown = unknown_pixels.known_means(image, image == 99, 2)
         assert coarse[0, 0] == pytest.approx(5 / 3)
         assert coarse[0, 1] == 7
         assert not unknown.any()
-        assert masks.known_means(image, np.ones((2, 4), bool), 2)[1].all()
+        assert unknown_pixels.known_means(image, np.ones((2, 4), bool), 2)[1].all()
 
 
 def afford(pixels):
@@ -231,9 +232,9 @@ def afford(pixels):
 class TestPreviews:
     def test_a_small_image_is_computed_as_it_is(self, shapes):
         call = Choices("diffuse").call(shapes)
-        quick = previews.rehearsed(call, shapes)
+        quick = previews.rehearse(call, shapes)
         part = previews.part(shapes, View.of_all(shapes.shape), quick, afford(1e6))
-        trial = previews.coarse(quick, shapes, part)
+        trial = previews.coarsen(quick, shapes, part)
         assert part == Part(0, 256, 0, 256, 1)
         assert previews.is_exact(call, part, shapes)
         assert np.array_equal(trial.image, shapes.image)
@@ -274,13 +275,13 @@ class TestPreviews:
         assert part.factor == 1
         assert part.pixels == pytest.approx(64 * 64, rel=0.05)
 
-    @pytest.mark.parametrize("method", parameters.METHODS)
+    @pytest.mark.parametrize("method", methods())
     def test_a_coarse_preview_resembles_the_result(self, method):
         scene = scene_of(aniso.samples.fingerprint(256, period=16.0, noise=15.0).image)
-        call = Choices(method, model="edge-enhancing", random_pixels=masks.RandomPixels(0.5)).call(scene)
+        call = Choices(method, model="edge-enhancing", random_pixels=RandomPixels(0.5)).call(scene)
         factor = 1 if method == "upsample" else 2
         part = Part(0, 256 // factor, 0, 256 // factor, factor)
-        trial = previews.coarse(previews.rehearsed(call, scene), scene, part)
+        trial = previews.coarsen(previews.rehearse(call, scene), scene, part)
         result, _ = trial.call(trial.image, lambda done, total: None)
         full, _ = call(scene.image, lambda done, total: None)
         expected = block_means(full, full.shape[0] // result.shape[0])
@@ -289,10 +290,10 @@ class TestPreviews:
     def test_the_pace_is_learned(self, shapes):
         call, pace = Choices("denoise").call(shapes), Pace()
         for _ in range(6):
-            pace.measured(call, 10_000, 0.001)
+            pace.record(call, 10_000, 0.001)
         fast = pace.affordable(call)
         for _ in range(6):
-            pace.measured(call, 10_000, 0.02)
+            pace.record(call, 10_000, 0.02)
         assert fast > 1.5 * pace.affordable(call)
 
 
@@ -307,11 +308,11 @@ class TestSlabs:
     def test_with_its_halo_it_gives_the_slice_of_the_result(self, axis):
         scene = layers(axis, spacing=(1.5, 1.0, 1.25))
         call = Choices("diffuse").with_value("time", 0.8).with_value("cycles", 1).call(scene)
-        quick = previews.rehearsed(call, scene)
+        quick = previews.rehearse(call, scene)
         part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
         assert part.factor == 1
         assert 2 * part.depth + 1 < scene.extent[axis]
-        trial = previews.coarse(quick, scene, part)
+        trial = previews.coarsen(quick, scene, part)
         assert np.array_equal(trial.shown(trial.image), scene.image)
         result, _ = trial.call(trial.image, lambda done, total: None)
         full, _ = call(scene.filtered, lambda done, total: None)
@@ -321,11 +322,11 @@ class TestSlabs:
     def test_a_coarse_one_resembles_the_slice_of_the_result(self):
         scene = layers(1)
         call = Choices("diffuse").with_value("contrast", 8.0).call(scene)  # well below that of the layers
-        quick = previews.rehearsed(call, scene)
+        quick = previews.rehearse(call, scene)
         part = previews.part(scene, View.of_all(scene.shape), quick, afford(8000))
         assert part.factor > 1
         assert part.pixels < 10_000
-        trial = previews.coarse(quick, scene, part)
+        trial = previews.coarsen(quick, scene, part)
         result, _ = trial.call(trial.image, lambda done, total: None)
         expected = block_means(scene.shown(call(scene.filtered, lambda done, total: None)[0]), part.factor)
         assert np.corrcoef(trial.shown(result).ravel(), expected.ravel())[0, 1] > 0.9
@@ -333,13 +334,13 @@ class TestSlabs:
     @pytest.mark.parametrize("method", ["denoise", "enhance", "inpaint", "upsample"])
     def test_verbs_preview_the_slice_by_itself(self, method):
         scene = layers(0, spacing=(3.0, 1.0, 1.0))
-        choices = Choices(method, random_pixels=masks.RandomPixels(0.5)).with_value("contrast", 4.0)
-        quick = previews.rehearsed(choices.call(scene), scene)
+        choices = Choices(method, random_pixels=RandomPixels(0.5)).with_value("contrast", 4.0)
+        quick = previews.rehearse(choices.call(scene), scene)
         part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
-        trial = previews.coarse(quick, scene, part)
+        trial = previews.coarsen(quick, scene, part)
         result, _ = trial.call(trial.image, lambda done, total: None)
         assert result.ndim == 2
-        assert "by itself" in trial.words
+        assert "of this slice only" in trial.words
         assert not previews.is_exact(choices.call(scene), part, scene)
 
     def test_no_more_slices_than_there_are(self):
@@ -365,7 +366,7 @@ class TestMemory:
         assert memory.available() > 1e7
         memory.check(call, scene)
         monkeypatch.setattr(memory, "available", lambda: 1e7)
-        with pytest.raises(MemoryError, match=r"takes about 0\.015 GB of memory, and 0\.010 GB are free"):
+        with pytest.raises(MemoryError, match=r"needs about 0\.015 GB .*, but only 0\.010 GB are free"):
             memory.check(call, scene)
 
 
@@ -502,7 +503,7 @@ class TestOverlays:
         assert (smaller[rows // 2, columns // 2] > 0.9) == (axis == 1)
         gradients = overlays.Gradients.of(scene, 1.0, None)
         assert gradients.values[-1] > 50
-        assert len(gradients.values) == (rows + 1) * (columns + 1)
+        assert len(gradients.values) == rows * columns
 
     def test_the_histogram_counts_and_marks(self, shapes):
         gradients = overlays.Gradients.of(shapes, 1.0, None)

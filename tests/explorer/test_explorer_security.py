@@ -22,7 +22,7 @@ from playwright.sync_api import expect, sync_playwright
 import aniso
 from aniso.explorer import server as explorer_server
 from aniso.explorer.guard import HostGuard
-from tests.explorer.explorer_process import Visitor, browser_path, explorer, reset
+from benchmarks.explorer_process import Visitor, browser_path, explorer, reset
 
 NAMES = ("127.0.0.1", "localhost", "::1")
 UPGRADE = (
@@ -386,7 +386,7 @@ class TestSilence:
             assert process.wait(60) == 0
             for connection in stay:
                 connection.close()
-        assert said[1:] == ["The explorer has ended.\n"]  # on both streams
+        assert said[1:] == ["The explorer was stopped.\n"]  # on both streams
 
     def test_lost_connections_are_not_reported_and_other_errors_are(self, caplog):
         loop = asyncio.new_event_loop()

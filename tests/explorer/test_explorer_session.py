@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 import aniso
 from aniso.cli import app
-from aniso.explorer.choosing import recipes
+from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.masks import RandomPixels, paint
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.page.session import Session
 from aniso.stencil import DeltaStencil
@@ -250,7 +250,7 @@ def test_a_volume_that_takes_too_much_memory_is_refused_in_words_and_slices_stil
         await session.open(lambda: source)
         await until(lambda: notes.error is not None)
         assert "memory" in notes.error
-        assert "this slice" in notes.error
+        assert "This slice" in notes.error
         assert session.result is None
         await until(lambda: "after" in notes.slots())  # there is a preview nevertheless
         assert await session.download() is None
@@ -343,7 +343,7 @@ def test_what_was_opened_last_is_shown():
     [
         (np.nan, float, "One value of the image is NaN: .* Choose Inpaint"),
         (np.inf, float, "One value of the image is infinite: .* Replace them in the file"),
-        (True, bool, "Pixels of type bool cannot be filtered: .* Convert them to numbers"),
+        (True, bool, "The image must have a real numeric data type, got bool. Convert it"),
     ],
 )
 def test_what_cannot_be_filtered_is_refused_with_advice(value, dtype, advice):
@@ -704,17 +704,17 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
     result, _ = call(scene.filtered, lambda done, total: None)
 
     words: dict[str, Any] = {}
-    exec(recipes.python(choices, scene), words)
+    exec(export.to_python(choices, scene), words)
     assert words["result"].dtype == result.dtype
     assert np.array_equal(words["result"], result)
-    target = Path(recipes.output_name(call, scene))
+    target = Path(export.output_name(call, scene))
     as_downloaded = aniso.io.read(aniso.io.write("download" + scene.suffix, result, like=scene.like))
     written = aniso.io.read(target)
     assert written.pixels.dtype == as_downloaded.pixels.dtype == scene.source.picture.dtype
     assert np.array_equal(written.pixels, as_downloaded.pixels)
     target.unlink()
 
-    for line in recipes.command(choices, scene).splitlines():
+    for line in export.to_command(choices, scene).splitlines():
         program, *arguments = shlex.split(line)
         if program == "aniso":
             answer = CliRunner().invoke(app, arguments, prog_name="aniso")
@@ -729,22 +729,22 @@ def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
 
 def test_there_is_no_recipe_for_filling_in_nothing():
     choices, scene = Choices("inpaint", random_pixels=None), Scene(Source.of_sample("shapes"))
-    for recipe in (recipes.python, recipes.command):
-        with pytest.raises(ValueError, match=r"nothing to fill in yet\. Draw"):
+    for recipe in (export.to_python, export.to_command):
+        with pytest.raises(ValueError, match=r"no unknown pixels yet\. Mark"):
             recipe(choices, scene)
 
 
 def test_a_recipe_fits_into_a_command_line():
     missing = np.where(np.random.default_rng(1).random((1200, 1200)) < 0.3, np.nan, np.float32(7))
     scene = Scene(Source(aniso.io.Picture(missing), "missing.npy", "aniso.io.read('missing.npy')", True))
-    assert len(recipes.command(Choices("inpaint", random_pixels=None), scene)) < 1000
+    assert len(export.to_command(Choices("inpaint", random_pixels=None), scene)) < 1000
 
 
 def test_a_recipe_in_a_shell(tmp_path):
     choices, scene = RECIPES["a slice, filled in"][1], scene_of("volume.npy", tmp_path)
     shell = f'aniso() {{ "{sys.executable}" -m aniso "$@"; }}; python() {{ "{sys.executable}" "$@"; }}\n'
-    program = shell + recipes.command(choices, scene)
+    program = shell + export.to_command(choices, scene)
     subprocess.run(["bash", "-ec", program], check=True, capture_output=True, cwd=tmp_path)
     call = choices.call(scene)
-    written = aniso.io.read(tmp_path / recipes.output_name(call, scene))
+    written = aniso.io.read(tmp_path / export.output_name(call, scene))
     assert np.array_equal(written.pixels, call(scene.image, lambda done, total: None)[0])

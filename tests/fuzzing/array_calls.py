@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 import aniso
+from aniso.parameters import Parameter
+from aniso.verbs.table import VERBS, Verb
 from tests.fuzzing.judging import Case, not_finite
 from tests.fuzzing.odd_values import Draw, call_text
 
@@ -71,6 +73,21 @@ def diffuse(draw: Draw) -> Case:
     return _case("diffuse", lambda: again(image), (image, model, time), options, check)
 
 
+def structure(draw: Draw) -> Case:
+    which = draw.choice(("structure_tensor", "orientation", "coherence", "diffusion_tensor"))
+    image = draw.image()
+    known: dict[str, tuple[Any, ...]] = {name: _COMPUTING[name] for name in ("spacing", "channel_axis")}
+    given: tuple[Any, ...] = (image,)
+    if which == "diffusion_tensor":
+        given = (image, _model(draw))
+    else:
+        known |= {"sigma": (0.0, 0.5, 2, 1e9), "rho": (0.0, 2.0, 1e9)}
+    if which == "coherence":
+        known |= {"plates": (True, False, 1)}
+    options = draw.options(known, odd=0.08)
+    return _case(which, lambda: getattr(aniso, which)(*given, **options), given, options, not_finite)
+
+
 def scale_space(draw: Draw) -> Case:
     image, model = draw.image(), _model(draw)
     usual: tuple[Any, ...] = (
@@ -98,43 +115,42 @@ def scale_space(draw: Draw) -> Case:
     return _case("scale_space", call, (image, model, times), options, check)
 
 
-def denoise(draw: Draw) -> Case:
-    known = {
-        **_COMPUTING,
-        "noise": (None, 0.0, 0.1, 10.0, 1e-30, 1e30),
-        "contrast": ("auto", 1.0, 30.0, 1e-20, 1e20, "automatic"),
-        "time": ("auto", 0.5, 2.0),
-        "mix": (None, True, False),
-        "stencil": STENCILS,
-        "return_info": (False,),
-    }
-    return _verb(draw, "denoise", known)
+_BY_UNIT: dict[str, tuple[Any, ...]] = {
+    "grey values": ("auto", None, 0.0, 0.1, 10.0, 1e-30, 1e30),
+    "grey values per unit length": ("auto", 1.0, 30.0, 1e-20, 1e20, "automatic"),
+    "length": ("auto", None, 0.0, 0.5, 4.0, 1e9, "long"),
+    "length²": ("auto", None, 0.5, 2.0),
+}
 
 
-def enhance(draw: Draw) -> Case:
-    known = {
-        **_COMPUTING,
-        "noise": (None, 0.0, 0.1, 10.0, 1e-30, 1e30),
-        "wavelength": ("auto", 4.0, 8.0, 1e-3, "long"),
-        "contrast": ("auto", 1.0, 30.0, 1e-20, 1e20),
-        "time": ("auto", 0.5, 2.0),
-        "plates": (True, False),
-        "refine": (None, True, False),
-        "stencil": STENCILS,
-        "return_info": (False,),
-    }
-    return _verb(draw, "enhance", known)
+def values_of(parameter: Parameter) -> tuple[Any, ...]:
+    """Return usual values of a parameter, and some that may be rejected."""
+    about = parameter.about
+    if about.switch:
+        return (None, True, False)
+    if about.whole:
+        return (None, 1, 3)
+    if about.choices:
+        return (*about.choices, "other")
+    return _BY_UNIT.get(about.unit, (parameter.default, 0.1, min(about.high, 1.0)))
+
+
+def options_of(verb: Verb) -> dict[str, tuple[Any, ...]]:
+    """Return the options of a verb, with values of each."""
+    own = {name: values_of(each) for name, each in verb.parameters.items() if not each.required}
+    stencil = {"stencil": STENCILS} if verb.takes_stencil else {}
+    return {**_COMPUTING, **own, **stencil, "return_info": (False,)}
+
+
+def call_verb(draw: Draw, verb: Verb) -> Case:
+    """Call a verb, by what its row says."""
+    if verb.refines:
+        return upsample(draw)
+    return inpaint(draw) if verb.fills else _verb(draw, verb.name, options_of(verb))
 
 
 def upsample(draw: Draw) -> Case:
-    known = {
-        **_COMPUTING,
-        "contrast": ("auto", 1.0, 30.0, 1e-20, 1e20),
-        "sigma": (None, 0.0, 0.5, 1e9),
-        "rho": (None, 0.0, 0.5, 1e9),
-        "time": (None, 0.0, 1.0),
-        "return_info": (False,),
-    }
+    known = options_of(VERBS["upsample"])
     image, factor = draw.image(), draw.number(1, 2, 3, 2, 4, 8, 9, 2.0)
     options = draw.options(known, odd=0.06)
 
@@ -158,15 +174,7 @@ def inpaint(draw: Draw) -> Case:
     if isinstance(image, np.ndarray) and image.dtype.kind == "f" and image.size and draw.chance(0.4):
         unknown = draw.array_source().random(image.shape) < draw.choice((0.1, 0.5, 0.95))
         image = np.where(unknown, np.nan, image).astype(image.dtype)
-    known = {
-        **_COMPUTING,
-        "contrast": ("auto", 1.0, 30.0, 1e-20, 1e20),
-        "sigma": (None, 0.0, 0.5, 1e9),
-        "rho": (None, 0.0, 0.5, 1e9),
-        "tolerance": (5e-3, 0.1, 1.0),
-        "max_cycles": (None, 1, 3),
-        "return_info": (False,),
-    }
+    known = options_of(VERBS["inpaint"])
     options = draw.options(known, odd=0.06)
     _add_mask(draw, "mask", image, options)
 

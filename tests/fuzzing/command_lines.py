@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from aniso import io
-from aniso.cli.commands import SUMMARIES
+from aniso import io, models, schemes
+from aniso.cli.commands import load, summaries
 from tests.cli.command_calls import called, contents
 from tests.fuzzing.file_calls import damaged, sound_files
 from tests.fuzzing.judging import Case
@@ -35,9 +35,18 @@ _NUMBERS = (
     "1,2",
     "٣",
 )
+# They open pages, take seconds by design, or draw for seconds.
+_LEFT_OUT = ("explore", "bench", "demo")
+_COMMANDS = tuple(name for name in summaries() if name not in _LEFT_OUT)
+_OPTIONS = {
+    flag: option
+    for command in _COMMANDS
+    for option in load(command).params
+    for flag in (*option.opts, *option.secondary_opts)
+    if option.param_type_name == "option"
+}
 _VALUES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("--noise", "--contrast", "--sigma", "--rho", "--alpha", "--gamma", "--beta"), _NUMBERS),
-    **dict.fromkeys(("--wavelength", "--min-diffusivity", "--step", "--tolerance", "--angle"), _NUMBERS),
+    **{flag: _NUMBERS for flag, option in _OPTIONS.items() if str(option.metavar).startswith("NUMBER")},
     "--time": ("0", "0.5", "1", "auto", "-1", "1e300", "x", "nan"),
     "--times": ("1", "0,1", "1,1", "2,1", "", ",", "1,x", "0.1,0.2,", "1e300"),
     "--spacing": ("1", "2,1", "1,1,1", "file", "0", "-1", "1e-300", "1e300", "x", ","),
@@ -46,9 +55,9 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "--quality": ("1", "100", "0", "x"),
     "--threads": ("1", "2", "0", "x"),
     "--engine": ("cpu", "reference", "torch", "gpu"),
-    "--model": ("edge-enhancing", "coherence-enhancing", "perona-malik", "homogeneous", "x"),
+    "--model": (*models.kinds(), "x"),
     "--diffusivity": ("weickert", "charbonnier", "x"),
-    "--scheme": ("explicit", "fed", "fsi", "x"),
+    "--scheme": (*schemes.kinds(), "x"),
     "--cycles": ("1", "3", "0", "x", "99999999999999999999999"),
     "--max-cycles": ("1", "3", "0", "x"),
     "--stencil": ("standard", "nonnegativity", "x"),
@@ -67,26 +76,11 @@ _VALUES: dict[str, tuple[str, ...]] = {
 }
 _SWITCHES = (
     *(
-        "--mix",
-        "--no-mix",
-        "--refine",
-        "--no-refine",
-        "--plates",
-        "--no-plates",
-        "--volume",
-        "--slices",
-        "--force",
+        flag
+        for flag, option in _OPTIONS.items()
+        if option.is_flag and flag.startswith("--") and flag != "--debug"
     ),
-    *(
-        "--no-limit",
-        "--quiet",
-        "--json",
-        "--figure",
-        "--estimate",
-        "--no-estimate",
-        "--invert",
-        "--unheard-of",
-    ),
+    "--unheard-of",
 )
 _FILES = (
     "input.png",
@@ -100,15 +94,10 @@ _FILES = (
     ".",
     "*.png",
 )
-# They open pages, take seconds by design, or draw for seconds.
-_LEFT_OUT = ("explore", "bench", "demo")
-_COMMANDS = tuple(name for name in SUMMARIES if name not in _LEFT_OUT)
 
 
 def _own_options(command: str) -> set[str]:
-    from aniso.cli.commands import loaded
-
-    return {name for option in loaded(command).params for name in (*option.opts, *option.secondary_opts)}
+    return {name for option in load(command).params for name in (*option.opts, *option.secondary_opts)}
 
 
 def commands(draw: Draw) -> Case:

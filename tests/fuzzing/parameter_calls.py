@@ -6,32 +6,20 @@ import numpy as np
 
 import aniso
 from aniso import estimates, samples, stability, stencil, volumes
-from tests.fuzzing.array_calls import MODELS, SCHEMES, SPACINGS, STENCILS
+from aniso.models import kinds
+from aniso.parameters import of_model
+from tests.fuzzing.array_calls import MODELS, SCHEMES, SPACINGS, STENCILS, values_of
 from tests.fuzzing.judging import Case, not_a_number, not_finite
 from tests.fuzzing.odd_values import Draw, call_text
 
-_DIFFUSIVITIES = (
-    "weickert",
-    "charbonnier",
-    "perona-malik",
-    "exponential",
-    "other",
-    lambda r: 1 / (1 + r),
-    np.exp,
-)
-_LENGTHS = (0.0, 0.5, 1, 3.0)
-_CONTRASTS = (3.5, 1, 1e-3, 100.0)
+# A function serves as a diffusivity, too.
+_FUNCTIONS = (lambda r: 1 / (1 + r), np.exp)
 _MODELS: dict[Any, dict[str, tuple[Any, ...]]] = {
-    aniso.EdgeEnhancing: {"contrast": _CONTRASTS, "sigma": _LENGTHS, "diffusivity": _DIFFUSIVITIES},
-    aniso.EdgeContinuing: {"contrast": _CONTRASTS, "sigma": _LENGTHS, "rho": _LENGTHS},
-    aniso.PeronaMalik: {"contrast": _CONTRASTS, "sigma": _LENGTHS, "diffusivity": _DIFFUSIVITIES},
-    aniso.CoherenceEnhancing: {
-        "contrast": _CONTRASTS,
-        "sigma": _LENGTHS,
-        "rho": _LENGTHS,
-        "min_diffusivity": (0.0, 1e-3, 1.0),
-        "plates": (True, False),
-    },
+    kind: {
+        name: (*values_of(each), *(_FUNCTIONS if name == "diffusivity" else ()))
+        for name, each in of_model(kind).items()
+    }
+    for kind in kinds().values()
 }
 _SMALL = np.random.default_rng(0).normal(100, 20, (9, 10))
 

@@ -1,7 +1,9 @@
 """All targets, and how many of a thousand cases each has."""
 
 from collections.abc import Callable
+from functools import partial
 
+from aniso.verbs.table import VERBS
 from tests.fuzzing import array_calls, command_lines, file_calls, module_calls, parameter_calls
 from tests.fuzzing.judging import Case, Verdict, judged
 from tests.fuzzing.odd_values import Draw
@@ -9,11 +11,9 @@ from tests.fuzzing.odd_values import Draw
 TARGETS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "diffuse": (array_calls.diffuse, 160),
     "scale_space": (array_calls.scale_space, 60),
-    "denoise": (array_calls.denoise, 50),
-    "enhance": (array_calls.enhance, 50),
-    "inpaint": (array_calls.inpaint, 60),
-    "upsample": (array_calls.upsample, 60),
+    **{name: (partial(array_calls.call_verb, verb=verb), 55) for name, verb in VERBS.items()},
     "dask": (array_calls.lazily, 40),
+    "structure": (array_calls.structure, 50),
     "models": (parameter_calls.models, 50),
     "stencils": (parameter_calls.stencils, 40),
     "schemes": (parameter_calls.schemes, 30),

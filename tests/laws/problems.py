@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import aniso
-from tests.oracles.printed_stencil import collapsed, on_unit_grid, paper_delta
+from oracles.printed_stencil import collapsed, on_unit_grid, paper_delta
 
 #: Members at the ends of the ranges of α, γ and β, and between them.
 MEMBERS_AT_THE_LIMITS = [

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import aniso
 from aniso.stencil import collapse_ghost_cells, matrix
+from oracles.printed_stencil import collapsed, paper_delta, printed_matrix
 from tests.laws.problems import (
     Problem,
     Tensor,
@@ -15,7 +16,6 @@ from tests.laws.problems import (
     tensor_fields,
     tensors_at,
 )
-from tests.oracles.printed_stencil import collapsed, paper_delta, printed_matrix
 
 # --- collapsing
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import aniso
 from aniso.stencil import matrix
+from oracles.printed_stencil import constant_stencil, on_unit_grid
 from tests.laws.problems import (
     Tensor,
     alphas,
@@ -20,7 +21,6 @@ from tests.laws.problems import (
     tensor_fields,
     tensors_at,
 )
-from tests.oracles.printed_stencil import constant_stencil, on_unit_grid
 
 
 def off_diagonals(a, b, c, stencil, spacing=1.0):

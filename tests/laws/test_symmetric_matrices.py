@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aniso.formulas.symmetric import isolated_root, joined, split
+from oracles.eigenvector_volumes import cube_symmetries
 from tests.laws.volume_problems import rotations
-from tests.oracles.eigenvector_volumes import cube_symmetries
 
 FRAMES = np.concatenate([rotations(np.random.default_rng(0), 200), np.array(cube_symmetries())])
 SPECTRA = (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import aniso
 from aniso.stencil import SplitStencil
 from aniso.volumes import collapse_ghost_cells, matrix
+from oracles import volume_stencils as oracle
 from tests.laws.problems import assert_close
 from tests.laws.test_ghost_cells import line_matrix
 from tests.laws.volume_problems import (
@@ -23,7 +24,6 @@ from tests.laws.volume_problems import (
     volume_spacings,
     volume_stencils,
 )
-from tests.oracles import volume_stencils as oracle
 
 #: All shapes with sides of 1 to 3 voxels.
 SMALL = tuple(itertools.product((1, 2, 3), repeat=3))

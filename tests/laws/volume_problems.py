@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import aniso
 from aniso.stencil import SplitStencil
+from oracles import volume_stencils as oracle
 from tests.laws.problems import alphas, delta_stencils, seeds
-from tests.oracles import volume_stencils as oracle
 
 # Exact directions: along the axes, the diagonals of faces and of the cube, and some between.
 LATTICE = np.array(

@@ -14,7 +14,7 @@ import aniso
 from aniso import engines
 from aniso.engines import reference
 from aniso.parameters import of_model
-from tests.oracles import eigenvector_models as oracle
+from oracles import eigenvector_models as oracle
 from tests.registry import ENGINES, MODELS, SAMPLES, colours, random_tensors, rational
 
 DIFFUSIVITIES = {**oracle.DIFFUSIVITIES, "callable": rational}
@@ -43,69 +43,54 @@ def assert_tensors_equal(model, image, spacing, expected):
 
 @pytest.mark.parametrize("spacing", SPACINGS)
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("name", DIFFUSIVITIES)
-class TestEdgeEnhancingAgainstEigenvectors:
-    def test_tensor(self, name, sample, channels, spacing):
-        image = channels_first(SAMPLES[sample], channels)
-        model = aniso.EdgeEnhancing(8.0, 0.8, library_diffusivity(name))
-        expected = oracle.edge_enhancing(image, spacing, 8.0, 0.8, DIFFUSIVITIES[name])
-        assert np.ptp(expected[..., 0, 1]) > 0.02  # or the test would show little
-        assert_tensors_equal(model, image, spacing, expected)
-
-    def test_without_presmoothing(self, name, sample, channels, spacing):
-        image = channels_first(SAMPLES[sample], channels)
-        model = aniso.EdgeEnhancing(20.0, 0.0, library_diffusivity(name))
-        expected = oracle.edge_enhancing(image, spacing, 20.0, 0.0, DIFFUSIVITIES[name])
-        assert_tensors_equal(model, image, spacing, expected)
-
-
-@pytest.mark.parametrize("spacing", SPACINGS)
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("name", DIFFUSIVITIES)
-def test_edge_continuing_against_eigenvectors(name, sample, channels, spacing):
-    image = channels_first(SAMPLES[sample], channels)
-    model = aniso.EdgeContinuing(8.0, 0.6, 1.2, library_diffusivity(name))
-    expected = oracle.edge_continuing(image, spacing, 8.0, 0.6, 1.2, DIFFUSIVITIES[name])
-    assert_tensors_equal(model, image, spacing, expected)
-
-
-@pytest.mark.parametrize("spacing", SPACINGS)
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("sample", SAMPLES)
-class TestOtherModelsAgainstEigenvectors:
-    @pytest.mark.parametrize(("sigma", "rho", "eps"), [(0.5, 1.5, 1e-3), (0.0, 4.0, 0.0), (1.0, 0.0, 0.1)])
-    def test_coherence_enhancing(self, sample, channels, spacing, sigma, rho, eps):
-        image = channels_first(SAMPLES[sample], channels)
-        model = aniso.CoherenceEnhancing(4.0, sigma, rho, eps)
-        expected = oracle.coherence_enhancing(image, spacing, 4.0, sigma, rho, eps)
-        assert np.ptp(expected) > 0.02
-        assert_tensors_equal(model, image, spacing, expected)
+class TestAgainstEigenvectors:
+    """On all samples."""
 
     @pytest.mark.parametrize("name", DIFFUSIVITIES)
-    def test_perona_malik(self, sample, channels, spacing, name):
-        image = channels_first(SAMPLES[sample], channels)
+    @pytest.mark.parametrize(("contrast", "sigma"), [(8.0, 0.8), (20.0, 0.0)])
+    def test_edge_enhancing(self, channels, spacing, name, contrast, sigma):
+        model = aniso.EdgeEnhancing(contrast, sigma, library_diffusivity(name))
+        for sample in SAMPLES.values():
+            image = channels_first(sample, channels)
+            expected = oracle.edge_enhancing(image, spacing, contrast, sigma, DIFFUSIVITIES[name])
+            assert np.ptp(expected[..., 0, 1]) > 0.02  # or the test would show little
+            assert_tensors_equal(model, image, spacing, expected)
+
+    @pytest.mark.parametrize("name", DIFFUSIVITIES)
+    def test_edge_continuing(self, channels, spacing, name):
+        model = aniso.EdgeContinuing(8.0, 0.6, 1.2, library_diffusivity(name))
+        for sample in SAMPLES.values():
+            image = channels_first(sample, channels)
+            expected = oracle.edge_continuing(image, spacing, 8.0, 0.6, 1.2, DIFFUSIVITIES[name])
+            assert_tensors_equal(model, image, spacing, expected)
+
+    @pytest.mark.parametrize(("sigma", "rho", "eps"), [(0.5, 1.5, 1e-3), (0.0, 4.0, 0.0), (1.0, 0.0, 0.1)])
+    def test_coherence_enhancing(self, channels, spacing, sigma, rho, eps):
+        model = aniso.CoherenceEnhancing(4.0, sigma, rho, eps)
+        for sample in SAMPLES.values():
+            image = channels_first(sample, channels)
+            expected = oracle.coherence_enhancing(image, spacing, 4.0, sigma, rho, eps)
+            assert np.ptp(expected) > 0.02
+            assert_tensors_equal(model, image, spacing, expected)
+
+    @pytest.mark.parametrize("name", DIFFUSIVITIES)
+    def test_perona_malik(self, channels, spacing, name):
         model = aniso.PeronaMalik(12.0, 0.5, library_diffusivity(name))
-        expected = oracle.scalar(image, spacing, 12.0, 0.5, DIFFUSIVITIES[name])
-        assert_tensors_equal(model, image, spacing, expected)
+        for sample in SAMPLES.values():
+            image = channels_first(sample, channels)
+            expected = oracle.scalar(image, spacing, 12.0, 0.5, DIFFUSIVITIES[name])
+            assert_tensors_equal(model, image, spacing, expected)
 
 
 @pytest.mark.parametrize("shape", NARROW)
 @pytest.mark.parametrize("sigma", [0.0, 1.0, 4.0])
-class TestNarrowImagesAgainstEigenvectors:
-    def test_edge_enhancing(self, shape, sigma):
-        image = SAMPLES["noise"](shape)[np.newaxis]
-        for name, g in DIFFUSIVITIES.items():
-            model = aniso.EdgeEnhancing(5.0, sigma, library_diffusivity(name))
-            expected = oracle.edge_enhancing(image, (1.0, 1.0), 5.0, sigma, g)
-            assert_tensors_equal(model, image, (1.0, 1.0), expected)
-
-    def test_coherence_enhancing(self, shape, sigma):
-        image = SAMPLES["noise"](shape)[np.newaxis]
-        model = aniso.CoherenceEnhancing(5.0, sigma, 3.0)
-        expected = oracle.coherence_enhancing(image, (1.0, 1.0), 5.0, sigma, 3.0, 1e-3)
-        assert_tensors_equal(model, image, (1.0, 1.0), expected)
+def test_narrow_images_against_eigenvectors(shape, sigma):
+    image, spacing = SAMPLES["noise"](shape)[np.newaxis], (1.0, 1.0)
+    for name, g in DIFFUSIVITIES.items():
+        model = aniso.EdgeEnhancing(5.0, sigma, library_diffusivity(name))
+        assert_tensors_equal(model, image, spacing, oracle.edge_enhancing(image, spacing, 5.0, sigma, g))
+    expected = oracle.coherence_enhancing(image, spacing, 5.0, sigma, 3.0, 1e-3)
+    assert_tensors_equal(aniso.CoherenceEnhancing(5.0, sigma, 3.0), image, spacing, expected)
 
 
 STENCILS = (

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import aniso
 from aniso import engines
 from aniso.engines import reference
+from oracles import eigenvector_volumes as oracle
+from oracles.eigenvector_models import DIFFUSIVITIES
 from tests.laws.volume_problems import rotations
-from tests.oracles import eigenvector_volumes as oracle
-from tests.oracles.eigenvector_models import DIFFUSIVITIES
 from tests.registry import VOLUME_SAMPLES, colours, rational
 
 SHAPE = (5, 4, 6)
@@ -19,7 +19,7 @@ SPACINGS = ((1.0, 1.0, 1.0), (1.5, 0.7, 1.0))
 NARROW = ((1, 1, 1), (1, 1, 6), (1, 5, 4), (2, 3, 1), (2, 2, 2), (3, 1, 4))
 
 every_spacing = pytest.mark.parametrize("spacing", SPACINGS, ids=str)
-every_sample = pytest.mark.parametrize("sample", VOLUME_SAMPLES)
+every_diffusivity = pytest.mark.parametrize("name", [*DIFFUSIVITIES, "callable"])
 one_or_three = pytest.mark.parametrize("channels", [1, 3])
 
 
@@ -49,37 +49,40 @@ def assert_tensors_equal(model, image, spacing, expected, slack=1e-9):
 # --- against eigenvectors
 
 
+def functions(name):
+    return (rational, rational) if name == "callable" else (name, DIFFUSIVITIES[name])
+
+
 @every_spacing
 @one_or_three
-@every_sample
-@pytest.mark.parametrize("name", [*DIFFUSIVITIES, "callable"])
-class TestEdgesAgainstEigenvectors:
-    def functions(self, name):
-        return (rational, rational) if name == "callable" else (name, DIFFUSIVITIES[name])
+class TestAgainstEigenvectors:
+    """On all samples."""
 
+    @every_diffusivity
     @pytest.mark.parametrize(("contrast", "sigma"), [(8.0, 0.8), (20.0, 0.0)])
-    def test_edge_enhancing(self, name, sample, channels, spacing, contrast, sigma):
-        image, (own, g) = volume(sample, channels), self.functions(name)
-        expected = oracle.edge_enhancing(image, spacing, contrast, sigma, g)
-        assert np.ptp(expected[..., 0, 1]) > 0.01  # or the test would show little
+    def test_edge_enhancing(self, name, channels, spacing, contrast, sigma):
+        own, g = functions(name)
         slack = 1e-6 if name == "callable" else 1e-9  # a difference quotient
-        assert_tensors_equal(aniso.EdgeEnhancing(contrast, sigma, own), image, spacing, expected, slack)
+        for sample in VOLUME_SAMPLES:
+            image = volume(sample, channels)
+            expected = oracle.edge_enhancing(image, spacing, contrast, sigma, g)
+            assert np.ptp(expected[..., 0, 1]) > 0.01  # or the test would show little
+            assert_tensors_equal(aniso.EdgeEnhancing(contrast, sigma, own), image, spacing, expected, slack)
 
-    def test_edge_continuing(self, name, sample, channels, spacing):
-        image, (own, g) = volume(sample, channels), self.functions(name)
-        expected = oracle.edge_continuing(image, spacing, 8.0, 0.6, 0.9, g)
+    @every_diffusivity
+    def test_edge_continuing(self, name, channels, spacing):
+        own, g = functions(name)
         slack = 1e-4 if name == "callable" else 1e-9
-        assert_tensors_equal(aniso.EdgeContinuing(8.0, 0.6, 0.9, own), image, spacing, expected, slack)
+        for sample in VOLUME_SAMPLES:
+            image = volume(sample, channels)
+            expected = oracle.edge_continuing(image, spacing, 8.0, 0.6, 0.9, g)
+            assert_tensors_equal(aniso.EdgeContinuing(8.0, 0.6, 0.9, own), image, spacing, expected, slack)
 
-
-@every_spacing
-@one_or_three
-@every_sample
-class TestOtherModelsAgainstEigenvectors:
     @pytest.mark.parametrize(("sigma", "rho", "eps"), [(0.5, 1.5, 1e-3), (0.0, 0.0, 0.1), (0.5, 2.0, 0.0)])
-    def test_coherence_enhancing(self, sample, channels, spacing, sigma, rho, eps):
-        image = volume(sample, channels)
-        for contrast in (4.0, 12.0):
+    @pytest.mark.parametrize("contrast", [4.0, 12.0])
+    def test_coherence_enhancing(self, channels, spacing, contrast, sigma, rho, eps):
+        for sample in VOLUME_SAMPLES:
+            image = volume(sample, channels)
             model = aniso.CoherenceEnhancing(contrast, sigma, rho, eps)
             expected = oracle.coherence_enhancing(image, spacing, contrast, sigma, rho, eps)
             assert_tensors_equal(model, image, spacing, expected)
@@ -87,11 +90,13 @@ class TestOtherModelsAgainstEigenvectors:
             expected = oracle.line_enhancing(image, spacing, contrast, sigma, rho, eps)
             assert_tensors_equal(model, image, spacing, expected)
 
-    @pytest.mark.parametrize("name", DIFFUSIVITIES)
-    def test_perona_malik(self, sample, channels, spacing, name):
-        image = volume(sample, channels)
-        expected = oracle.scalar(image, spacing, 9.0, 0.7, DIFFUSIVITIES[name])
-        assert_tensors_equal(aniso.PeronaMalik(9.0, 0.7, name), image, spacing, expected)
+    @every_diffusivity
+    def test_perona_malik(self, channels, spacing, name):
+        own, g = functions(name)
+        for sample in VOLUME_SAMPLES:
+            image = volume(sample, channels)
+            expected = oracle.scalar(image, spacing, 9.0, 0.7, g)
+            assert_tensors_equal(aniso.PeronaMalik(9.0, 0.7, own), image, spacing, expected)
 
 
 @pytest.mark.parametrize("shape", NARROW, ids=str)

@@ -14,7 +14,7 @@ from aniso.formulas.symmetric import joined, reduced, split
 tensors: Any = formulas
 
 PLACES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-COUNT = 3000
+COUNT = 500
 MINIMUM = 1e-3
 
 #: Name → eigenvalues of matrices, largest about 1.
@@ -104,15 +104,15 @@ every_spectrum = pytest.mark.parametrize("kind", SPECTRA)
     # Where the direction of least change is not unique, there is no line.
     [(n, k) for n in FORMULAS for k in SPECTRA if n != "lines" or k not in ("plate", "ball")],
 )
-@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("turned", [True, False], ids=["turned", "along the axes"])
-def test_a_function_of_the_matrix(name, kind, scale, turned):
+def test_a_function_of_the_matrix(name, kind, turned):
     """By eigenvectors, in double precision."""
     formula, function = FORMULAS[name]
-    given = assembled(spectrum(kind, scale, 1), rotations(2, turned=turned))
-    values, vectors = np.linalg.eigh(given)
-    expected = assembled(function(values.clip(0)), vectors)
-    np.testing.assert_allclose(matrices(formula(*entries(given))), expected, rtol=0, atol=2e-13)
+    for scale in (0.1, 1.0, 5.0):
+        given = assembled(spectrum(kind, scale, 1), rotations(2, turned=turned))
+        values, vectors = np.linalg.eigh(given)
+        expected = assembled(function(values.clip(0)), vectors)
+        np.testing.assert_allclose(matrices(formula(*entries(given))), expected, rtol=0, atol=2e-13)
 
 
 @every_formula

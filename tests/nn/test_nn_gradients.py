@@ -26,8 +26,8 @@ from tests.registry import rational
 every_specimen = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 every_channel_count = pytest.mark.parametrize("channels", [1, 3])
 
+#: A constant image has no structure at all; a constant of 0 would be no other (laws).
 IMAGES = {
-    "flat": lambda shape: torch.zeros(shape, dtype=torch.float64),
     "constant": lambda shape: torch.full(shape, 0.7, dtype=torch.float64),
     "random": batch,
 }

@@ -8,6 +8,8 @@ from scipy import ndimage
 
 import aniso
 from aniso.stencil import entries, matrix
+from oracles.printed_stencil import collapsed, constant_stencil, paper_delta
+from oracles.quadrature import RULES, energy_matrix
 from tests.laws.problems import (
     Problem,
     Tensor,
@@ -23,8 +25,6 @@ from tests.laws.problems import (
     tensor_fields,
     tensors_at,
 )
-from tests.oracles.printed_stencil import collapsed, constant_stencil, paper_delta
-from tests.oracles.quadrature import RULES, energy_matrix
 
 named = aniso.DeltaStencil.named
 

@@ -18,6 +18,7 @@ from aniso.stability import (
     stable_step,
 )
 from aniso.stencil import matrix
+from oracles.printed_stencil import constant_stencil, on_unit_grid, periodic_norm
 from tests.laws.problems import (
     MEMBERS_AT_THE_LIMITS,
     Eigenvalues,
@@ -35,7 +36,6 @@ from tests.laws.problems import (
     tensor_fields,
     tensors_at,
 )
-from tests.oracles.printed_stencil import constant_stencil, on_unit_grid, periodic_norm
 
 ROUNDING = 1 + 1e-12
 

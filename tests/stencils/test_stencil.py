@@ -8,6 +8,13 @@ from hypothesis import strategies as st
 import aniso
 from aniso.formulas import cell, views, weights
 from aniso.stencil import collapse_ghost_cells, directional_weights, entries, matrix
+from oracles.printed_stencil import (
+    collapsed,
+    mirrored_matrix,
+    paper_delta,
+    printed_matrix,
+    printed_stencil,
+)
 from tests.laws.problems import (
     Problem,
     Tensor,
@@ -21,13 +28,6 @@ from tests.laws.problems import (
     seeds,
     tensor_fields,
     tensors_at,
-)
-from tests.oracles.printed_stencil import (
-    collapsed,
-    mirrored_matrix,
-    paper_delta,
-    printed_matrix,
-    printed_stencil,
 )
 
 

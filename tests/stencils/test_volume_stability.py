@@ -14,6 +14,7 @@ from aniso.formulas.bounds import largest_split_weight
 from aniso.stability import spectral_bound, stable_step
 from aniso.stencil import SplitStencil
 from aniso.volumes import cell_bound, matrix
+from oracles import volume_stencils as oracle
 from tests.laws.problems import (
     MEMBERS_AT_THE_LIMITS,
     Eigenvalues,
@@ -38,7 +39,6 @@ from tests.laws.volume_problems import (
     volume_spacings,
     volume_stencils,
 )
-from tests.oracles import volume_stencils as oracle
 
 ROUNDING = 1 + 1e-12
 ENDS = tuple(itertools.product((0.0, np.pi), repeat=3))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 import aniso
 from aniso.stencil import SplitStencil
 from aniso.volumes import matrix
+from oracles import volume_stencils as oracle
 from tests.laws.problems import alphas, assert_close, delta_stencils, seeds
 from tests.laws.volume_problems import (
     COLLAPSE,
@@ -21,7 +22,6 @@ from tests.laws.volume_problems import (
     volume_shapes,
     volume_stencils,
 )
-from tests.oracles import volume_stencils as oracle
 
 CUBE = (1, 1, 1) / np.sqrt(3)
 STENCILS = (

@@ -63,8 +63,11 @@ def test_colour_uses_what_the_channels_have_in_common():
 def test_channels_may_be_anywhere_and_a_single_one_changes_nothing():
     noisy = noisy_version(photograph("astronaut", colour=True), 20.0)[:48, :40]
     last = aniso.denoise(noisy, channel_axis=-1, noise=20.0)
-    # Principal axes come from sums in another order.
     assert last.shape == noisy.shape
+    for axis in (0, 1):
+        moved = aniso.denoise(np.moveaxis(noisy, -1, axis), channel_axis=axis, noise=20.0)
+        # Principal axes come from sums in another order.
+        np.testing.assert_allclose(np.moveaxis(moved, axis, -1), last, atol=1e-6)
     grey = noisy[..., 0]
     alone = aniso.denoise(grey, noise=20.0)
     np.testing.assert_allclose(

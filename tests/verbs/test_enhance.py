@@ -109,7 +109,7 @@ def test_the_summary_says_what_was_found():
     assert info.noise == pytest.approx(40, rel=0.1)
     assert info.interrupted == pytest.approx(sample.gaps.mean(), abs=0.02)
     assert info.diffusions == 4
-    assert "distance between lines" in str(info)
+    assert "line spacing" in str(info)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])

@@ -23,8 +23,15 @@ def reach(cycle: Cycle, model: ImageDriven | FixedTensor, spacings: tuple[float,
     Each step of the cycle needs the nearest neighbours. The tensor is frozen, so that the Gaussians of
     presmoothing and integration count once.
     """
-    widths = [] if isinstance(model, FixedTensor) else [model.presmoothing, model.integration]
-    return tuple(len(cycle.steps) + sum(gaussian_radius(width / h) for width in widths) for h in spacings)
+    if isinstance(model, FixedTensor):
+        return (len(cycle.steps),) * len(spacings)
+    return tuple(len(cycle.steps) + far for far in tensor_reach(model, spacings))
+
+
+def tensor_reach(model: ImageDriven, spacings: tuple[float, ...]) -> tuple[int, ...]:
+    """How far beyond the corners of a cell, in pixels along each axis, its diffusion tensor looks."""
+    widths = (model.presmoothing, model.integration)
+    return tuple(sum(gaussian_radius(width / h) for width in widths) for h in spacings)
 
 
 @dataclass(frozen=True)

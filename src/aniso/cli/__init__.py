@@ -1,6 +1,6 @@
-"""The command line: which commands there are.
+"""The command line.
 
-Each command is a module of `aniso.cli.commands`, which is imported when it is called: help takes no time.
+Each command is a module of `aniso.cli.commands`, which is imported when it is called, so that help is fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aniso.cli import commands
-from aniso.cli.options.appearance import without_types
+from aniso.cli.options.appearance import hide_types
 
 
 class _Commands(TyperGroup):
@@ -20,19 +20,20 @@ class _Commands(TyperGroup):
     _listing = False
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return hide_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(commands.SUMMARIES)
+        return list(commands.summaries())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in commands.SUMMARIES:
-            names: Any = dict.fromkeys(commands.SUMMARIES)
-            self.commands = names  # where typer looks for what may have been meant
+        summaries = commands.summaries()
+        if cmd_name not in summaries:
+            names: Any = dict.fromkeys(summaries)
+            self.commands = names  # where typer looks for suggestions
             return None
         if self._listing:  # a name and a line are enough
-            return TyperCommand(cmd_name, help=commands.SUMMARIES[cmd_name])
-        return commands.loaded(cmd_name)
+            return TyperCommand(cmd_name, help=summaries[cmd_name])
+        return commands.load(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._listing = True
@@ -51,9 +52,9 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Smooth images along their structures, not across them.",
+    help="Tensor-driven anisotropic diffusion: smooth images along structures, not across edges.",
     epilog="A first try: [bold]aniso demo[/bold], or [bold]aniso denoise photo.jpg[/bold], which writes "
-    "photo_denoised.jpg. Every command tells its options: [bold]aniso denoise --help[/bold].",
+    "photo_denoised.jpg. Options of a command: [bold]aniso denoise --help[/bold].",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=commands.CONTEXT,
@@ -62,7 +63,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         import aniso

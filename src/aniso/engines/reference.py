@@ -47,6 +47,10 @@ class Evolution:
                 u[:, fixed] = start[:, fixed]
         self._u = u
 
+    def tensor(self) -> tuple[Array, ...]:
+        """The entries xx, xy, yy, … of the diffusion tensor over the cells, of the image as it is now."""
+        return diffusion_tensor(self._u, self._problem)
+
     def close(self) -> None:
         """Nothing to let go of."""
 

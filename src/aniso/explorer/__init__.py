@@ -1,17 +1,16 @@
-"""The explorer in the browser: see diffusion happen while a slider moves.
+"""The explorer in the browser: the result follows the sliders.
 
-What the user does flows through these modules, in this order:
+A user's action passes through these modules, in this order:
 
-- `source`, `scene`, `measures` what is looked at: a file or a sample, and a slice of it, if it is a volume
-- `parameters`, `controls` what can be chosen: fields of the models, with ranges for this scene
-- `choices`, `masks` what was chosen, and the call of the library that it amounts to
-- `previews`, `parts`, `slabs`, `pace` which part of the image or volume, how coarse, so that the picture
-  follows the hand
-- `workers` threads that compute, always for the latest choice and never for those before it
-- `rendering`, `overlays`, `scrubbing` what the page gets to see, as `pictures` in an `album`
-- `recipes` the same result as Python or as a command
+- `source`, `scene`, `measures`: the image, or the slice of a volume, from a file or a sample
+- `methods`, `controls`: the verbs and models, and their parameters with ranges for this scene
+- `choices`, `unknown_pixels`, `calls`: what was chosen, and the corresponding call of the library
+- `previews`, `parts`, `slabs`, `pace`: which part of the image or volume is computed, and how coarse
+- `workers`: threads that compute for the latest choice and drop earlier ones
+- `rendering`, `overlays`, `scrubbing`: what the page shows, as `pictures` in an `album`
+- `export`: the result as a Python program or as a command
 
-`tab` is what they share for one tab of the browser, `results` and `extras` compute for it, `memory` says what
-is too much, and `session` is what can be done there; `page`, `panel`, `stencil_tab` and `server` show it,
-and `guard` decides to whom.
+`tab` is the shared state of one browser tab, `results` and `extras` compute for it, `memory` rejects volumes
+that are too large, and `session` has the actions of the user. `layout`, `panel` and `stencil_tab` are the
+page, `server` serves it, and `guard` controls access.
 """

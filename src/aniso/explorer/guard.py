@@ -1,4 +1,4 @@
-"""Who may talk to the server, and what its answers allow the browser to do."""
+"""Access to the server, and what its responses allow the browser to do."""
 
 from __future__ import annotations
 

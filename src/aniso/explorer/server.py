@@ -1,4 +1,4 @@
-"""The server: which requests it answers, who may ask, and what becomes of closed tabs."""
+"""The server: requests, addresses, uploads, and closed tabs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.guard import HostGuard
-from aniso.explorer.page.layout import Page
+from aniso.explorer.page.layout import ExplorerPage
 from aniso.io.formats import suffix_of
 from aniso.io.picture import FileError
 
@@ -34,23 +34,21 @@ UPLOAD_LIMIT = 512 * 2**20
 UPLOADS_AT_ONCE = 4
 #: The port that is tried first.
 USUAL_PORT = 8150
-# Of an uploaded file's name without its suffix; most systems take 255 for all of it.
+# Length of the name of an uploaded file without its suffix; most systems allow 255 bytes in all.
 _NAME_BYTES = 150
-# Seconds within which a page that was asked for must connect; what does not connect is not a browser.
+# Seconds within which a requested page must connect; otherwise the client is not a browser.
 _FIRST_CONNECTION = 30.0
-# Seconds that the end waits for answers that are being given.
+# Seconds to wait for open responses at the end.
 _GRACE = 3
-# Seconds that a tab is kept whose connection is lost; one that is closed says so and goes at once.
+# Seconds that a tab is kept after its connection is lost; closed tabs are removed at once.
 _PATIENCE = 120.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("0.0.0.0", "::")
 _SAY_WHEN_CLOSED = "addEventListener('pagehide', (e) => e.persisted || navigator.sendBeacon('{}'));"
-# Whoever connects again asks for the messages since then; else the page would be loaded anew.
+# A page that reconnects asks for the messages since then; otherwise it would be reloaded.
 _REMEMBER_MESSAGES = "socket.on('disconnect', () => (socket.io.opts.query.next_message_id = nextMessageId));"
-_WAS_LOADED_ANEW = "return performance.getEntriesByType('navigation')[0]?.type === 'reload'"
-_BEGINS_ANEW = (
-    "The page was loaded anew and begins anew: the image, the choices and the mask of before are not kept."
-)
+_WAS_RELOADED = "return performance.getEntriesByType('navigation')[0]?.type === 'reload'"
+_RELOADED = "The page was reloaded. The previous image, parameters and mask were not kept."
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" '
     'fill="#0d6e6e"/><g fill="none" stroke="#fff" stroke-width="2.4"><ellipse cx="16" cy="16" rx="10" ry="4" '
@@ -64,13 +62,13 @@ class Explorer:
     def __init__(self, first: Path | None, limit: int = UPLOAD_LIMIT) -> None:
         self.first = first
         self.limit = limit
-        self.pages: dict[str, Page] = {}
+        self.pages: dict[str, ExplorerPage] = {}
         self._clients: dict[str, Client] = {}
         self._uploads = 0
         self.pace = Pace()
 
     def install(self) -> None:
-        """Tell the web framework what there is."""
+        """Register the page and the routes."""
 
         @ui.page("/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE)
         async def index() -> None:
@@ -84,12 +82,12 @@ class Explorer:
         app.on_shutdown(self.close)
 
     def close(self) -> None:
-        """The server ends: no tab leaves anything behind."""
+        """Close all tabs."""
         while self.pages:
             self.pages.popitem()[1].session.close()
 
     async def _page(self) -> None:
-        page, client = Page(self.pace, self.limit), ui.context.client
+        page, client = ExplorerPage(self.pace, self.limit), ui.context.client
         key = page.session.key
         self.pages[key], self._clients[key] = page, client
 
@@ -113,8 +111,8 @@ class Explorer:
         else:
             await page.session.open(lambda: Source.of_sample("lighthouse"))
         with contextlib.suppress(TimeoutError):
-            if await client.run_javascript(_WAS_LOADED_ANEW, timeout=60):
-                page.tell(error=_BEGINS_ANEW)
+            if await client.run_javascript(_WAS_RELOADED, timeout=60):
+                page.tell(error=_RELOADED)
 
     async def _closed(self, key: str) -> Response:
         client = self._clients.get(key)
@@ -135,7 +133,7 @@ class Explorer:
         page = self.pages.get(key)
         path = await page.session.download() if page is not None else None
         if path is None:
-            return PlainTextResponse("There is no result (any more).", 404)
+            return PlainTextResponse("There is no result.", 404)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
     async def _upload(self, request: Request, key: str, name: str) -> Response:
@@ -144,9 +142,7 @@ class Explorer:
             return PlainTextResponse("This tab is closed.", 404)
         name = plain_name(name)
         if self._uploads >= UPLOADS_AT_ONCE:
-            words = (
-                f"{name} was not read: {self._uploads} files are being uploaded. Try again when one is done."
-            )
+            words = f"{name} was not read, because {self._uploads} files are being uploaded. Try again later."
             page.tell(error=words)
             return PlainTextResponse(words, 429)
         self._uploads += 1
@@ -155,34 +151,35 @@ class Explorer:
         finally:
             self._uploads -= 1
 
-    async def _receive(self, request: Request, page: Page, name: str) -> Response:
-        # Once read it is not needed any more.
+    async def _receive(self, request: Request, page: ExplorerPage, name: str) -> Response:
+        # The file is not needed after reading.
         with tempfile.TemporaryDirectory(dir=page.session.folder, ignore_cleanup_errors=True) as folder:
             target = Path(folder, name)
             try:
                 await _save(request, target, self.limit)
             except ClientDisconnect:
-                return PlainTextResponse("The upload was broken off.", 400)
+                return PlainTextResponse("The upload was interrupted.", 400)
             except FileError as error:
                 page.tell(error=str(error))
                 return PlainTextResponse(str(error), 413)
             except OSError as error:
                 page.tell(
-                    error=f"{name} could not be stored ({error.strerror}). Start with its path instead."
+                    error=f"{name} could not be stored ({error.strerror}). Give its path instead: aniso "
+                    "explore FILE."
                 )
                 return PlainTextResponse("The file could not be stored.", 507)
             opened = await page.session.open(lambda: Source.of_file(target, name=name))
-        # The upload itself went well; what is wrong with the file stands on the page.
+        # The upload itself succeeded; the page shows what is wrong with the file.
         return PlainTextResponse("opened" if opened else "refused")
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    """Answer in a line; NiceGUI would build a page, keep it, and log the address."""
+    """Answer with one line; NiceGUI would build a page, keep it, and log the address."""
     return PlainTextResponse("There is nothing at this address.", 404)
 
 
 def plain_name(name: str) -> str:
-    r"""The name of a file without its folders, short and printable: results will be called after it.
+    r"""Return the name of a file without folders, short and printable: results are named after it.
 
     Examples
     --------
@@ -200,7 +197,7 @@ def plain_name(name: str) -> str:
 
 
 async def _save(request: Request, target: Path, limit: int) -> None:
-    """Write what is uploaded to a file; refuse what is larger, at once if its size is announced."""
+    """Write an upload to a file; reject it if it is too large, at once if its size is announced."""
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else 0
     with target.open("wb") as file:
@@ -214,44 +211,44 @@ async def _save(request: Request, target: Path, limit: int) -> None:
     if size > limit:
         target.unlink()
         raise FileError(
-            f"{target.name} has more than the {limit / 2**20:.0f} MB that can be uploaded. Start with its "
-            "path instead: aniso explore FILE."
+            f"{target.name} exceeds the upload limit of {limit / 2**20:.0f} MB. Give its path instead: "
+            "aniso explore FILE."
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can ask there."""
+    """Whether only this machine can reach this address."""
     return host in _LOOPBACK
 
 
 def free_port(host: str, wanted: int | None) -> int:
-    """The port that was asked for, if it is free; else the first free one from the usual on.
+    """Return the given port if it is free, or by default the first free one from the usual one on.
 
-    Raises OSError where there is none.
+    Raises OSError if there is none.
     """
     for port in [wanted] if wanted is not None else range(USUAL_PORT, USUAL_PORT + 50):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             with socket.socket(family) as trial:
-                if os.name == "posix":  # a port that was just left is free; elsewhere this would take it away
+                if os.name == "posix":  # a port that was just closed counts as free
                     trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 trial.bind((host, port))
                 return port
         except OSError as error:
             if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
                 raise OSError(
-                    f"{host} is no address of this machine. Give --host 0.0.0.0 for all that it has."
+                    f"{host} is not an address of this machine. Give --host 0.0.0.0 for all its addresses."
                 ) from error
             if error.errno == errno.EACCES:
                 raise OSError(
-                    f"port {port} may not be used by this user. Give one above 1023 with --port."
+                    f"no permission to use port {port}. Give one above 1023 with --port."
                 ) from error
-    taken = f"port {wanted} of {host} is taken" if wanted is not None else f"{host} has no free port"
+    taken = f"port {wanted} of {host} is in use" if wanted is not None else f"{host} has no free port"
     raise OSError(f"{taken}. Give another one with --port.")
 
 
 def own_address(family: socket.AddressFamily) -> str | None:
-    """Under which other machines find this one, as far as it knows."""
+    """Return the address of this machine for others, as far as it is known."""
     elsewhere = "2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1"
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as trial:
         trial.connect((elsewhere, 9))  # sends nothing, but chooses the network that would
@@ -260,7 +257,7 @@ def own_address(family: socket.AddressFamily) -> str | None:
 
 
 def addresses(host: str, port: int, token: str) -> list[str]:
-    """Of the page: for this machine, and if they are not the same, for others."""
+    """Return the addresses of the page: for this machine and, if different, for others."""
     names: list[str | None] = [host]
     if host in _ANYWHERE:
         names = ["127.0.0.1", own_address(socket.AF_INET6 if ":" in host else socket.AF_INET)]
@@ -272,7 +269,7 @@ def run(
     first: Path | None, host: str, port: int, *, open_page: bool, tell: Callable[[list[str]], object],
     limit: int = UPLOAD_LIMIT,
 ) -> None:  # fmt: skip
-    """Serve until interrupted; `tell` gets the addresses of the page."""
+    """Serve until interrupted; `tell` receives the addresses of the page."""
     token, ticket = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     explorer = Explorer(first, limit)
     explorer.install()
@@ -292,7 +289,7 @@ def run(
 
     app.on_startup(ready)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_reporting)
-    # Workers compute in Python in between, too: they must not keep the page waiting.
+    # Workers run Python code as well, and must not block the page.
     sys.setswitchinterval(1e-3)
     threading.Thread(target=_warm_up, daemon=True).start()
     try:
@@ -310,7 +307,7 @@ def run(
             reconnect_timeout=3.0,  # how often connections are tried; see _PATIENCE for tabs
             binding_refresh_interval=None,
             cache_control_directives="private, max-age=31536000, immutable",
-            uvicorn_logging_level="error",  # malformed requests are answered, and not worth a line
+            uvicorn_logging_level="error",  # malformed requests are answered, not logged
             timeout_graceful_shutdown=_GRACE,
         )
     finally:
@@ -318,31 +315,31 @@ def run(
 
 
 def _guard(**options: Any) -> None:
-    """Have all requests pass through a :class:`HostGuard`.
+    """Pass all requests through a :class:`HostGuard`.
 
     It is outside of everything else, NiceGUI's own middleware included: that would let browsers cache a
     refusal of a static file.
     """
     build = app.build_middleware_stack
     app.build_middleware_stack = lambda: HostGuard(build(), **options)  # type: ignore[method-assign]
-    # Allows any origin otherwise, and says so to it; which ones are allowed is for the guard to decide.
+    # Otherwise any origin is allowed; the guard decides.
     core.sio.eio.cors_allowed_origins = []
 
 
 def _is_worth_reporting(record: logging.LogRecord) -> bool:
-    """Everything but requests, such as uploads, that the end of the server cuts off."""
+    """Whether a record is about anything but requests that were cancelled by the end of the server."""
     cut_off = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
     return not cut_off and not str(record.msg).startswith("Cancel ")
 
 
 def _ignore_lost_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report errors as asyncio does, but not that a browser has gone away."""
+    """Report errors as asyncio does, except lost connections."""
     if not isinstance(context.get("exception"), ConnectionError):
         loop.default_exception_handler(context)
 
 
 def _warm_up() -> None:
-    """Load or compile what previews need, before somebody waits for it."""
+    """Load or compile the kernels of previews in advance."""
     import aniso
 
     sample = aniso.samples.lighthouse(32).image.astype("float32")

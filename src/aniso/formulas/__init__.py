@@ -18,6 +18,8 @@ In the order in which an image flows through them:
     how large the spectrum of A can get
 ``predicted``
     numbers of any size in, diffusion tensor out
+``orientation``
+    structure in, its direction and coherence out
 ``cell``
     corner values in, modes, fluxes and corner contributions out
 ``views``

@@ -51,6 +51,11 @@ def sqrt(x: Any) -> Any:
     return np.sqrt(x) if _is_numpy(x) else x.sqrt()
 
 
+def arctan2(y: Any, x: Any) -> Any:
+    """The angle of (x, y), in [−π, π]."""
+    return np.arctan2(y, x) if _is_numpy(x) else y.arctan2(x)
+
+
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
     return np.tanh(x) if _is_numpy(x) else x.tanh()

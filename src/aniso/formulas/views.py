@@ -34,3 +34,8 @@ def pixel_sums(*shares: Any) -> Any:
 def pixel_cells(field: Any, ndim: int = 2) -> tuple[Any, ...]:
     """The values of a field over cells in the cells around every pixel: nw, ne, sw, se for images."""
     return corners(field, ndim)
+
+
+def pixel_means(field: Any, ndim: int = 2) -> Any:
+    """Means of a field over cells in the cells around every pixel."""
+    return sum(pixel_cells(field, ndim)) * 0.5**ndim

@@ -96,7 +96,7 @@ def denoise(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.verbs.info.DenoiseInfo
+    aniso.info.DenoiseInfo
         Only with ``return_info=True``.
 
     Examples

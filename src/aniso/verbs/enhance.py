@@ -108,7 +108,7 @@ def enhance(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.verbs.info.EnhanceInfo
+    aniso.info.EnhanceInfo
         Only with ``return_info=True``.
 
     Examples

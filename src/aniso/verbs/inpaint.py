@@ -113,7 +113,7 @@ def inpaint(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.verbs.info.InpaintInfo
+    aniso.info.InpaintInfo
         Only with ``return_info=True``.
 
     Examples

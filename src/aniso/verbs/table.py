@@ -1,14 +1,17 @@
-"""The table of verbs: what the command line, the explorer and the documentation know about them."""
+"""The table of verbs: what the command line, the explorer and the documentation know about them.
+
+A new verb is a row here, a function in `aniso.verbs` and a name in `aniso.__all__`.
+"""
 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import aniso
 from aniso import parameters
 from aniso.parameters import Parameter
 
@@ -17,8 +20,9 @@ from aniso.parameters import Parameter
 class Verb:
     """A row of the table.
 
-    `seconds` is the time per pixel of an image on two cores, `arrays` the peak memory for a volume in copies
-    of it: both are rough, and serve to decide how fine a preview can be and whether a volume fits in memory.
+    `seconds` is the computing time per pixel on two cores (per pixel and step, if the verb takes a model),
+    `arrays` the peak memory for a volume, in single-precision copies of the result. Both are rough: they
+    decide how fine a preview can be and whether a volume fits in memory.
     """
 
     name: str
@@ -36,11 +40,17 @@ class Verb:
     fills: bool = False
     #: Zarr stores can be filtered from the command line.
     stores: bool = False
+    #: Peak memory if a parameter is given, where that is less than `arrays`.
+    arrays_if_given: Mapping[str, float] = field(default_factory=dict)
+    #: Options that make a preview quick: switches are replaced, numbers are lower limits.
+    preview: Mapping[str, Any] = field(default_factory=dict)
+    #: What these options change, in words that follow "preview".
+    preview_note: str = ""
 
-    @functools.cached_property
+    @property
     def function(self) -> Callable[..., Any]:
         """The function itself, `aniso.<name>`."""
-        function: Callable[..., Any] = getattr(importlib.import_module(f"aniso.verbs.{self.name}"), self.name)
+        function: Callable[..., Any] = getattr(aniso, self.name)
         return function
 
     @functools.cached_property
@@ -48,19 +58,33 @@ class Verb:
         """The parameters that a user may choose, by name."""
         return parameters.of_function(self.function)
 
-    @functools.cached_property
+    @property
     def takes_stencil(self) -> bool:
         """Whether the stencil can be chosen."""
-        return "stencil" in inspect.signature(self.function).parameters
+        return "stencil" in self._signature.parameters
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether model, time and scheme are given rather than chosen by the verb."""
+        return "model" in self._signature.parameters
+
+    @property
+    def has_scale_space(self) -> bool:
+        """Whether the result is reached by diffusing the image itself, so that earlier times can be shown."""
+        return not (self.fills or self.refines)
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
 
 
 _ROWS = (
     Verb(
         name="denoise",
         summary="Remove noise; all parameters are estimated.",
-        description="Several diffusions run, an estimate of their error that needs no clean image picks "
-        "contrast and stopping time, and the results are mixed. The noise should be about equally strong "
-        "everywhere in the image.",
+        description="Several diffusions are computed. Contrast and stopping time are chosen by an estimate "
+        "of the error that needs no clean image, and the results are averaged. The noise level should be "
+        "about the same everywhere in the image.",
         participle="denoised",
         examples=(
             "aniso denoise photo.jpg",
@@ -70,14 +94,15 @@ _ROWS = (
         ),
         seconds=8e-6,
         arrays=60,
+        arrays_if_given={"contrast": 32, "time": 32, "mix": 32},
         output="{stem}_denoised{suffix}",
         stores=True,
     ),
     Verb(
         name="enhance",
         summary="Remove noise from lines and flow-like patterns and close their gaps.",
-        description="Coherence-enhancing diffusion whose scales follow the distance of the lines: "
-        "fingerprints, layers, fibres, wood.",
+        description="Coherence-enhancing diffusion with scales that follow the line spacing, for "
+        "fingerprints, layers, fibres and wood.",
         participle="enhanced",
         examples=(
             "aniso enhance fingerprint.png",
@@ -86,6 +111,8 @@ _ROWS = (
         ),
         seconds=1e-5,
         arrays=59,
+        preview={"refine": False},
+        preview_note="with one diffusion",
         output="{stem}_enhanced{suffix}",
         stores=True,
     ),
@@ -102,14 +129,15 @@ _ROWS = (
         ),
         seconds=3e-6,
         arrays=12,
+        preview={"tolerance": 0.02},
         output="{stem}_inpainted{suffix}",
         fills=True,
     ),
     Verb(
         name="upsample",
         summary="Increase the resolution of an image up to 8 times.",
-        description="The mean of every block of FACTOR × FACTOR new pixels is the old pixel. Edges stay "
-        "sharp and smooth. Transparency is enlarged in blocks.",
+        description="Every pixel of the input is the mean of FACTOR × FACTOR pixels of the result. Edges "
+        "stay sharp and smooth. An alpha channel is enlarged without interpolation.",
         participle="upsampled",
         examples=(
             "aniso upsample 2 photo.jpg",
@@ -125,3 +153,21 @@ _ROWS = (
 
 #: The verbs by name, in the order in which they are shown.
 VERBS = {row.name: row for row in _ROWS}
+
+#: Diffusion with a given model, which the explorer and the command line offer next to the verbs.
+DIFFUSE = Verb(
+    name="diffuse",
+    summary="Diffuse with any model, stencil and scheme.",
+    description="The model determines the diffusion tensor; a constant tensor can be given instead. The "
+    "diffusion time is reached exactly, and unstable step sizes are rejected.",
+    participle="diffused",
+    examples=(
+        "aniso diffuse camera.png --contrast 5 --sigma 1 --time 10",
+        "aniso diffuse fingerprint.png -m coherence-enhancing --rho 4 --time 20",
+        "aniso diffuse camera.png --angle 30 --eigenvalues 1 0.01 --time 20",
+    ),
+    seconds=8e-9,
+    arrays=7,
+    output="{stem}_diffused{suffix}",
+    stores=True,
+)

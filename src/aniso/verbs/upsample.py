@@ -101,7 +101,7 @@ def upsample(
     array
         An array of the same kind, `factor` times as long along all axes except that of the channels. float32
         and float64 are kept; integers and float16 are converted to float32, without rescaling.
-    aniso.verbs.info.UpsampleInfo
+    aniso.info.UpsampleInfo
         Only with ``return_info=True``.
 
     Examples

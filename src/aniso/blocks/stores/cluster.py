@@ -81,8 +81,13 @@ async def _greet(scheduler: str) -> None:
 
 def capacity(client: Any) -> tuple[float, int]:
     """Return the smallest memory per thread in bytes, and the number of threads of all workers."""
+    try:
+        # On a busy machine a worker may be late, or be replaced at this moment.
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        raise ConnectionError(
+            "the Dask cluster has no workers. Start some with `dask worker ADDRESS`."
+        ) from None
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if not workers:
-        raise ConnectionError("the Dask cluster has no workers. Start some with `dask worker ADDRESS`.")
     known = [worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
     return min(known, default=4e9), sum(worker["nthreads"] for worker in workers)

@@ -9,39 +9,44 @@ import importlib
 import inspect
 from typing import Any
 
-from aniso.verbs.table import VERBS
+from aniso.verbs.table import DIFFUSE, VERBS
 
-#: What the overview says; in this order.
-SUMMARIES = {
-    **{verb.name: verb.summary for verb in VERBS.values()},
-    "diffuse": "Diffuse with any model, stencil and scheme.",
+#: Commands that are not verbs, with their summaries.
+OTHERS = {
+    DIFFUSE.name: DIFFUSE.summary,
     "scale-space": "Write an image at several diffusion times.",
-    "explore": "See diffusion happen in the browser, while a slider moves.",
-    "info": "Show what a file holds, and its estimated noise, contrast and wavelength.",
+    "structure": "Write the orientation, coherence or structure tensor at each pixel.",
+    "explore": "Explore methods and parameters interactively in the browser.",
+    "info": "Show the contents of a file and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",
-    "demo": "Diffuse a few images that come with aniso and write one picture.",
+    "demo": "Filter sample images and show the results in one picture.",
     "bench": "Measure the speed on this machine, in a few seconds.",
 }
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-def loaded(name: str) -> Any:
-    """The command of this name, ready to run."""
+def summaries() -> dict[str, str]:
+    """Return the summaries of all commands by name, in the order of the overview."""
+    return {**{verb.name: verb.summary for verb in VERBS.values()}, **OTHERS}
+
+
+def examples(name: str) -> tuple[str, ...]:
+    """Return the examples in the help of a command."""
+    found: tuple[str, ...] = VERBS[name].examples if name in VERBS else _module(name).EXAMPLES
+    return found
+
+
+def load(name: str) -> Any:
+    """Return the command of this name, ready to run."""
     import typer
 
     from aniso.cli.options.appearance import Command
-    from aniso.cli.options.bundles import expanded
+    from aniso.cli.options.bundles import expand
 
-    if name in VERBS:
-        from aniso.cli.commands.verb import command_of
-
-        command, examples, needs_arguments = command_of(VERBS[name]), VERBS[name].examples, True
-    else:
-        module = importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")
-        command, examples, needs_arguments = module.command, module.EXAMPLES, module.NEEDS_ARGUMENTS
+    command, needs_arguments = _command(name)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples)
+    epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples(name))
     # The terminal breaks the lines of a paragraph, not the source.
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     app.command(
@@ -51,5 +56,18 @@ def loaded(name: str) -> Any:
         epilog=epilog,
         context_settings=CONTEXT,
         no_args_is_help=needs_arguments,
-    )(expanded(command))
+    )(expand(command))
     return typer.main.get_command(app)
+
+
+def _command(name: str) -> tuple[Any, bool]:
+    """Return the function of a command, and whether it needs arguments."""
+    if name not in VERBS:
+        return _module(name).command, _module(name).NEEDS_ARGUMENTS
+    from aniso.cli.commands.verb import make_command
+
+    return make_command(VERBS[name]), True
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")

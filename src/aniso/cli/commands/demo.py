@@ -7,26 +7,26 @@ from typing import Annotated
 
 import typer
 
-from aniso.cli.options.bundles import Reporting
+from aniso.cli.options.bundles import ReportingOptions
 
 NEEDS_ARGUMENTS = False
 EXAMPLES = ("aniso demo", "aniso demo -o first-impression")
 
 
 def command(
-    reporting: Reporting,
+    reporting: ReportingOptions,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the pictures.", metavar="FOLDER")
     ] = Path("aniso-demo"),
 ) -> None:
-    """Denoise, enhance, fill in and enlarge images that come with aniso: before and after in one picture.
+    """Denoise, enhance, inpaint and upsample sample images, and show before and after in one picture.
 
-    An existing folder is left as it is: the new one then has a number in its name.
+    An existing folder is not changed: a number is added to the name of the new one.
     """
-    from aniso.cli.jobs import demonstration as show
+    from aniso.cli.jobs import demonstration
     from aniso.cli.jobs.reporting import Report
 
     report = Report("demo", reporting)
     with report.attempt(""):
-        report.results.append({"output": show.run(output, report.say)})
+        report.results.append({"output": demonstration.run(output, report.say)})
     report.finish()

@@ -22,7 +22,7 @@ def command(
         Path | None,
         typer.Argument(
             metavar="IMAGE",
-            help="An image or a volume to begin with; others can be dropped on the page. Default: a sample.",
+            help="Image or volume to open; more can be dropped on the page. Default: a sample.",
             show_default=False,
         ),
     ] = None,
@@ -31,32 +31,30 @@ def command(
         typer.Option(
             min=1,
             max=65535,
-            help="Port of the page. Default: 8150, or the next one that is free.",
+            help="Port of the server. Default: 8150, or the next free one.",
             metavar="N",
             show_default=False,
         ),
     ] = None,
-    no_open: Annotated[
-        bool, flag("--no-open", help="Print the address of the page and do not open it in a browser.")
-    ] = False,
+    no_open: Annotated[bool, flag("--no-open", help="Print the address without opening a browser.")] = False,
     host: Annotated[
         str,
         typer.Option(
-            help="Address to serve at. Any other than 127.0.0.1 also lets other machines in that know the "
-            "token in the page's address.",
+            help="Address to listen on. With any other than 127.0.0.1, other machines have access if they "
+            "know the token in the address of the page.",
             metavar="HOST",
         ),
     ] = "127.0.0.1",
 ) -> None:
-    """See diffusion happen: a page in the browser where the picture follows the sliders.
+    """Explore methods and parameters interactively in the browser.
 
-    Compare before and after, play the scale space, look at tensors and stencils, and copy what you found as
-    Python or as a command. Nothing leaves this machine. Ctrl-C ends it.
+    Compare before and after, play the scale space, view tensors and stencils, and export the result as
+    Python or as a command. No data leaves this machine. Press Ctrl-C to stop.
     """
     try:
         from aniso.explorer import server
     except ImportError as error:
-        missing = 'the page is made with NiceGUI, which is not installed: pip install "aniso[explorer]".'
+        missing = 'the explorer needs NiceGUI. Install it with: pip install "aniso[explorer]".'
         typer.echo(f"aniso explore: {missing}", err=True)
         raise typer.Exit(1) from error
     if image is not None and not image.is_file():
@@ -69,18 +67,18 @@ def command(
         raise typer.Exit(1) from error
     if not server.is_loopback(host):
         typer.echo(
-            f"aniso explore: everybody who can reach {host} and knows the token in the address below can use "
-            "this page, and with it this machine's time and memory. The connection is not encrypted.",
+            f"aniso explore: anyone who can reach {host} and knows the token in the address below can use "
+            "this page, and the computing time and memory of this machine. The connection is not encrypted.",
             err=True,
         )
 
-    def tell(addresses: list[str]) -> None:
+    def print_addresses(addresses: list[str]) -> None:
         here, *elsewhere = addresses
-        typer.echo(f"The explorer is at {here}  (Ctrl-C ends it)")
+        typer.echo(f"The explorer is at {here}  (press Ctrl-C to stop)")
         for address in elsewhere:
             typer.echo(f"From other machines: {address}")
 
     try:
-        server.run(image, host, chosen, open_page=not no_open, tell=tell)
+        server.run(image, host, chosen, open_page=not no_open, tell=print_addresses)
     except (KeyboardInterrupt, SystemExit):
-        typer.echo("The explorer has ended.")
+        typer.echo("The explorer was stopped.")

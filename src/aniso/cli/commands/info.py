@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from aniso.cli.options.bundles import Files, Reading, Reporting, flag
+from aniso.cli.options.bundles import Files, ReadingOptions, ReportingOptions, flag
 
 NEEDS_ARGUMENTS = True
 EXAMPLES = ("aniso info photo.jpg", "aniso info scan.tif --json", "aniso info volume.npy --channel-axis none")
@@ -12,26 +12,27 @@ EXAMPLES = ("aniso info photo.jpg", "aniso info scan.tif --json", "aniso info vo
 
 def command(
     files: Files,
-    reading: Reading,
-    reporting: Reporting,
+    reading: ReadingOptions,
+    reporting: ReportingOptions,
     estimate: Annotated[
         bool,
         flag(
             "--estimate/--no-estimate",
-            help="Estimate noise, contrast and wavelength (of a volume, or of the middle page of a stack).",
+            help="Estimate noise, contrast and wavelength of the image, the volume, or the middle page of "
+            "a stack.",
         ),
     ] = True,
 ) -> None:
-    """Tell what a file holds, and its estimated noise, contrast and wavelength.
+    """Show the contents of a file and its estimated noise, contrast and wavelength.
 
-    All lengths are in pixels, in volumes in the shortest side of a voxel, all strengths in grey values of
-    the file.
+    Lengths are in pixels, for volumes in units of the shortest side of a voxel. Noise and contrast are in
+    grey values of the file.
     """
-    from aniso.cli.files.contents import contents
+    from aniso.cli.files.contents import describe_file
     from aniso.cli.files.places import inputs
+    from aniso.cli.jobs.file_job import each_file
     from aniso.cli.jobs.reporting import Report
-    from aniso.cli.jobs.work import each_file
 
     report = Report("info", reporting)
-    each_file(report, inputs(files), lambda path, number, tell: contents(path, reading, estimate))
+    each_file(report, inputs(files), lambda path, number, tell: describe_file(path, reading, estimate))
     report.finish()

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import Computing, Files, Reading, Reporting, Stencil, Tensor, Writing, flag
+from aniso.cli.options.bundles import (
+    ComputingOptions,
+    Files,
+    ReadingOptions,
+    ReportingOptions,
+    StencilOptions,
+    TensorOptions,
+    WritingOptions,
+    flag,
+)
 from aniso.cli.options.model_options import model_options
-from aniso.cli.options.scheme_options import Scheme
+from aniso.cli.options.scheme_options import SchemeOptions
 
 if TYPE_CHECKING:
     ModelOptions = Any
@@ -29,7 +38,7 @@ def command(
     times: Annotated[
         Any,
         typer.Option(
-            help="Increasing diffusion times with commas between them, in squared units of length; 0 is the "
+            help="Increasing diffusion times, separated by commas, in squared units of length; 0 is the "
             "image itself.",
             parser=parsing.times,
             metavar="T,T,…",
@@ -37,29 +46,29 @@ def command(
         ),
     ],
     model: ModelOptions,
-    tensor: Tensor,
-    stencil: Stencil,
-    scheme: Scheme,
-    reading: Reading,
-    writing: Writing,
-    computing: Computing,
-    reporting: Reporting,
+    tensor: TensorOptions,
+    stencil: StencilOptions,
+    scheme: SchemeOptions,
+    reading: ReadingOptions,
+    writing: WritingOptions,
+    computing: ComputingOptions,
+    reporting: ReportingOptions,
     figure: Annotated[
         bool,
-        flag("--figure", help="One PNG figure of all times, in place of a file for each."),
+        flag("--figure", help="Write one PNG figure of all times instead of one file per time."),
     ] = False,
 ) -> None:
-    """Write an image at several diffusion times: a scale space.
+    """Write an image at several diffusion times (a scale space).
 
-    Each image is computed from the one before. In --output, {time} stands for the time.
+    Each image is computed from the previous one. In --output, {time} stands for the time.
 
-    camera.png becomes camera_1.png, camera_4.png, …, or with --figure camera_scale-space.png.
+    The results of camera.png are camera_1.png, camera_4.png, …, or with --figure camera_scale-space.png.
     """
-    from aniso.cli.jobs.diffusions import Diffusion
+    from aniso.cli.jobs.diffusion_setup import DiffusionSetup
+    from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.scales import Scales, write_figures, write_scales
-    from aniso.cli.jobs.work import Work
 
-    chosen = Diffusion.of(model, tensor, stencil, scheme, computing, times)
-    work = Work("scale-space", files, reading, writing, computing, reporting)
-    scales = Scales(work, times, chosen, "--contrast" in model.given())
+    chosen = DiffusionSetup.of(model, tensor, stencil, scheme, computing, times)
+    job = FileJob("scale-space", files, reading, writing, computing, reporting)
+    scales = Scales(job, times, chosen, "--contrast" in model.given())
     (write_figures if figure else write_scales)(scales)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import Reporting, Stencil, Tensor
+from aniso.cli.options.bundles import ReportingOptions, StencilOptions, TensorOptions
 
 NEEDS_ARGUMENTS = False
 EXAMPLES = (
@@ -18,13 +18,13 @@ EXAMPLES = (
 
 
 def command(
-    stencil: Stencil,
-    tensor: Tensor,
-    reporting: Reporting,
+    stencil: StencilOptions,
+    tensor: TensorOptions,
+    reporting: ReportingOptions,
     spacing: Annotated[
         Any,
         typer.Option(
-            help="Distance of the pixels: a number, or 'Y,X'.",
+            help="Pixel spacing: a number, or 'Y,X'. Default: 1.",
             parser=parsing.lengths,
             metavar="SPACING",
             show_default=False,
@@ -33,18 +33,19 @@ def command(
 ) -> None:
     """Print weights, entries and step limits of a stencil.
 
-    For a member of the 3 × 3 family (default α = 0.4, γ = 1) and a constant diffusion tensor (default:
-    along x).
+    The stencil is a member of the 3 × 3 family (default: α = 0.4, γ = 1), the diffusion tensor is constant
+    (default: along x).
     """
     from aniso.cli.jobs.reporting import Report
-    from aniso.cli.jobs.stencil_table import stencil_facts, stencil_lines
+    from aniso.cli.jobs.stencil_lines import stencil_lines
+    from aniso.stability import stencil_properties
     from aniso.stencil import DeltaStencil
 
     member = stencil.chosen() or DeltaStencil()
     entries = tensor.entries()
     report = Report("stencil", reporting)
     with report.attempt(""):
-        facts = stencil_facts(member, *entries, spacing)
+        facts = stencil_properties(member, *entries, spacing)
         report.results.append(facts)
         for line in stencil_lines(facts):
             report.say(line)

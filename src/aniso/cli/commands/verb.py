@@ -1,4 +1,4 @@
-"""The commands of the verbs, made from their table: a new verb, or a new parameter, needs no code here."""
+"""The commands of the verbs, generated from their table: a new verb or parameter needs no code here."""
 
 from __future__ import annotations
 
@@ -8,33 +8,39 @@ from typing import Annotated, Any
 
 import typer
 
-from aniso.cli.files.masks import Unknown
 from aniso.cli.options import parsing
 from aniso.cli.options.bundles import (
-    Cluster,
-    Computing,
+    ClusterOptions,
+    ComputingOptions,
     Files,
-    Reading,
-    Reporting,
-    Stencil,
-    Writing,
+    ReadingOptions,
+    ReportingOptions,
+    StencilOptions,
+    WritingOptions,
+    default_words,
+    describe,
     flag,
     number_option,
 )
+from aniso.cli.options.mask_options import MaskOptions
 from aniso.parameters import Parameter
 from aniso.verbs.table import Verb
 
 
-def command_of(verb: Verb) -> Callable[..., None]:
-    """Return the function whose signature is the options of a verb and whose docstring is its help."""
-    bundles: dict[str, Any] = {"reading": Reading, "writing": Writing, "computing": Computing}
+def make_command(verb: Verb) -> Callable[..., None]:
+    """Return a function whose signature has the options of a verb and whose docstring is its help."""
+    bundles: dict[str, Any] = {
+        "reading": ReadingOptions,
+        "writing": WritingOptions,
+        "computing": ComputingOptions,
+    }
     if verb.fills:
-        bundles = {"unknown": Unknown, **bundles}
+        bundles = {"unknown": MaskOptions, **bundles}
     if verb.takes_stencil:
-        bundles = {"stencil": Stencil, **bundles}
+        bundles = {"stencil": StencilOptions, **bundles}
     if verb.stores:
-        bundles["cluster"] = Cluster
-    bundles["reporting"] = Reporting
+        bundles["cluster"] = ClusterOptions
+    bundles["reporting"] = ReportingOptions
     required = {name: _argument(each) for name, each in verb.parameters.items() if each.required}
     optional = {name: _option(each) for name, each in verb.parameters.items() if not each.required}
     kinds = {**required, "files": Files, **bundles, **optional}
@@ -60,15 +66,14 @@ def command_of(verb: Verb) -> Callable[..., None]:
 
 
 def _help(verb: Verb) -> str:
-    factor = "2" if verb.refines else ""
-    result = verb.output.format(stem="photo", suffix=".jpg", factor=factor)
+    result = verb.output.format(stem="photo", suffix=".jpg", factor="2")
     stores = (
         " Zarr stores, which may be larger than memory, are filtered block by block with a single diffusion; "
-        "the same command continues an interrupted run."
+        "repeat the command to continue an interrupted run."
         if verb.stores
         else ""
     )
-    return f"{verb.summary}\n\n{verb.description}\n\nphoto.jpg becomes {result}.{stores}"
+    return f"{verb.summary}\n\n{verb.description}\n\nThe result of photo.jpg is {result}.{stores}"
 
 
 def _argument(parameter: Parameter) -> Any:
@@ -76,8 +81,8 @@ def _argument(parameter: Parameter) -> Any:
     return Annotated[
         int,
         typer.Argument(
-            parser=parsing.whole_argument(name, int(about.low), int(about.high)),
-            help=f"{_capital(about.meaning)}, {about.low:g} to {about.high:g}.",
+            parser=parsing.integer_argument(name, int(about.low), int(about.high)),
+            help=f"{about.meaning[0].upper()}{about.meaning[1:]}, {about.low:g} to {about.high:g}.",
             metavar=name.upper(),
             show_default=False,
         ),
@@ -86,13 +91,9 @@ def _argument(parameter: Parameter) -> Any:
 
 def _option(parameter: Parameter) -> Any:
     about, name = parameter.about, parameter.name.replace("_", "-")
+    text = f"{describe(about)} Default: {default_words(parameter)}."
     if about.switch:
-        default = "yes" if parameter.default else "no"
-        text = f"{'For volumes: ' if about.for_volumes else ''}{about.meaning}. Default: {default}."
-        return Annotated[bool | None, flag(f"--{name}/--no-{name}", help=_capital(text))]
-    words = about.auto if parameter.automatic else f"{parameter.default:g}"
-    named = ", ".join(part for part in (about.symbol, about.unit) if part)
-    text = f"{_capital(about.meaning)}{f' ({named})' if named else ''}. Default: {words}."
+        return Annotated[bool | None, flag(f"--{name}/--no-{name}", help=text)]
     if about.whole:
         option = typer.Option(help=text, min=int(about.low), metavar="N", show_default=False)
         return Annotated[int | None, option]
@@ -100,27 +101,23 @@ def _option(parameter: Parameter) -> Any:
     return Annotated[float | None, number_option(text, auto=parameter.automatic, **limits)]
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _run(
     verb: Verb,
     *,
     files: list[str],
-    reading: Reading,
-    writing: Writing,
-    computing: Computing,
-    reporting: Reporting,
-    stencil: Stencil | None = None,
-    unknown: Unknown | None = None,
-    cluster: Cluster | None = None,
+    reading: ReadingOptions,
+    writing: WritingOptions,
+    computing: ComputingOptions,
+    reporting: ReportingOptions,
+    stencil: StencilOptions | None = None,
+    unknown: MaskOptions | None = None,
+    cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
+    from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, call_verb, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.work import Work
-    from aniso.cli.jobs.zarrs import InStores
+    from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
 
     options = {name: value for name, value in values.items() if value is not None}
@@ -132,11 +129,11 @@ def _run(
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown.mask(pages.picture, reading, report)
 
-        def filtered(page: Page, tell: Tell) -> tuple[Any, Any]:
+        def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
             return call_verb(verb.function, page, computing, tell, **options, **masks)
 
-        return filtered
+        return filter_page
 
     stores = None
     if cluster is not None:
@@ -144,13 +141,13 @@ def _run(
 
         default = inspect.signature(verb.function).parameters["stencil"].default
         used = {"stencil": default, **options}
-        stores = InStores(
+        stores = StoreFilter(
             cluster,
             lambda windows, spacings: RECIPES[verb.name](windows(), spacings, **used),
             used["stencil"],
         )
     filter_files(
-        Work(verb.name, files, reading, writing, computing, reporting),
+        FileJob(verb.name, files, reading, writing, computing, reporting),
         verb.output.replace("{factor}", str(values.get("factor", ""))),
         filters,
         stores=stores,

@@ -1,4 +1,4 @@
-"""What a file holds, in figures and in words."""
+"""The contents of a file, as data and as text."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from aniso import estimates
-from aniso.cli.errors import sentence
+from aniso.cli.errors import describe_error
 from aniso.cli.files import reading as files
+from aniso.cli.jobs.file_job import picture_facts
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.jobs.work import described
-from aniso.cli.options.bundles import Computing, Reading
+from aniso.cli.options.bundles import ComputingOptions, ReadingOptions
 from aniso.io.pages import is_volume
 from aniso.io.picture import Picture
 
 
-def contents(path: Path, reading: Reading, estimate: bool) -> tuple[dict[str, Any], list[str]]:
-    """Facts for JSON, and lines for people."""
+def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return facts for JSON, and lines of text."""
     picture = files.read(path, reading)
-    facts = {**described(picture), **_beside(picture), **_values(picture)}
-    found = _estimated(picture, reading) if estimate else {}
+    facts = {**picture_facts(picture), **_beside(picture), **_values(picture)}
+    found = _estimate(picture, reading) if estimate else {}
     volume = is_volume(picture, reading.volume)
     rows = [*_rows(picture, facts, volume), *_estimate_rows(found, "voxel" if volume else "pixel")]
     if volume and "noise" in found and len(set(picture.spacing or ())) > 1:
@@ -43,7 +43,7 @@ def _beside(picture: Picture) -> dict[str, Any]:
 
 
 def _stored(picture: Picture) -> dict[str, Any] | None:
-    """What a file stores in place of its pixels."""
+    """Return how the file stores its pixels, if it scales them."""
     if picture.scale is None:
         return None
     slope, intercept, dtype = picture.scale
@@ -63,12 +63,12 @@ def _values(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
-    """Noise, contrast and wavelength of a volume or of the middle page, or why they are not known."""
+def _estimate(picture: Picture, reading: ReadingOptions) -> dict[str, Any]:
+    """Estimate noise, contrast and wavelength of a volume or of the middle page; else say why not."""
     if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
-        return {"none": "some values are not finite. Fill them in first, with aniso inpaint"}
+        return {"none": "some values are not finite. Fill them in first with aniso inpaint"}
     try:
-        stack = files.pages(picture, reading, Computing())
+        stack = files.pages(picture, reading, ComputingOptions())
         page = next(itertools.islice(stack, stack.count // 2, None))
         where: Any = {"channel_axis": page.channel_axis}
         noise = estimates.noise_level(page.image, **where)
@@ -80,11 +80,11 @@ def _estimated(picture: Picture, reading: Reading) -> dict[str, Any]:
             "wavelength": estimates.wavelength(page.image, **where),
         }
     except (ValueError, TypeError) as error:
-        return {"none": sentence(error).rstrip(".")}
+        return {"none": describe_error(error).rstrip(".")}
 
 
 def _rows(picture: Picture, facts: dict[str, Any], volume: bool) -> list[tuple[str, str]]:
-    rows = [("kind", f"{picture.format}, {picture.dtype}")]
+    rows = [("format", f"{picture.format}, {picture.dtype}")]
     if facts["stored"] is not None:
         rows.append(
             ("stored as", "{dtype}, times {slope:.6g} plus {intercept:.6g}".format(**facts["stored"]))
@@ -103,7 +103,7 @@ def _rows(picture: Picture, facts: dict[str, Any], volume: bool) -> list[tuple[s
     if picture.icc_profile is not None:
         rows.append(("colour profile", f"{len(picture.icc_profile)} bytes"))
     if facts["orientation"] != 1:
-        rows.append(("orientation", f"{facts['orientation']} in EXIF; pixels are not turned"))
+        rows.append(("orientation", f"{facts['orientation']} in EXIF; pixels are not rotated"))
     if picture.description:
         first = picture.description.strip().splitlines()[0]
         rows.append(("description", first if len(first) <= 60 else first[:59] + "…"))
@@ -133,5 +133,5 @@ def _estimate_rows(found: dict[str, Any], element: str) -> list[tuple[str, str]]
             "gradients",
             f"{found['contrast']:.4g} grey values per {element} (typical), {found['edges']:.4g} (edges)",
         ),
-        ("wavelength", f"{found['wavelength']:.4g} {element}s (distance from line to line)"),
+        ("wavelength", f"{found['wavelength']:.4g} {element}s (line spacing)"),
     ]

@@ -1,4 +1,4 @@
-"""What a file cannot hold of a result, in words."""
+"""What is lost when a result is written to a file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from aniso.io import units
 from aniso.io.formats import format_of
 from aniso.io.picture import Picture
 
-_SHARE = 0.01  # of the values; fewer may be clipped without a word
+_SHARE = 0.01  # of the values; fewer are clipped without a note
 
 
 def losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[str, str]]:
-    """Kinds and sentences of what is lost when a picture is written; `retyped`: whether its type is new.
+    """Yield kinds and texts of what is lost when a picture is written; `retyped`: its data type is new.
 
     Examples
     --------
@@ -26,18 +26,18 @@ def losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[s
     >>> dark = Picture(np.linspace(0, 1, 12).reshape(3, 4), dtype="uint8")
     >>> for _, text in losses(Path("dark.png"), dark, retyped=True):
     ...     print(text)
-    values of dark.png, from 0 to 1, are rounded to whole numbers: almost nothing is left of the picture. ...
+    values of dark.png range from 0 to 1 and are rounded to integers, which leaves almost nothing. ...
     """
     if retyped and picture.dtype.kind in "iu":
         yield from _of_type(target, picture)
     lengthless = picture.spacing is not None and units.metres(picture.unit) is None
     if lengthless and format_of(target).name == "MRC":
-        why = f"is in {picture.unit}, which is no known length" if picture.unit else "has no unit"
-        yield "unit", f"{target} gets no voxel size, since that of the input {why}."
+        why = f"is in {picture.unit}, which is not a known unit of length" if picture.unit else "has no unit"
+        yield "unit", f"{target} is written without voxel size, because that of the input {why}."
 
 
 def _of_type(target: Path, picture: Picture) -> Iterator[tuple[str, str]]:
-    """Clipped values, and pictures that become flat."""
+    """Yield notes about clipped values, and about pictures that become flat."""
     limits = np.iinfo(picture.dtype)
     values = picture.pixels
     least, largest = float(values.min()), float(values.max())
@@ -46,13 +46,13 @@ def _of_type(target: Path, picture: Picture) -> Iterator[tuple[str, str]]:
     if share > _SHARE:
         yield (
             "clipped",
-            f"{100 * share:.0f} % of the values of {target} are clipped: they go from {least:.4g} to "
-            f"{largest:.4g}, and {picture.dtype} holds {limits.min} to {limits.max}. Scale them first, or "
-            "write another type.",
+            f"{100 * share:.0f} % of the values of {target} are clipped: they range from {least:.4g} to "
+            f"{largest:.4g}, and {picture.dtype} from {limits.min} to {limits.max}. Scale them first, or "
+            "choose another --dtype.",
         )
     elif least < largest <= least + 1:
         yield (
             "flat",
-            f"values of {target}, from {least:.4g} to {largest:.4g}, are rounded to whole numbers: almost "
-            "nothing is left of the picture. Scale them first, or write floats as .tif or .npy.",
+            f"values of {target} range from {least:.4g} to {largest:.4g} and are rounded to integers, which "
+            "leaves almost nothing. Scale them first, or write floats as .tif or .npy.",
         )

@@ -1,4 +1,4 @@
-"""Which files to read, and where each result goes."""
+"""Which files to read, and where to write each result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from aniso.cli.options.bundles import Writing
+from aniso.cli.options.bundles import WritingOptions
 from aniso.io.formats import format_of, suffix_of
 from aniso.io.picture import FileError
 
@@ -19,39 +19,39 @@ _FIELDS = ("stem", "suffix", "name", "folder", "number")
 
 
 def inputs(given: Sequence[str]) -> list[Path]:
-    """The files that were named, each once, however spelled; patterns are filled in where the shell did not.
+    """Return the given files, each once; patterns are expanded if the shell did not.
 
-    A file whose name looks like a pattern is itself. A pattern without a match stays, and is then told to
-    be missing like any other file.
+    An existing file whose name looks like a pattern is taken as it is. A pattern without a match stays, and
+    is then reported as missing like any other file.
     """
     found: dict[Path, Path] = {}
     for word in given:
         if not word:
-            raise typer.BadParameter("the name of a file is empty. Give a name, or leave it out.")
+            raise typer.BadParameter("the name of a file is empty. Give a name, or remove it.")
         path = Path(word)
         matches = []
         if not os.path.lexists(path) and glob.has_magic(word):
             matches = sorted(Path(match) for match in glob.glob(word, recursive=True))
         for each in matches or [path]:
-            found.setdefault(_spot(each), each)
+            found.setdefault(_location(each), each)
     return list(found.values())
 
 
-def _spot(path: Path) -> Path:
-    """Where a name stands; a link is a place of its own."""
+def _location(path: Path) -> Path:
+    """Return the location of a name; a link is a location of its own."""
     return Path(os.path.realpath(path.parent), path.name)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where results go: a pattern, filled in for each input.
+    """Where results are written: a pattern, filled in for each input.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from aniso.cli.options.bundles import Writing
+    >>> from aniso.cli.options.bundles import WritingOptions
     >>> from aniso.cli.files.places import Places
-    >>> Places.of(Writing(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
+    >>> Places.of(WritingOptions(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
     'scans/a_denoised.tif'
     """
 
@@ -60,25 +60,29 @@ class Places:
 
     @classmethod
     def of(
-        cls, writing: Writing, count: int, usual: str, *, names: Sequence[str] = (), renamed: bool = False
+        cls,
+        writing: WritingOptions,
+        count: int,
+        usual: str,
+        *,
+        names: Sequence[str] = (),
+        renamed: bool = False,
     ) -> Places:
-        """From what was asked for with --output.
+        """Return the places that --output describes.
 
-        `usual` is the name by default. `names` are further fields that the pattern must have if more than
-        one file is written for an input. `renamed`: in a folder, too, results have their usual names.
+        `usual` is the default pattern. `names` are further fields that the pattern must have if more than
+        one file is written for an input. `renamed`: results in a folder have their default names too.
         """
         output = writing.output
         if output == "":
-            raise typer.BadParameter(
-                "--output is empty. Give a file, a folder or a pattern, or leave it out."
-            )
+            raise typer.BadParameter("--output is empty. Give a file, a folder or a pattern, or remove it.")
         if output is None:
             return cls(str(Path("{folder}") / usual))
         if "{" in output or "}" in output:
-            return cls(_checked(output, count, names), makes_folders=True)
+            return cls(_check_pattern(output, count, names), makes_folders=True)
         if output.endswith(("/", os.sep)) or os.path.isdir(output):
             kept = usual if names or renamed else "{name}"
-            return cls(str(Path(_escaped(output)) / kept), makes_folders=True)
+            return cls(str(Path(_escape(output)) / kept), makes_folders=True)
         if count > 1 or names:
             wanted = (
                 f"several files for each input: {{{names[0]}}} must occur in it"
@@ -86,10 +90,10 @@ class Places:
                 else (f"{count} inputs: give a folder, or a pattern such as 'results/{usual}'")
             )
             raise typer.BadParameter(f"--output {output} is one file, but there are {wanted}.")
-        return cls(_escaped(output))
+        return cls(_escape(output))
 
     def place(self, path: Path, number: int, **further: str) -> Path:
-        """Where the result for this input goes."""
+        """Return where the result for this input is written."""
         stem, suffix = split(path)
         return Path(
             self.pattern.format(
@@ -98,39 +102,39 @@ class Places:
         )
 
     def places(self, paths: Sequence[Path]) -> list[Path]:
-        """Where all results go, each to a place of its own, and none to another input."""
+        """Return where all results are written: each to a place of its own, and none to another input."""
         return self.variants(paths, [{}])[0]
 
     def variants(self, paths: Sequence[Path], further: Sequence[Mapping[str, str]]) -> list[list[Path]]:
-        """The same for several results of each input, told apart by further fields."""
+        """Return the same for several results of each input, distinguished by further fields."""
         found: dict[str, Path] = {}
         given = {os.path.realpath(path): path for path in paths}
         rows = []
         for fields in further:
             rows.append([self.place(path, number, **fields) for number, path in enumerate(paths, 1)])
             for path, place in zip(paths, rows[-1], strict=True):
-                if suffix_of(path):  # or the input will be refused, and not the options
+                if suffix_of(path):  # else the input is rejected later, not the options
                     _check_suffix(place)
                 target = os.path.realpath(place)  # a link is written through
                 other = given.get(target, path)
                 if os.path.realpath(other) != os.path.realpath(path):
                     raise typer.BadParameter(
-                        f"the result of {path} would be written to {other}, which is an input too. Give "
+                        f"the result of {path} would be written to {other}, which is also an input. Give "
                         "another folder or pattern with --output."
                     )
                 if target in found:
                     both = f"both {found[target]} and {path}" if found[target] != path else f"{path} twice"
                     names = ", ".join(f"{{{name}}}" for name in ("stem", "suffix", *fields))
                     raise typer.BadParameter(
-                        f"{both} would be written to {place}. Put {names} or {{number}} into --output, and "
-                        "see that no name is a link to another."
+                        f"{both} would be written to {place}. Use {names} or {{number}} in --output, and "
+                        "check for links between the files."
                     )
                 found[target] = path
         return rows
 
 
 def split(path: Path) -> tuple[str, str]:
-    """Stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
+    """Return stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
     suffix = suffix_of(path) or path.suffix
     return path.name.removesuffix(suffix), suffix
 
@@ -143,11 +147,11 @@ def _check_suffix(place: Path) -> None:
         raise typer.BadParameter(f"{error}{folder}") from error
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _checked(pattern: str, count: int, names: Sequence[str]) -> str:
+def _check_pattern(pattern: str, count: int, names: Sequence[str]) -> str:
     known = (*_FIELDS, *names)
     listed = ", ".join(f"{{{name}}}" for name in known)
     try:
@@ -161,12 +165,12 @@ def _checked(pattern: str, count: int, names: Sequence[str]) -> str:
         pattern.format(**{**dict.fromkeys(known, ""), "number": 1})
     except (ValueError, KeyError, IndexError) as error:
         raise typer.BadParameter(
-            f"--output {pattern} is not a pattern: it may hold {listed}, and {{{{ for a brace."
+            f"--output {pattern} is not a valid pattern. It may contain {listed}, and {{{{ for a brace."
         ) from error
     if names and not used.intersection(names):
         raise typer.BadParameter(
-            f"--output {pattern} gives all results of an input one name. Put {{{names[0]}}} into it."
+            f"--output {pattern} gives all results of an input the same name. Add {{{names[0]}}}."
         )
     if count > 1 and not used.intersection(("stem", "name", "number", "folder")):
-        raise typer.BadParameter(f"--output {pattern} gives all inputs one name. Put {{stem}} into it.")
+        raise typer.BadParameter(f"--output {pattern} gives all results the same name. Add {{stem}}.")
     return pattern

@@ -1,4 +1,4 @@
-"""What `aniso demo` shows: before and after, five times, on one sheet and as files of their own."""
+"""The images of `aniso demo`: five comparisons, on one sheet and as separate files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Pixels = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """An image with grey values or colours from 0 to 255, and what to write under it.
+    """An image with values from 0 to 255, and its label.
 
-    `zoom` is the part that is shown magnified, (row, column, pixels per side), and `corner` where it goes.
+    `zoom` is the part that is magnified, (row, column, pixels per side), and `corner` where it is shown.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Panels that belong together, the line of Python that made them, and a file for each of them."""
+    """Panels that belong together, and the line of Python that computes the result."""
 
     title: str
     call: str
@@ -57,7 +57,7 @@ class Block:
 
 
 def denoising() -> Block:
-    """Noise goes, contours stay."""
+    """Remove noise and keep contours."""
     sample = samples.lighthouse(_SIDE, noise=30.0)
     noisy, truth = _float32(sample.image), sample.truth
     result = denoise(noisy, channel_axis=-1)
@@ -74,7 +74,7 @@ def denoising() -> Block:
 
 
 def enhancing() -> Block:
-    """Lines lose their noise, and their gaps close."""
+    """Remove noise from lines, and close gaps."""
     sample = samples.fingerprint(_SIDE, period=11.0, noise=60.0, seed=1)
     damaged, truth = _float32(sample.image), sample.truth
     result = enhance(damaged)
@@ -94,7 +94,7 @@ def enhancing() -> Block:
 
 
 def inpainting() -> Block:
-    """Nine pixels of ten are lost and come back."""
+    """Restore an image of which one pixel in ten is known."""
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
     damaged = np.where(unknown[..., np.newaxis], 0, truth)
@@ -104,7 +104,7 @@ def inpainting() -> Block:
         "Inpainting",
         "aniso.inpaint(image, mask)",
         [
-            Panel("inpaint-before", "one pixel of ten is known", _decibels(damaged, truth), damaged, zoom),
+            Panel("inpaint-before", "one pixel in ten is known", _decibels(damaged, truth), damaged, zoom),
             Panel("inpaint-after", "filled in", _decibels(result, truth), result, zoom),
         ],
         Panel("inpaint-truth", "", "", truth),
@@ -112,7 +112,7 @@ def inpainting() -> Block:
 
 
 def upsampling() -> Block:
-    """A finer image with the same block means and smooth contours."""
+    """Increase the resolution by 4; block means are kept."""
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
     blocks = coarse.repeat(4, axis=0).repeat(4, axis=1)
@@ -130,11 +130,11 @@ def upsampling() -> Block:
 
 
 def stencils() -> Block:
-    """Diffusion along circles should leave circles alone: what changes them is the stencil."""
+    """Compare stencils: diffusion along circles should not change circles."""
     pattern = samples.ring_pattern(_SIDE, radius=0.47 * _SIDE, width=0.05 * _SIDE)
     image = _float32(127.5 + 127.5 * pattern)
     circles = FixedTensor.from_entries(*samples.ring_tensor(_SIDE))
-    panels = [Panel("rings-before", "rings, to be left alone", "", image)]
+    panels = [Panel("rings-before", "rings", "", image)]
     for name, label, stencil in (
         ("standard", "standard stencil", DeltaStencil.named("standard")),
         ("nonnegativity", "nonnegativity stencil", DeltaStencil.named("nonnegativity")),
@@ -146,12 +146,12 @@ def stencils() -> Block:
     return Block("The stencil decides: diffusion along circles", "aniso.diffuse(image, tensors, 60)", panels)
 
 
-#: What is shown, in this order: the first four side by side, in pairs, and the last over the full width.
+#: The comparisons in order: the first four in pairs side by side, the last over the full width.
 BLOCKS: tuple[Callable[[], Block], ...] = (denoising, enhancing, inpainting, upsampling, stencils)
 
 
 def sheet(blocks: list[Block]) -> Image.Image:
-    """All panels on one sheet, four in a row; 0 is black and 255 white in all of them."""
+    """Return all panels on one sheet, four in a row; 0 is black and 255 is white."""
     rows = list(_rows(blocks))
     width = 2 * _MARGIN + 4 * _SIDE + 3 * _GAP + 2 * _GAP
     row_height = _HEADING + _SIDE + _LABEL
@@ -166,7 +166,7 @@ def sheet(blocks: list[Block]) -> Image.Image:
             draw.text((left, top + 27), block.call, _GREY, code)
             for panel in block.panels:
                 left = _left(column)
-                page.paste(_shown(panel), (left, top + _HEADING))
+                page.paste(_draw_panel(panel), (left, top + _HEADING))
                 below = top + _HEADING + _SIDE + 5
                 draw.text((left, below), panel.label, _INK, label)
                 draw.text((left + _SIDE, below), panel.figure, _GREY, label, anchor="ra")
@@ -175,7 +175,7 @@ def sheet(blocks: list[Block]) -> Image.Image:
 
 
 def _rows(blocks: list[Block]) -> Iterator[list[Block]]:
-    """Blocks that fill four columns together."""
+    """Yield rows of blocks that fill four columns together."""
     row: list[Block] = []
     for block in blocks:
         row.append(block)
@@ -187,12 +187,12 @@ def _rows(blocks: list[Block]) -> Iterator[list[Block]]:
 
 
 def _left(column: int) -> int:
-    """Pairs of panels stand a little further apart."""
+    """Return the left edge of a column; pairs of panels are separated by a wider gap."""
     return _MARGIN + column * (_SIDE + _GAP) + (2 * _GAP if column > 1 else 0)
 
 
-def _shown(panel: Panel) -> Image.Image:
-    """The panel, with a part of it magnified in a corner and a frame where it comes from."""
+def _draw_panel(panel: Panel) -> Image.Image:
+    """Return the panel, with a part of it magnified in a corner and framed in the image."""
     shown = Image.fromarray(stored(panel.image, np.uint8)).convert("RGB")
     if panel.zoom is None:
         return shown
@@ -200,16 +200,16 @@ def _shown(panel: Panel) -> Image.Image:
     part = shown.crop((column, row, column + size, row + size))
     part = part.resize((_ZOOM * size, _ZOOM * size), Image.Resampling.NEAREST)
     draw = ImageDraw.Draw(shown)
-    _framed(draw, column, row, size, 1)
+    _draw_frame(draw, column, row, size, 1)
     left = _SIDE - _ZOOM * size - 5
     top = 5 if panel.corner.startswith("top") else left
     shown.paste(part, (left, top))
-    _framed(draw, left, top, _ZOOM * size, 2)
+    _draw_frame(draw, left, top, _ZOOM * size, 2)
     return shown
 
 
-def _framed(draw: ImageDraw.ImageDraw, left: int, top: int, size: int, width: int) -> None:
-    """A bright line with a dark one around it, to be seen on any ground."""
+def _draw_frame(draw: ImageDraw.ImageDraw, left: int, top: int, size: int, width: int) -> None:
+    """Draw a bright frame with a dark outline, visible on any background."""
     outer = width + 1
     draw.rectangle(
         (left - outer, top - outer, left + size + outer - 1, top + size + outer - 1), outline=_INK, width=1
@@ -222,20 +222,21 @@ def _framed(draw: ImageDraw.ImageDraw, left: int, top: int, size: int, width: in
 
 
 def run(folder: Path, tell: Callable[[str], object]) -> Path:
-    """Compute everything, write it into this folder, or one beside it if that is taken, and say where.
+    """Compute all comparisons and write them to this folder, or to a new one next to it if it exists.
 
-    Raises :class:`aniso.io.FileError` if the folder cannot be made.
+    Raises :class:`aniso.io.FileError` if the folder cannot be created.
     """
     if folder.name in ("", ".."):  # here, or above: a folder in it
         folder = folder / "aniso-demo"
     target = free_path(folder)
     if target != folder:
-        tell(f"{folder} exists and is left as it is; writing to {target}.")
+        tell(f"{folder} exists; writing to {target}.")
     try:
         target.mkdir(parents=True)
     except OSError as error:
         raise io.FileError(
-            f"the folder {target} cannot be made: {error.strerror or error}. Give another one with --output."
+            f"the folder {target} cannot be created: {error.strerror or error}. Give another one with "
+            "--output."
         ) from error
     written: list[Path] = []
     try:
@@ -247,18 +248,18 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
                 written.append(io.write(target / f"{panel.name}.png", stored(panel.image, np.uint8)))
             tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
         picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
-    except BaseException:  # half a demonstration is none
+    except BaseException:  # no incomplete results
         for path in written:
             path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # somebody may have put something into it
+        with contextlib.suppress(OSError):  # it may contain other files
             target.rmdir()
         raise
-    tell(f"Wrote {picture}, all of it in one picture, and the files above beside it.")
+    tell(f"Wrote {picture} with all results, and the files above in the same folder.")
     return picture
 
 
 def free_path(path: Path) -> Path:
-    """The path, or the first of path-2, path-3, … that does not exist: nothing is overwritten."""
+    """Return the path, or the first of path-2, path-3, … that does not exist."""
     number, candidate = 1, path
     while candidate.exists() or candidate.is_symlink():
         number += 1
@@ -271,6 +272,6 @@ def _float32(values: Pixels) -> npt.NDArray[np.float32]:
 
 
 def _decibels(image: Pixels, truth: Pixels) -> str:
-    """Peak signal to noise ratio of the image as it is shown."""
+    """Return the peak signal-to-noise ratio of the image as shown."""
     error = np.mean((np.clip(image, 0, 255) - truth) ** 2)
     return f"{10 * np.log10(255**2 / error):.1f} dB"

@@ -1,4 +1,4 @@
-"""The commands that read images and write filtered ones."""
+"""Commands that read images and write filtered ones."""
 
 from __future__ import annotations
 
@@ -7,59 +7,60 @@ from pathlib import Path
 from typing import Any
 
 from aniso.cli.jobs import zarrs
-from aniso.cli.jobs.reporting import Report, Tell, columns, figures
-from aniso.cli.jobs.work import Work, described, each_file, sized
-from aniso.cli.jobs.zarrs import InStores
-from aniso.cli.options.bundles import Computing
+from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
+from aniso.cli.jobs.reporting import Report, Tell, columns
+from aniso.cli.jobs.zarrs import StoreFilter
+from aniso.cli.options.bundles import ComputingOptions
 from aniso.io.pages import Page, Pages
+from aniso.verbs.info import summary_rows
 
-#: From a page and a function to be told the progress to the result, and what was chosen for it.
+#: Takes a page and a progress function; returns the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
 
-#: Looks at a picture, may note something, and gives the function that filters its pages.
+#: Takes the pages of a picture and the report; returns the function that filters a page.
 Chosen = Callable[[Pages, Report], Filter]
 
 
 def filter_files(
-    work: Work,
+    job: FileJob,
     usual: str,
     chosen: Chosen,
     *,
-    stores: InStores | None = None,
+    stores: StoreFilter | None = None,
     factor: int = 1,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
     summary: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Filter all files page by page and write the results; or a Zarr store, as `stores` says.
+    """Filter all files page by page and write the results; or a Zarr store, with `stores`.
 
-    `usual` is the pattern of their names by default. Results are `factor` times finer. `unknown`: whether
-    pixels may be NaN. `facts` and `summary` say what is the same for all files.
+    `usual` is the default pattern of their names. Results are `factor` times finer. `unknown`: whether
+    pixels may be NaN. `facts` and `summary` are what is the same for all files.
     """
-    if zarrs.wanted(work.files):
-        zarrs.filter_store(work, usual, stores)
+    if zarrs.are_stores(job.files):
+        zarrs.filter_store(job, usual, stores)
         return
-    where = work.places(usual)
-    targets = where.places(work.paths)
+    where = job.places(usual)
+    targets = where.places(job.paths)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
-        stack = work.opened(path, where, [target], factor=factor, unknown=unknown)
-        results, infos = _filtered(stack, chosen(stack, work.report), tell)
-        written = work.write(where, target, stack, results)
+        stack = job.open(path, where, [target], factor=factor, unknown=unknown)
+        results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
+        written = job.write(where, target, stack, results)
         known = [info for info in infos if info is not None]
-        lines = [f"{path} → {target}  ({sized(written, stack)}, {{seconds}})"]
-        rows = [*summary, *(figures(known) if known else ())]
-        if len(work.paths) == 1 and rows:
+        lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
+        rows = [*summary, *(summary_rows(known) if known else ())]
+        if len(job.paths) == 1 and rows:
             lines.append(columns(rows))
-        return {"output": target, **described(written), "info": known}, lines
+        return {"output": target, **picture_facts(written), "info": known}, lines
 
-    each_file(work.report, work.paths, action)
-    work.report.finish(**(facts or {}))
+    each_file(job.report, job.paths, action)
+    job.report.finish(**(facts or {}))
 
 
 def call_verb(
-    verb: Callable[..., Any], page: Page, computing: Computing, tell: Tell, **options: Any
+    verb: Callable[..., Any], page: Page, computing: ComputingOptions, tell: Tell, **options: Any
 ) -> tuple[Any, Any]:
     """Return what a verb makes of a page, and what it chose."""
     result, info = verb(
@@ -75,7 +76,7 @@ def call_verb(
     return result, info
 
 
-def _filtered(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:
+def _filter_pages(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:
     results, infos = [], []
     for page in stack:
         done = page.number - 1

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, or one JSON text; progress and errors beside it."""
+"""The output of a command: results or JSON on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 
 import typer
 
-from aniso.cli.errors import OutputClosed, sentence
-from aniso.cli.options.bundles import Reporting
+from aniso.cli.errors import OutputClosed, describe_error
+from aniso.cli.options.bundles import ReportingOptions
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
 
 
 class Report:
-    """Collects what happened to each file, and tells it."""
+    """Collects the results of all files, and prints them."""
 
-    def __init__(self, command: str, wanted: Reporting) -> None:
+    def __init__(self, command: str, wanted: ReportingOptions) -> None:
         self.command = command
         self.wanted = wanted
         self.results: list[dict[str, Any]] = []
@@ -33,26 +33,26 @@ class Report:
         self._notes: dict[str, str] = {}
 
     @property
-    def talks(self) -> bool:
-        """Whether people are to read the standard output."""
+    def prints_text(self) -> bool:
+        """Whether standard output is text, and not silent or JSON."""
         return not (self.wanted.quiet or self.wanted.json)
 
     def say(self, text: str = "") -> None:
-        """A line for people."""
-        if self.talks:
+        """Print a line."""
+        if self.prints_text:
             _print(text)
 
     def note(self, kind: str, text: str) -> None:
-        """A hint, on standard error; one of a kind is enough for many files."""
+        """Print a note on standard error; one of a kind is enough for many files."""
         if kind in self._notes:
             return
         self._notes[kind] = text
         if not self.wanted.quiet:
-            _print_beside(typer.style(f"note: {text}", fg="yellow"))
+            _print_error(typer.style(f"note: {text}", fg="yellow"))
 
     @contextlib.contextmanager
     def attempt(self, name: str) -> Iterator[None]:
-        """What fails within is told, and the next file has its turn."""
+        """Report an error within, so that the next file can be processed."""
         try:
             yield
         except (typer.Exit, typer.BadParameter, OutputClosed):
@@ -60,15 +60,15 @@ class Report:
         except Exception as error:
             if self.wanted.debug:
                 traceback.print_exc()
-            text = sentence(error)
+            text = describe_error(error)
             if name and name not in text:
                 text = f"{name}: {text}"
             self.errors.append({"input": name, "error": text})
-            _print_beside(typer.style("aniso: ", fg="red", bold=True) + text)
+            _print_error(typer.style("aniso: ", fg="red", bold=True) + text)
 
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Tell]:
-        """A bar with the time left, while it lasts; only on a terminal."""
+        """Show a progress bar on a terminal, from the first call of `tell` on."""
         if self.wanted.quiet or not _is_terminal(sys.stderr):
             yield lambda done, total: None
             return
@@ -76,34 +76,41 @@ class Report:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-        # Results go to standard output, which may be a file: the bar must not take them for its own.
+        # Results go to standard output, which may be a file: the bar must not redirect them.
         bar = Progress(
             *columns,
             console=Console(stderr=True),
             transient=True,
             redirect_stdout=False,
         )
-        with bar:
-            task = bar.add_task(title, total=1.0)
-            yield lambda done, total: bar.update(task, completed=done / total if total > 0 else 1.0)
+        task = bar.add_task(title, total=1.0)
+
+        def tell(done: float, total: float) -> None:
+            bar.start()
+            bar.update(task, completed=done / total if total > 0 else 1.0)
+
+        try:
+            yield tell
+        finally:
+            bar.stop()
 
     def finish(self, **facts: Any) -> None:
-        """The summary; ends with exit code 1 if anything failed."""
+        """Print the summary; exit with code 1 if anything failed."""
         import aniso
 
         if self.wanted.json:
             summary = {"command": self.command, "version": aniso.__version__, **facts}
             summary |= {"results": self.results, "errors": self.errors, "notes": list(self._notes.values())}
-            _print(json.dumps(plain(summary), indent=2))
+            _print(json.dumps(to_json(summary), indent=2))
         elif self.errors and len(self.results) + len(self.errors) > 1 and not self.wanted.quiet:
             failed = ", ".join(entry["input"] for entry in self.errors)
-            _print_beside(f"{len(self.results)} done, {len(self.errors)} failed: {failed}")
+            _print_error(f"{len(self.results)} done, {len(self.errors)} failed: {failed}")
         if self.errors:
             raise typer.Exit(1)
 
 
 def _is_terminal(stream: Any) -> bool:
-    """Whether people look at it; there may be no stream at all."""
+    """Whether a stream is a terminal; there may be no stream at all."""
     return stream is not None and stream.isatty()
 
 
@@ -114,19 +121,19 @@ def _print(text: str) -> None:
         raise OutputClosed from error
 
 
-def _print_beside(text: str) -> None:
-    with contextlib.suppress(OSError):  # there is nobody left who could be told
+def _print_error(text: str) -> None:
+    with contextlib.suppress(OSError):  # there is no other place to report it
         typer.echo(text, err=True)
 
 
-def plain(value: Any) -> Any:
-    """As JSON knows it: what is no number becomes null, objects their fields.
+def to_json(value: Any) -> Any:
+    """Convert a value to JSON types: NaN and infinity become null, objects become their fields.
 
     Examples
     --------
     >>> from aniso import EdgeEnhancing
-    >>> from aniso.cli.jobs.reporting import plain
-    >>> plain([EdgeEnhancing(contrast=2), float("nan")])
+    >>> from aniso.cli.jobs.reporting import to_json
+    >>> to_json([EdgeEnhancing(contrast=2), float("nan")])
     [{'name': 'EdgeEnhancing', 'contrast': 2.0, 'sigma': 1.0, 'diffusivity': 'weickert'}, None]
     """
     if isinstance(value, bool | int | str) or value is None:
@@ -134,49 +141,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        inner = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        inner = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"name": type(value).__name__, **inner}
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): to_json(entry) for key, entry in value.items()}
     if isinstance(value, Sequence):
-        return [plain(entry) for entry in value]
+        return [to_json(entry) for entry in value]
     if hasattr(value, "item"):  # a NumPy number
-        return plain(value.item())
+        return to_json(value.item())
     return str(value)
 
 
-def figures(infos: Sequence[Any]) -> list[tuple[str, str]]:
-    """What a verb chose, in words; over several pages, from the least to the largest."""
-    rows = []
-    for about in dataclasses.fields(infos[0]):
-        words = _spread([getattr(info, about.name) for info in infos])
-        unit = "" if words == "none" else about.metadata["unit"]
-        rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
-    return rows
-
-
-def _spread(values: list[Any]) -> str:
-    words = [worded(value) for value in values]
-    if len(set(words)) == 1:
-        return words[0]
-    if all(isinstance(value, int | float) for value in values):
-        return f"{worded(min(values))} to {worded(max(values))}"
-    return "differs from page to page"
-
-
-def worded(value: Any) -> str:
-    """A value in words: four digits, models without their module."""
-    if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else "none"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        given = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        inner = ", ".join(f"{name}={worded(entry)}" for name, entry in given if entry is not None)
-        return f"{type(value).__name__}({inner})"
-    return "none" if value is None else str(value)
-
-
 def columns(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
-    """Two columns; on a terminal, the second one is broken where it would be too wide."""
+    """Format two columns; on a terminal, the second one is wrapped to its width."""
     first = max(len(name) for name, _ in rows) + len(indent) + 2
     width = shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else sys.maxsize
     lines = []

@@ -1,4 +1,4 @@
-"""How fast the engine is on this machine."""
+"""Measure the speed of an engine on this machine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from aniso.schemes import FED, Explicit
 _STEPS = 10
 
 
-def measured(
+def measure_speeds(
     size: int, threads: int | None, engine: Any, rounds: int, tell: Tell
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The number of threads, and for each kind of work seconds per step and pixels per second."""
+    """Return the number of threads, and milliseconds per step and megapixels per second of each task."""
     image = np.random.default_rng(0).normal(128, 30, (size, size)).astype(np.float32)
-    works = _works(image, engine, threads)
-    best = dict.fromkeys(works, float("inf"))
-    for work in works.values():
-        work()  # compiles
+    tasks = _tasks(image, engine, threads)
+    best = dict.fromkeys(tasks, float("inf"))
+    for task in tasks.values():
+        task()  # compiles
     for done in range(rounds):
-        for name, work in works.items():
+        for name, task in tasks.items():
             start = time.perf_counter()
-            work()
+            task()
             best[name] = min(best[name], time.perf_counter() - start)
         tell(done + 1, rounds)
     speeds = [
@@ -45,11 +45,11 @@ def measured(
     return threads or default_threads(), speeds
 
 
-def _works(image: Any, engine: Any, threads: int | None) -> dict[str, Callable[[], Any]]:
+def _tasks(image: Any, engine: Any, threads: int | None) -> dict[str, Callable[[], Any]]:
     run = partial(diffuse, image, engine=engine, threads=threads)
     edges, lines = EdgeEnhancing(contrast=5.0), CoherenceEnhancing(contrast=5.0, rho=3.0)
     limit = stability.stable_step(edges)
-    reach = limit * _STEPS * (_STEPS + 1) / 3  # of a FED cycle of so many steps
+    reach = limit * _STEPS * (_STEPS + 1) / 3  # of a FED cycle of as many steps
     return {
         "EED, explicit steps": partial(run, edges, _STEPS * 0.9 * limit, scheme=Explicit(0.9 * limit)),
         "CED, explicit steps": partial(run, lines, _STEPS * 0.9 * limit, scheme=Explicit(0.9 * limit)),
@@ -57,8 +57,8 @@ def _works(image: Any, engine: Any, threads: int | None) -> dict[str, Callable[[
     }
 
 
-def tabulated(facts: dict[str, Any], speeds: list[dict[str, Any]]) -> str:
-    """For people."""
+def format_speeds(facts: dict[str, Any], speeds: list[dict[str, Any]]) -> str:
+    """Return the speeds as lines of text."""
     threads = facts["threads"]
     rows = [
         (

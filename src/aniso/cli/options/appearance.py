@@ -1,4 +1,4 @@
-"""How commands appear in their help and in their complaints."""
+"""How commands appear in help and error messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperCommand
 
 
-def without_types(parameters: list[Any]) -> list[Any]:
-    """Parameters whose help names no types of Python, such as <bool>: they tell nobody anything."""
+def hide_types(parameters: list[Any]) -> list[Any]:
+    """Remove the names of Python types, such as <bool>, from the help of parameters."""
     for parameter in parameters:
         if parameter.param_type_name == "argument":
             parameter.display_type_rich = lambda ctx: None
@@ -20,18 +20,18 @@ def without_types(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command as people see it."""
+    """A command with plain help and error messages."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All options and arguments."""
-        return without_types(super().get_params(ctx))
+        """Return all options and arguments."""
+        return hide_types(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Without the braces that mean 'required', which nobody types."""
+        """Return the usage line without the braces around required arguments."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What is wrong, without words for programmers, and with a hint for files that look like options."""
+        """Parse, with plain error messages and a hint for file names that look like options."""
         try:
             return super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
@@ -40,5 +40,5 @@ class Command(TyperCommand):
         except Exception as error:
             file = next((arg for arg in args if arg.startswith("-") and os.path.isfile(arg)), None)
             if hasattr(error, "option_name") and file is not None:
-                error.message = f"{file} begins like an option. If the file is meant, write ./{file}"  # type: ignore[attr-defined]
+                error.message = f"{file} looks like an option. For the file of this name, write ./{file}"  # type: ignore[attr-defined]
             raise

@@ -1,4 +1,4 @@
-"""Options that several commands share, as dataclasses: a parameter of such a type becomes its fields."""
+"""Options that several commands share, as dataclasses: such a parameter is replaced by its fields."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from aniso.cli.options import parsing
+from aniso.parameters import About, Parameter
+from aniso.stencil import DeltaStencil
 
 
-def expanded(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with the fields of its bundles in place of the bundles.
+def expand(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function with the fields of its bundles instead of the bundles.
 
     Examples
     --------
     >>> import inspect
-    >>> from aniso.cli.options.bundles import Stencil, expanded
-    >>> def command(stencil: Stencil) -> None:
+    >>> from aniso.cli.options.bundles import StencilOptions, expand
+    >>> def command(stencil: StencilOptions) -> None:
     ...     print(stencil.alpha)
-    >>> list(inspect.signature(expanded(command)).parameters)
+    >>> list(inspect.signature(expand(command)).parameters)
     ['stencil', 'alpha', 'gamma', 'beta']
-    >>> expanded(command)(stencil=None, alpha=0.4, gamma=None, beta=None)
+    >>> expand(command)(stencil=None, alpha=0.4, gamma=None, beta=None)
     0.4
     """
     hints = get_type_hints(function, include_extras=True)
@@ -48,7 +50,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
         function(**values, **packed)
 
     wrapped: Any = call
-    del wrapped.__wrapped__  # or its annotations would be looked at
+    del wrapped.__wrapped__  # or its annotations would be used
     wrapped.__annotations__ = {}
     wrapped.__signature__ = inspect.Signature(parameters)
     return call
@@ -59,12 +61,12 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def flag(*names: str, **options: Any) -> Any:
-    """A switch."""
+    """Return an option that is a switch."""
     return typer.Option(*names, show_default=False, **options)
 
 
 def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> Any:
-    """An option that takes a number within the limits of :func:`aniso.cli.options.parsing.number`."""
+    """Return an option that takes a number within the limits of :func:`aniso.cli.options.parsing.number`."""
     return typer.Option(
         help=meaning,
         parser=parsing.number(**limits),
@@ -74,6 +76,37 @@ def number_option(meaning: str, *, panel: str | None = None, **limits: Any) -> A
     )
 
 
+_UNITS = {"length": "units of length", "length²": "squared units of length"}
+
+
+def describe(about: About) -> str:
+    """Return the meaning of a parameter, with its symbol and unit.
+
+    Examples
+    --------
+    >>> from aniso.cli.options.bundles import describe
+    >>> from aniso.parameters import NOISE, SIGMA
+    >>> describe(SIGMA)
+    'σ in units of length: standard deviation of the presmoothing Gaussian (noise scale).'
+    >>> describe(NOISE)
+    'Standard deviation of the noise, in grey values.'
+    """
+    unit = f"in {_UNITS.get(about.unit, about.unit)}" if about.unit else ""
+    if about.symbol:
+        return f"{f'{about.symbol} {unit}'.strip()}: {about.meaning}."
+    meaning = f"{'for volumes: ' if about.for_volumes else ''}{about.meaning}{f', {unit}' if unit else ''}."
+    return meaning[0].upper() + meaning[1:]
+
+
+def default_words(parameter: Parameter) -> str:
+    """Return the default of a parameter in words."""
+    if parameter.about.switch:
+        return "yes" if parameter.default else "no"
+    if parameter.automatic:
+        return parameter.about.auto
+    return f"{parameter.default:g}" if isinstance(parameter.default, float | int) else str(parameter.default)
+
+
 _FILES, _COMPUTING, _REPORT, _STENCIL, _TENSOR = "Files", "Computation", "Report", "Stencil", "Tensor"
 _ZARR = "Zarr stores"
 
@@ -81,21 +114,21 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="Images: PNG, JPEG, TIFF, NPY; with the extra 'volumes' NIfTI and MRC. Also patterns such as "
-        "'scans/*.tif'.",
+        help="Image files: PNG, JPEG, TIFF, NPY, and with the extra 'volumes' also NIfTI and MRC. Patterns "
+        "such as 'scans/*.tif' are expanded.",
         show_default=False,
     ),
 ]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How files are read."""
 
     channel_axis: Annotated[
         int | None,
         typer.Option(
-            help="Axis of the channels in an NPY file, e.g. -1; 'none' for a volume or a stack in grey.",
+            help="Axis of the channels in an NPY file, e.g. -1, or 'none' for a grey-value volume or stack.",
             parser=parsing.axis,
             metavar="AXIS",
             rich_help_panel=_FILES,
@@ -105,9 +138,8 @@ class Reading:
         bool | None,
         flag(
             "--volume/--slices",
-            help="Filter a stack as one volume, or page by page. By default volumes are what NIfTI, MRC and "
-            "NPY files hold, and TIFF files with a z axis or, if they do not say what their pages are, with "
-            "8 or more.",
+            help="Filter a stack as one volume, or page by page. Default: volume for NIfTI, MRC and NPY "
+            "files, and for TIFF files with a z axis or with 8 or more pages of unknown kind.",
             rich_help_panel=_FILES,
         ),
     ] = None
@@ -115,23 +147,23 @@ class Reading:
         bool,
         flag(
             "--no-limit",
-            help="Read files that unfold to more than 1 GB and 200 times their size, too.",
+            help="Also read files that decompress to more than 1 GB and more than 200 times their size.",
             rich_help_panel=_FILES,
         ),
     ] = False
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Where results go, and as what."""
+class PlacingOptions:
+    """Where results are written."""
 
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             "-o",
-            help="A file, a folder (results/ is made if needed, names stay), or a pattern of {stem}, "
-            "{suffix}, {name}, {folder}, {number}. By default beside the input, under a name of its own.",
+            help="Output file, folder (ending in /, created if needed), or pattern with {stem}, {suffix}, "
+            "{name}, {folder} and {number}. Default: next to the input, with a new name.",
             metavar="PLACE",
             show_default=False,
             rich_help_panel=_FILES,
@@ -140,11 +172,17 @@ class Writing:
     force: Annotated[
         bool, flag("--force", "-f", help="Overwrite existing files.", rich_help_panel=_FILES)
     ] = False
+
+
+@dataclass(frozen=True)
+class WritingOptions(PlacingOptions):
+    """Where results go, and as what."""
+
     dtype: Annotated[
         Literal["uint8", "uint16", "float32", "float64"] | None,
         typer.Option(
-            help="Type of the pixels that are written, one of uint8, uint16, float32, float64: values are "
-            "rounded and clipped to it, not scaled. By default that of the input.",
+            help="Data type of the output: uint8, uint16, float32 or float64. Values are rounded and "
+            "clipped, not scaled. Default: that of the input.",
             metavar="TYPE",
             show_default=False,
             rich_help_panel=_FILES,
@@ -152,32 +190,36 @@ class Writing:
     ] = None
     quality: Annotated[
         int,
-        typer.Option(
-            min=1, max=100, help="Quality of JPEG files, 1 to 100.", metavar="N", rich_help_panel=_FILES
-        ),
+        typer.Option(min=1, max=100, help="JPEG quality, 1 to 100.", metavar="N", rich_help_panel=_FILES),
     ] = 95
 
 
 @dataclass(frozen=True)
-class Computing:
-    """How the work is done."""
+class MeasuringOptions:
+    """Pixel spacing."""
 
     spacing: Annotated[
         Any,
         typer.Option(
-            help="Distance of the pixels: a number, 'Y,X' or 'Z,Y,X', or 'file' for what the file says. "
-            "Lengths and times are in its units; by default in pixels, for volumes in the shortest side of a "
-            "voxel as the file says.",
+            help="Pixel spacing: a number, 'Y,X' or 'Z,Y,X', or 'file' to use that of the file. It sets "
+            "the unit of lengths and times. Default: 1 for images; for volumes the voxel shape of the "
+            "file, with the shortest side as unit.",
             parser=parsing.spacing,
             metavar="SPACING",
             show_default=False,
             rich_help_panel=_COMPUTING,
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class ComputingOptions(MeasuringOptions):
+    """How the work is done."""
+
     engine: Annotated[
         Literal["cpu", "torch", "reference"] | None,
         typer.Option(
-            help="What computes: cpu (compiled loops, the default), torch, or reference (plain NumPy).",
+            help="Engine: cpu (compiled loops, the default), torch, or reference (plain NumPy).",
             metavar="NAME",
             show_default=False,
             rich_help_panel=_COMPUTING,
@@ -186,14 +228,18 @@ class Computing:
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="By default all cores.", metavar="N", show_default=False, rich_help_panel=_COMPUTING
+            min=1,
+            help="Number of threads. Default: all cores.",
+            metavar="N",
+            show_default=False,
+            rich_help_panel=_COMPUTING,
         ),
     ] = None
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """Who computes Zarr stores."""
+class ClusterOptions:
+    """The workers that filter Zarr stores."""
 
     scheduler: Annotated[
         str | None,
@@ -208,7 +254,7 @@ class Cluster:
         int,
         typer.Option(
             min=1,
-            help="Processes on this machine, if there is no scheduler.",
+            help="Number of worker processes on this machine, if no scheduler is given.",
             metavar="N",
             rich_help_panel=_ZARR,
         ),
@@ -216,7 +262,8 @@ class Cluster:
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Memory of each of them, e.g. 4GB. By default their share of the machine's.",
+            help="Memory limit of each worker process, e.g. 4GB. Default: an equal share of the machine's "
+            "memory.",
             parser=parsing.memory,
             metavar="SIZE",
             show_default=False,
@@ -226,28 +273,24 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Reporting:
-    """What is said."""
+class ReportingOptions:
+    """What is printed."""
 
-    quiet: Annotated[bool, flag("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=_REPORT)] = (
-        False
-    )
+    quiet: Annotated[bool, flag("--quiet", "-q", help="Print errors only.", rich_help_panel=_REPORT)] = False
     json: Annotated[
-        bool, flag("--json", help="One JSON summary on standard output.", rich_help_panel=_REPORT)
+        bool, flag("--json", help="Print a JSON summary to standard output.", rich_help_panel=_REPORT)
     ] = False
-    debug: Annotated[bool, flag("--debug", help="Show where an error arose.", rich_help_panel=_REPORT)] = (
-        False
-    )
+    debug: Annotated[bool, flag("--debug", help="Show tracebacks.", rich_help_panel=_REPORT)] = False
 
 
 @dataclass(frozen=True)
-class Stencil:
+class StencilOptions:
     """A member of the stencil family."""
 
     stencil: Annotated[
         str | None,
         typer.Option(
-            help="A named member: standard, nonnegativity, finite-elements, quality, …",
+            help=f"Named stencil: {', '.join(DeltaStencil.names())}.",
             parser=parsing.stencil_name,
             metavar="NAME",
             rich_help_panel=_STENCIL,
@@ -256,7 +299,7 @@ class Stencil:
     alpha: Annotated[
         float | None,
         number_option(
-            "α, 0 to 0.5: towards 0.5 sharper; at 0.5 the checkerboard is no longer damped.",
+            "Stencil parameter α, 0 to 0.5. Larger is sharper; at 0.5 checkerboard patterns are not damped.",
             panel=_STENCIL,
             low=0,
             high=0.5,
@@ -265,18 +308,19 @@ class Stencil:
     gamma: Annotated[
         float | None,
         number_option(
-            "γ, −1 to 1: 1 is sharpest and allows the largest steps.", panel=_STENCIL, low=-1, high=1
+            "Stencil parameter γ, −1 to 1. 1 is sharpest and allows the largest steps.",
+            panel=_STENCIL,
+            low=-1,
+            high=1,
         ),
     ] = None
     beta: Annotated[
         float | None,
-        number_option("β, in place of γ, with ∣β∣ ≤ 1 − 2α.", panel=_STENCIL, low=-1, high=1),
+        number_option("Stencil parameter β instead of γ, with ∣β∣ ≤ 1 − 2α.", panel=_STENCIL, low=-1, high=1),
     ] = None
 
     def chosen(self) -> Any:
-        """The DeltaStencil that the options describe; None if there are no such options."""
-        from aniso.stencil import DeltaStencil
-
+        """Return the DeltaStencil that the options describe; None if there are no such options."""
         given = {
             name: value for name in ("alpha", "gamma", "beta") if (value := getattr(self, name)) is not None
         }
@@ -285,20 +329,19 @@ class Stencil:
                 return DeltaStencil(**given) if given else None
         if given:
             raise typer.BadParameter(
-                f"--stencil {self.stencil} fixes α and γ already. Leave --{next(iter(given))} out, or give "
-                "α and γ alone."
+                f"--stencil {self.stencil} already sets α and γ. Remove --{next(iter(given))} or --stencil."
             )
         return DeltaStencil.named(self.stencil)
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorOptions:
     """A constant diffusion tensor."""
 
     tensor: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
-            help="Entries of D = (a b; b c), a along x (to the right), c along y (downwards).",
+            help="Entries of D = (a b; b c), with a along x (right) and c along y (down).",
             metavar="A B C",
             show_default=False,
             rich_help_panel=_TENSOR,
@@ -307,7 +350,7 @@ class Tensor:
     angle: Annotated[
         float | None,
         typer.Option(
-            help="Direction of the first eigenvector in degrees, from x (right) towards y (down).",
+            help="Direction of the first eigenvector in degrees, from x (right) to y (down).",
             parser=parsing.number(),
             metavar="DEGREES",
             show_default=False,
@@ -317,7 +360,7 @@ class Tensor:
     eigenvalues: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="Diffusivity along the angle and across it. Default 1 0.",
+            help="Diffusivities along and across the angle. Default: 1 0.",
             metavar="L1 L2",
             show_default=False,
             rich_help_panel=_TENSOR,
@@ -330,13 +373,13 @@ class Tensor:
         return any(value is not None for value in (self.tensor, self.angle, self.eigenvalues))
 
     def entries(self) -> tuple[float, float, float]:
-        """The entries a, b, c."""
+        """Return the entries a, b, c."""
         import math
 
         if self.tensor is not None:
             if self.angle is not None or self.eigenvalues is not None:
                 raise typer.BadParameter(
-                    "--tensor says all about the tensor. Leave --angle and --eigenvalues out."
+                    "--tensor already defines the tensor. Remove --angle and --eigenvalues."
                 )
             a, b, c = self.tensor
         else:
@@ -349,10 +392,10 @@ class Tensor:
                 along * y * y + across * x * x,
             )
         if not all(math.isfinite(number) for number in (a, b, c, a + c)):
-            raise typer.BadParameter("the tensor must consist of finite numbers of ordinary size.")
+            raise typer.BadParameter("the entries of the tensor must be finite.")
         if 0.5 * (a + c) - math.hypot(0.5 * (a - c), b) < -1e-12 * (abs(a) + abs(c)):
             raise typer.BadParameter(
-                f"the tensor ({a:g} {b:g}; {b:g} {c:g}) has a negative eigenvalue: diffusion against a "
-                "gradient is unstable. Take ∣b∣ ≤ √(ac)."
+                f"the tensor ({a:g} {b:g}; {b:g} {c:g}) has a negative eigenvalue, which makes diffusion "
+                "unstable. Choose ∣b∣ ≤ √(ac)."
             )
         return a, b, c

@@ -1,4 +1,4 @@
-"""Options made from the fields of the models: a new model, or a new field, appears by itself."""
+"""Options generated from the fields of the models: a new model, or a new field, appears automatically."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import typer
 
 from aniso import models
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import number_option
+from aniso.cli.options.bundles import default_words, describe, number_option
 from aniso.parameters import Parameter, of_model
 
 _PANEL = "Model"
 
 
 def model_options() -> Any:
-    """A bundle with a choice of model, and an option for each field of any of them."""
+    """Return a bundle with a choice of model, and an option for each field of any of them."""
     names: Any = tuple(models.kinds())
     lines = [f"{name} ({_first_words(kind)})" for name, kind in models.kinds().items()]
     choice = typer.Option(
         "--model",
         "-m",
-        help=f"What steers the diffusion: {'; '.join(lines)}.",
+        help=f"Diffusion model: {'; '.join(lines)}.",
         rich_help_panel=_PANEL,
         metavar="NAME",
     )
@@ -35,25 +35,25 @@ def model_options() -> Any:
 
 
 def _given(options: Any) -> list[str]:
-    """The options of the model that were given."""
+    """Return the options of the model that were given."""
     return [_flag(name) for name in _fields() if getattr(options, name) is not None]
 
 
 def _chosen(options: Any) -> models.ImageDriven:
-    """The model that the options describe."""
+    """Return the model that the options describe."""
     kind = models.kinds()[options.model]
     own = list(of_model(kind))
     given = {name: value for name in _fields() if (value := getattr(options, name)) is not None}
     for name in given:
         if name not in own:
             has = ", ".join(map(_flag, own)) or "no parameters"
-            raise typer.BadParameter(f"{options.model} diffusion has no {_flag(name)}; it has {has}.")
+            raise typer.BadParameter(f"the model {options.model} has no {_flag(name)}; it has {has}.")
     with parsing.usage():
         return kind(**given)
 
 
 def _fields() -> dict[str, dict[str, Parameter]]:
-    """Field name → model name → parameter."""
+    """Return field name → model name → parameter."""
     found: dict[str, dict[str, Parameter]] = {}
     for name, kind in models.kinds().items():
         for parameter in of_model(kind).values():
@@ -87,21 +87,17 @@ def _option(name: str, owners: Mapping[str, Parameter]) -> Any:
 
 
 def _help(owners: Mapping[str, Parameter]) -> str:
-    """Symbol, unit, range, meaning and default of a field; the defaults may differ from model to model."""
+    """Return meaning, symbol, unit, range and default of a field; defaults may differ between models."""
     about = next(iter(owners.values())).about
-    if about.switch:
-        default = "yes" if next(iter(owners.values())).default else "no"
-        return f"{about.meaning[0].upper()}{about.meaning[1:]}. Default {default} ({', '.join(owners)})."
-    inner = ", ".join(about.choices) if about.choices else parsing.span(about.low, about.high, about.open_low)
-    limits = f"{about.unit}, {inner}" if about.unit else inner
+    limits = (
+        ", ".join(about.choices) if about.choices else parsing.span(about.low, about.high, about.open_low)
+    )
+    values = "" if about.switch else f" Values: {limits}."
     by_default: dict[str, list[str]] = {}
     for model, field in owners.items():
-        by_default.setdefault(
-            f"{field.default:g}" if isinstance(field.default, float) else field.default, []
-        ).append(model)
+        by_default.setdefault(default_words(field), []).append(model)
     defaults = "; ".join(f"{value} ({', '.join(names)})" for value, names in by_default.items())
-    comma = "," if ": " in about.meaning else ":"
-    return f"{about.symbol} ({limits}){comma} {about.meaning}. Default {defaults}."
+    return f"{describe(about)}{values} Default: {defaults}."
 
 
 def _flag(name: str) -> str:
@@ -109,6 +105,6 @@ def _flag(name: str) -> str:
 
 
 def _first_words(kind: type) -> str:
-    """What a model does, from the first line of its docstring."""
+    """Return what a model does, from the first line of its docstring."""
     line = (kind.__doc__ or "").strip().splitlines()[0]
     return line.partition(": ")[2].rstrip(".") or line.rstrip(".")

@@ -1,4 +1,4 @@
-"""From words on the command line to values; what cannot be understood is a usage error (exit code 2)."""
+"""Parse words of the command line; what cannot be parsed is a usage error (exit code 2)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import typer
 def number(
     low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, auto: bool = False
 ) -> Callable[[Any], Any]:
-    """A parser for finite numbers in a range, or the word "auto", which is as if nothing were said: None.
+    """Return a parser for finite numbers in a range, or the word "auto", which gives None.
 
     Examples
     --------
-    >>> from aniso.cli.commands import parsing
+    >>> from aniso.cli.options import parsing
     >>> parsing.number(0, 1)("0.25")
     0.25
     >>> parsing.number(0, open_low=True)("0")
     Traceback (most recent call last):
     ...
-    typer...BadParameter: 0 does not lie above 0.
+    typer...BadParameter: 0 is out of range: must be above 0.
     """
 
     def parse(text: Any) -> Any:
@@ -39,46 +39,46 @@ def number(
         if not math.isfinite(value):
             raise typer.BadParameter(f"{text} is not a finite number.")
         if not low <= value <= high or (open_low and value == low):
-            raise typer.BadParameter(f"{text} does not lie {span(low, high, open_low)}.")
+            raise typer.BadParameter(f"{text} is out of range: must be {span(low, high, open_low)}.")
         return value
 
     return parse
 
 
 def memory(text: str) -> str:
-    """A size in bytes such as 4GB or 500 MiB, as it was written."""
+    """Check a size in bytes such as 4GB or 500 MiB, and return it as written."""
     size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", text, re.IGNORECASE)
     if size is None or float(size[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is no size. Give e.g. 4GB or 500MB.")
+        raise typer.BadParameter(f"{text!r} is not a memory size. Give e.g. 4GB or 500MB.")
     return text.strip()
 
 
 def span(low: float, high: float, open_low: bool = False) -> str:
-    """A range in words: "from 0 to 1", "above 0"."""
+    """Return a range in words: "from 0 to 1", "above 0"."""
     if high == math.inf:
-        return f"above {low:g}" if open_low else f"at {low:g} or above"
-    return f"{'above' if open_low else 'from'} {low:g} {'and up ' if open_low else ''}to {high:g}"
+        return f"above {low:g}" if open_low else f"at least {low:g}"
+    return f"above {low:g}, at most {high:g}" if open_low else f"from {low:g} to {high:g}"
 
 
-def whole_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
-    """Return a parser for a whole number in a range that stands before the files."""
+def integer_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
+    """Return a parser for an integer in a range that is given before the files."""
 
     def parse(text: Any) -> int:
         try:
             value = int(text)
         except ValueError:
             raise typer.BadParameter(
-                f"{text!r} is not a whole number. The {name} comes first, then the files."
+                f"{text!r} is not an integer. Give the {name} first, then the files."
             ) from None
         if not low <= value <= high:
-            raise typer.BadParameter(f"{value} does not lie {span(low, high)}.")
+            raise typer.BadParameter(f"{value} is out of range: must be {span(low, high)}.")
         return value
 
     return parse
 
 
 def spacing(text: Any) -> Any:
-    """One positive number, several with commas, or "file"."""
+    """Parse one positive number, several with commas, or "file"."""
     if text == "file" or not isinstance(text, str):
         return text
     values = tuple(number(0, open_low=True)(part) for part in text.split(","))
@@ -86,59 +86,59 @@ def spacing(text: Any) -> Any:
 
 
 def axis(text: Any) -> Any:
-    """A whole number, or "none"."""
+    """Parse an integer, or "none"."""
     if str(text).lower() == "none":
         return "none"
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a whole number nor 'none'.") from None
+        raise typer.BadParameter(f"{text!r} is neither an integer nor 'none'.") from None
 
 
 def times(text: Any) -> tuple[float, ...]:
-    """Increasing times, separated by commas."""
+    """Parse increasing times, separated by commas."""
     if not isinstance(text, str):
         return tuple(text)
     parts = [part.strip() for part in text.strip().rstrip(",").split(",")]
     for part in parts:
         if len(part.split()) > 1:
-            raise typer.BadParameter(f"{part!r} is not a number. Put commas between times, such as 1,4,16.")
+            raise typer.BadParameter(f"{part!r} is not a number. Separate times by commas, e.g. 1,4,16.")
     values = tuple(number(0)(part) for part in parts)
     for before, after in itertools.pairwise(values):
         if after <= before:
             raise typer.BadParameter(
-                f"times must increase, got {after:g} after {before:g}: each image is computed from the one "
-                "before."
+                f"times must increase, got {after:g} after {before:g}: each image is computed from the "
+                "previous one."
             )
     return values
 
 
 def stencil_name(text: str) -> str:
-    """The name of a member of the stencil family."""
+    """Check the name of a member of the stencil family."""
     from aniso.stencil import DeltaStencil
 
     if text not in DeltaStencil.names():
         raise typer.BadParameter(
-            f"there is no stencil named {text!r}. The names are: {', '.join(DeltaStencil.names())}."
+            f"unknown stencil {text!r}. Choose one of: {', '.join(DeltaStencil.names())}."
         )
     return text
 
 
 @contextlib.contextmanager
 def usage() -> Iterator[None]:
-    """Refusals of the library, within, as usage errors: the options are at fault, not a file."""
+    """Turn errors of the library into usage errors: the options are at fault, not a file."""
     try:
         yield
     except (TypeError, ValueError, ArithmeticError) as error:
-        from aniso.cli.errors import sentence
+        from aniso.cli.errors import describe_error
 
-        raise typer.BadParameter(sentence(error)) from error
+        raise typer.BadParameter(describe_error(error)) from error
 
 
 def lengths(text: Any) -> Any:
-    """Spacing without a file."""
+    """Parse a spacing where there is no file."""
     if text == "file":
-        raise typer.BadParameter("there is no file here that could tell. Give a number, or Y,X.")
+        raise typer.BadParameter("this command reads no file. Give a number, or Y,X.")
     values = spacing(text)
     if isinstance(values, tuple) and len(values) != 2:
         raise typer.BadParameter(f"{text} has {len(values)} numbers. Give one, or Y,X.")

@@ -1,26 +1,32 @@
-"""How the diffusion time is cut into steps."""
+"""Time stepping."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from aniso import schemes
 from aniso.cli.options import parsing
 from aniso.cli.options.bundles import number_option
 
 _PANEL = "Time stepping"
+if TYPE_CHECKING:
+    _Name = str
+else:
+    _Name = Literal[tuple(schemes.kinds())]
 
 
 @dataclass(frozen=True)
-class Scheme:
+class SchemeOptions:
     """A scheme and its parameter."""
 
     scheme: Annotated[
-        Literal["explicit", "fed", "fsi"],
+        _Name,
         typer.Option(
-            help="explicit (a tensor for every step); fed and fsi, cycles that reach long times sooner.",
+            help="Scheme: explicit computes a tensor for every step; the cycles of fed and fsi reach long "
+            "times faster.",
             rich_help_panel=_PANEL,
             metavar="NAME",
         ),
@@ -28,7 +34,7 @@ class Scheme:
     step: Annotated[
         float | None,
         number_option(
-            "Longest step of the explicit scheme. Default: 0.9 of the largest stable one.",
+            "Largest step of the explicit scheme. Default: 0.9 times the largest stable step.",
             panel=_PANEL,
             low=0,
             open_low=True,
@@ -39,22 +45,21 @@ class Scheme:
         typer.Option(
             min=1,
             metavar="N",
-            help="Number of cycles of fed and fsi, a tensor each. Default 5.",
+            help="Number of cycles of fed and fsi, with one tensor each. Default: 5.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
     ] = None
 
     def chosen(self) -> Any:
-        """The scheme that the options describe."""
-        from aniso import schemes
-
-        if self.scheme == "explicit":
-            if self.cycles is not None:
-                raise typer.BadParameter("--cycles is for fed and fsi; add --scheme fed, or leave it out.")
-            with parsing.usage():
-                return schemes.Explicit(self.step)
-        if self.step is not None:
-            raise typer.BadParameter(f"--step is for the explicit scheme; {self.scheme} has --cycles.")
-        kind = {"fed": schemes.FED, "fsi": schemes.FSI}[self.scheme]
-        return kind() if self.cycles is None else kind(self.cycles)
+        """Return the scheme that the options describe."""
+        kind = schemes.kinds()[self.scheme]
+        given = {name: value for name in ("step", "cycles") if (value := getattr(self, name)) is not None}
+        for name in given:
+            if name not in kind.__dataclass_fields__:
+                others = [key for key, each in schemes.kinds().items() if name in each.__dataclass_fields__]
+                raise typer.BadParameter(
+                    f"the scheme {self.scheme} has no --{name}. Remove it, or add --scheme {others[0]}."
+                )
+        with parsing.usage():
+            return kind(**given)

@@ -112,9 +112,11 @@ def finished_row(out, o, u, at, rate, shares, tau, n):
         out[o + j] = explicit_step(u[at + j], whole, tau)
 
 
-@compiled
+@inlined
 def extrapolated_row(out, o, u, at, rate, shares, weight, tau, n):
     """The same with extrapolation; out holds the image before u."""
+    # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
+    # differs between a kernel that was just compiled and one that was loaded from the cache.
     for k in range(n):
         j = index(k)
         whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])

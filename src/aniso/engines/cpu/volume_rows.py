@@ -189,9 +189,11 @@ def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
         out[o + j] = explicit_step(u[at + j], near_rate(rate, r, begun, shares, j), tau)
 
 
-@compiled
+@inlined
 def extrapolated_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
     """The same with extrapolation; out holds the volume before u."""
+    # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
+    # differs between a kernel that was just compiled and one that was loaded from the cache.
     for k in range(n):
         j = index(k)
         whole = near_rate(rate, r, begun, shares, j)

@@ -54,7 +54,7 @@ class Evolution:
 
     def advance(self, steps: Cycle) -> None:
         """Carry out one cycle, with the tensors of the images as they are now."""
-        entries = at_unit_spacing(self._tensor(), self._problem.spacings)
+        entries = at_unit_spacing(self.tensor(), self._problem.spacings)
         inner = self._hourglass_weights(entries, 1 / math.prod(self._problem.spacings))
         coupled = self._problem.stencil.coupled
         self._u = cycle(self._u, lambda v: rate(v, entries, inner, coupled=coupled), steps.steps, self._fixed)
@@ -62,7 +62,8 @@ class Evolution:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _tensor(self) -> Entries:
+    def tensor(self) -> Entries:
+        """The entries of the diffusion tensors over the cells, of the images as they are now."""
         if isinstance(self._problem.model, FixedTensor):
             return self._entries
         kernels = self._noise, self._integration

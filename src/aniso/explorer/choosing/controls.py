@@ -1,21 +1,22 @@
-"""Controls of the page, generated from parameters: unit, range for this image, and what auto chose."""
+"""Controls of the page, generated from parameters: unit, range for this image, and the estimated value."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aniso.explorer.choosing.choices import AUTO, Choices, suggested_contrast
+from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
+from aniso.explorer.choosing.methods import has_cycles
 from aniso.explorer.choosing.scene import Scene
 from aniso.parameters import Parameter
 
-#: How a slider's way maps to values: even steps, finer near the low end, or even factors.
+#: How the position of a slider maps to values: linear, finer near the low end, or logarithmic.
 LINEAR, ROOT, LOG = "linear", "root", "log"
 
 
 @dataclass(frozen=True)
 class Control:
-    """All that the page has to know to show one."""
+    """A control as the page shows it."""
 
     name: str
     label: str
@@ -33,15 +34,15 @@ class Control:
     chosen: float | None = None
 
     def as_props(self) -> dict[str, Any]:
-        """For the component in the browser."""
+        """Return the properties of the component in the browser."""
         return asdict(self)
 
 
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
-    """The controls of a method for a scene; `found` is what was chosen automatically, as far as known."""
+    """Return the controls of a method for a scene; `found` are the estimated values, as far as known."""
     own = choices.parameters
-    if "scheme" in own and choices.value("scheme") == "explicit":
-        del own["cycles"]  # explicit steps have none
+    if choices.verb.takes_model and not has_cycles(choices.value("scheme")):
+        del own["cycles"]
     return [
         _control(parameter, choices, scene, found)
         for parameter in own.values()
@@ -58,7 +59,7 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
         "unit": _unit(about.unit, choices, scene),
         "meaning": about.meaning,
         "kind": parameter.kind,
-        "default": AUTO if parameter.automatic else parameter.default,
+        "default": AUTO if parameter.automatic else parameter.initial,
         "value": value,
     }
     if parameter.kind == "choice":
@@ -67,8 +68,8 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
         return Control(**common)
     low, high, scale = limits(parameter, choices, scene)
     chosen = found.get(parameter.name)
-    if choices.method == "diffuse" and parameter.name == "contrast":
-        chosen = suggested_contrast(scene, choices.model)
+    if choices.verb.takes_model and parameter.automatic:
+        chosen = suggest_contrast(scene, choices.model)
     return Control(
         **common,
         low=low,
@@ -80,7 +81,7 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
 
 
 def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float, float, str]:
-    """Low and high end of a slider for this scene, and its scale.
+    """Return the low and high end of a slider for this scene, and its scale.
 
     They follow from the unit, so that a parameter of a new model gets a sensible range too. Values outside
     can still be typed in.
@@ -110,7 +111,7 @@ def _pixel(choices: Choices, scene: Scene) -> float:
 
 
 def _unit(unit: str, choices: Choices, scene: Scene) -> str:
-    """Units of length are pixels, unless the file's own are used."""
+    """Return the unit to show: lengths are in pixels, unless the spacing of the file is used."""
     length = (scene.source.picture.unit or "units") if choices.file_spacing and scene.spacing else "px"
     per = length if length != "units" else "unit"
     words = {
@@ -123,5 +124,5 @@ def _unit(unit: str, choices: Choices, scene: Scene) -> str:
 
 
 def _digits(value: float) -> float:
-    """Two digits are enough for the end of a slider."""
+    """Round the end of a slider to two digits."""
     return float(f"{value:.2g}")

@@ -1,4 +1,4 @@
-"""Figures of an image from which the ranges of sliders follow."""
+"""Statistics of an image that determine the ranges of sliders."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from aniso import estimates
 
 Array = npt.NDArray[Any]
 
-# Estimates that only set the ranges of sliders look at so many pixels per side, by the number of axes.
-_LOOK_AT = {2: 512, 3: 80}
+# Largest side of the part that is measured, in pixels, by the number of axes.
+_SIDE = {2: 512, 3: 80}
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Figures of an image or volume from which ranges follow, and what "auto" takes for models."""
+    """Statistics of an image or volume: noise level, typical and steepest gradient, shortest side."""
 
     noise: float
     typical: float
@@ -27,9 +27,9 @@ class Measures:
 
     @classmethod
     def of(cls, image: Array, channel_axis: int | None) -> Measures:
-        """Of the middle of the image, if it is large."""
+        """Measure the image; only its middle part, if it is large."""
         shape = image.shape if channel_axis is None else image.shape[:-1]
-        longest = _LOOK_AT[len(shape)]
+        longest = _SIDE[len(shape)]
         starts = [max(0, (n - longest) // 2) for n in shape]
         middle = tuple(slice(start, start + longest) for start in starts)
         part = np.nan_to_num(image[middle].astype(np.float64), posinf=0.0, neginf=0.0)
@@ -43,14 +43,14 @@ class Measures:
         return cls(noise, typical or 0.01 * spread, strength(0.999) or 0.1 * spread, min(shape))
 
 
-def refused_pixels(image: Array) -> tuple[int, int]:
-    """How many numbers are NaN, and how many are infinite.
+def invalid_pixels(image: Array) -> tuple[int, int]:
+    """Return the numbers of values that are NaN, and that are infinite.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aniso.explorer import measures
-    >>> measures.refused_pixels(np.array([[1.0, np.nan], [np.inf, np.nan]]))
+    >>> from aniso.explorer.choosing import measures
+    >>> measures.invalid_pixels(np.array([[1.0, np.nan], [np.inf, np.nan]]))
     (2, 1)
     """
     if image.dtype.kind != "f":
@@ -59,12 +59,12 @@ def refused_pixels(image: Array) -> tuple[int, int]:
 
 
 def grey_range(pixels: Array) -> tuple[float, float]:
-    """What is to be shown as black and as white: all but the extremes of the known pixels.
+    """Return the values to show as black and as white: the range of known pixels without extremes.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aniso.explorer import measures
+    >>> from aniso.explorer.choosing import measures
     >>> measures.grey_range(np.full((3, 4), 7.0))
     (6.5, 7.5)
     """

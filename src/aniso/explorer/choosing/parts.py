@@ -1,4 +1,4 @@
-"""Which part of the image: what the page shows, and what is computed of it."""
+"""Parts of the image: the visible one, and the computed one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class View:
 
     @property
     def factor(self) -> int:
-        """Pixels of the image that share one of the screen, along each side."""
+        """Image pixels per screen pixel, along each side."""
         return max(1, math.floor(1 / self.scale)) if self.scale > 0 else 1
 
     @classmethod
     def of_all(cls, shape: tuple[int, int]) -> View:
-        """The whole image, pixel by pixel."""
+        """Return the view of the whole image, pixel by pixel."""
         return cls(0, 0, shape[1], shape[0], 1.0)
 
 
@@ -36,7 +36,7 @@ class View:
 class Part:
     """A window of the image, in blocks of factor × factor pixels.
 
-    Of a volume it holds `depth` such blocks on each side of the slice, too.
+    For a volume it has `depth` such blocks on each side of the slice as well.
     """
 
     top: int
@@ -59,9 +59,9 @@ class Part:
 
     @property
     def pixels(self) -> int:
-        """How many have to be computed."""
+        """Number of pixels to compute."""
         return (self.bottom - self.top) * (self.right - self.left) * (2 * self.depth + 1)
 
     def of(self, array: Array) -> Array:
-        """What an array over the blocks holds there."""
+        """Return the part of an array over the blocks."""
         return array[self.top : self.bottom, self.left : self.right]

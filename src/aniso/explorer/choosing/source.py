@@ -1,4 +1,4 @@
-"""Where pictures come from: files, and samples."""
+"""Sources of pictures: files, and samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import io, samples
-from aniso.explorer.choosing.measures import Measures, grey_range, refused_pixels
+from aniso.explorer.choosing.measures import Measures, grey_range, invalid_pixels
 from aniso.io.picture import Picture
 
 Array = npt.NDArray[Any]
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A picture, the name that people know it by, and the line of Python that gives it."""
+    """A picture, its name, and the line of Python that reads or computes it."""
 
     picture: Picture
     name: str
@@ -28,28 +28,28 @@ class Source:
 
     @classmethod
     def of_file(cls, path: Path, name: str | None = None) -> Source:
-        """From a file; `name` is what it was called where it came from.
+        """Read a file; `name` is its original name.
 
-        Arrays (H, W, 3) and (H, W, 4) of NPY files are taken for colours. A volume with 3 or 4 columns is
-        seen as such in a NIfTI or MRC file.
+        Arrays (H, W, 3) and (H, W, 4) of NPY files are treated as colour images. Volumes with 3 or 4 columns
+        need a NIfTI or MRC file.
         """
         try:
             picture = io.read(path)
-        except io.FileError as error:  # people know it by its name, not by where it is kept here
+        except io.FileError as error:  # the user knows its name, not where it is stored here
             raise io.FileError(str(error).replace(str(path), name or str(path))) from error
         if picture.format == "NPY" and picture.pixels.ndim == 3 and picture.pixels.shape[-1] in (3, 4):
             picture = replace(picture, channel_axis=-1)
         name = name or str(path)
         if len(picture.shape) not in (2, 3):
             raise io.FileError(
-                f"{Path(name).name} has {len(picture.shape)} axes besides the channels: the explorer shows "
-                "images and volumes. Split it first."
+                f"{Path(name).name} has {len(picture.shape)} axes other than channels, but the explorer "
+                "shows images and volumes only. Split it first."
             )
         return cls(picture, name, f"aniso.io.read({name!r})", True)
 
     @classmethod
     def of_sample(cls, name: str) -> Source:
-        """One of :func:`sample_names`."""
+        """Return one of :func:`sample_names`."""
         if name in samples.PHOTOGRAPHS:
             image, line, suffix = samples.photograph(name), f"aniso.samples.photograph({name!r})", ".png"
         else:
@@ -60,25 +60,25 @@ class Source:
 
     @functools.cached_property
     def pixels(self) -> Array:
-        """What the verbs get, as the command line gives it to them."""
+        """The input of the verbs, as on the command line."""
         pixels = self.picture.pixels
         if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
-            return pixels.astype(np.float64)  # float32 has not enough digits for them
+            return pixels.astype(np.float64)  # float32 is not precise enough
         return pixels
 
     @functools.cached_property
     def measures(self) -> Measures:
-        """Of all of it, a volume too."""
+        """The measures of the image, or of the whole volume."""
         return Measures.of(self.pixels, None if self.picture.channel_axis is None else -1)
 
     @functools.cached_property
-    def refused_pixels(self) -> tuple[int, int]:
-        """How many numbers are NaN, and how many are infinite."""
-        return refused_pixels(self.pixels)
+    def invalid_pixels(self) -> tuple[int, int]:
+        """The numbers of values that are NaN, and that are infinite."""
+        return invalid_pixels(self.pixels)
 
     @functools.cached_property
     def grey_range(self) -> tuple[float, float]:
-        """What is shown as black and as white."""
+        """The values shown as black and as white."""
         return (0.0, 255.0) if self.picture.dtype == np.uint8 else grey_range(self.pixels)
 
     @property
@@ -93,7 +93,7 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """With its dot; .nii.gz is one."""
+        """The suffix with its dot; .nii.gz is one."""
         from aniso.io.formats import suffix_of
 
         return suffix_of(Path(self.name))
@@ -110,11 +110,11 @@ _SYNTHETIC: dict[str, functools.partial[samples.Sample]] = {
 
 
 def sample_names() -> list[str]:
-    """Samples that can be opened here: synthetic ones, and photographs where scikit-image is installed.
+    """Return the names of samples: synthetic ones, and photographs if scikit-image is installed.
 
     Examples
     --------
-    >>> from aniso.explorer import source
+    >>> from aniso.explorer.choosing import source
     >>> source.sample_names()[0]
     'lighthouse'
     """
@@ -125,5 +125,5 @@ def sample_names() -> list[str]:
 
 
 def _words(name: str) -> str:
-    """How a synthetic sample is called."""
+    """Return the arguments of a synthetic sample."""
     return ", ".join(f"{option}={value!r}" for option, value in _SYNTHETIC[name].keywords.items())

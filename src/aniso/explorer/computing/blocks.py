@@ -12,19 +12,19 @@ Array = npt.NDArray[Any]
 
 
 def block_means(image: Array, factor: int) -> Array:
-    """Means of factor × factor pixels; where blocks reach beyond the boundary, it is repeated.
+    """Return means of factor × factor pixels; blocks beyond the boundary repeat it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aniso.explorer import blocks
+    >>> from aniso.explorer.computing import blocks
     >>> blocks.block_means(np.arange(12.0).reshape(3, 4), 2)
     array([[ 2.5,  4.5],
            [ 8.5, 10.5]])
     """
     rows, columns = (-(-n // factor) for n in image.shape[:2])
     sums = np.zeros((rows, columns, *image.shape[2:]), real(image))
-    # Without a copy of the whole image in floats, which may be large.
+    # Without a floating-point copy of the whole image.
     for i, j in itertools.product(range(factor), repeat=2):
         last_row, last_column = image[-1:, j::factor], image[i::factor, -1:]
         part = image[i::factor, j::factor]
@@ -39,5 +39,5 @@ def block_means(image: Array, factor: int) -> Array:
 
 
 def real(image: Array) -> type[np.floating[Any]]:
-    """The type that means of its pixels have."""
+    """Return the data type of means of its pixels."""
     return np.float64 if image.dtype == np.float64 else np.float32

@@ -1,4 +1,4 @@
-"""Whether a whole volume can be filtered here: what that takes, and what there is."""
+"""Whether a whole volume fits in memory."""
 
 from __future__ import annotations
 
@@ -9,35 +9,32 @@ from pathlib import Path
 
 import numpy as np
 
-from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.calls import Call
 from aniso.explorer.choosing.scene import Scene
 
-# Volumes in single precision at the peak, measured at 96³ to 160³; upsampling counts finer volumes.
-_PEAK = {"diffuse": 7, "inpaint": 12, "upsample": 12, "denoise": 60, "enhance": 59}
-_ONE_DIFFUSION = 32
-# What there is where the system does not say it.
+# Assumed if the system does not say.
 _USUAL = 4e9
-# The rest is left to everything else.
+# Fraction of the available memory that may be used.
 _SHARE = 0.8
 
 
 def check(call: Call, scene: Scene) -> None:
-    """Refuse a volume that would take more memory than there is."""
-    need, there = needed(call, scene), available()
-    if need > _SHARE * there:
+    """Reject a volume that would need more memory than is available."""
+    need, free = needed(call, scene), available()
+    if need > _SHARE * free:
         raise MemoryError(
-            f"to {call.verb} the whole volume takes about {_words(need)} of memory, and {_words(there)} are "
-            "free. Choose “this slice”, or give a smaller volume. On the command line, Zarr stores are "
-            "filtered block by block."
+            f"{call.verb.name} needs about {_words(need)} of memory for the whole volume, but only "
+            f"{_words(free)} are free. Choose “This slice”, or open a smaller volume. On the command line, "
+            "Zarr stores are filtered block by block."
         )
 
 
 def needed(call: Call, scene: Scene) -> float:
-    """Bytes at the peak.
+    """Return the peak memory in bytes.
 
     Examples
     --------
-    >>> from aniso.explorer import memory
+    >>> from aniso.explorer.computing import memory
     >>> from aniso.explorer.choosing.choices import Choices
     >>> from aniso.explorer.choosing.scene import Scene
     >>> from aniso.explorer.choosing.source import Source
@@ -45,17 +42,15 @@ def needed(call: Call, scene: Scene) -> float:
     >>> memory.needed(Choices("denoise").call(scene), scene) == 60 * 64**3 * 8
     True
     """
-    volumes = _PEAK[call.verb]
-    if call.verb == "denoise" and {"contrast", "time", "mix"} & set(call.options):
-        volumes = _ONE_DIFFUSION
-    if call.verb == "upsample":
-        volumes *= call.arguments[0] ** 3
-    return float(volumes * scene.filtered.size * np.result_type(scene.filtered, np.float32).itemsize)
+    verb = call.verb
+    fewer = [arrays for name, arrays in verb.arrays_if_given.items() if name in call.options]
+    voxels = scene.filtered.size * call.factor**3
+    return float(min([verb.arrays, *fewer]) * voxels * np.result_type(scene.filtered, np.float32).itemsize)
 
 
 def available() -> float:
-    """Bytes that can be had, as far as the system says."""
-    found = [*_linux(), *_group()]
+    """Return the available memory in bytes, as far as the system reports it."""
+    found = [*_linux(), *_container()]
     if found:
         return min(found)
     names = getattr(os, "sysconf_names", {})
@@ -65,14 +60,14 @@ def available() -> float:
 
 
 def _linux() -> list[float]:
-    """Of the machine."""
+    """Return the available memory of the machine."""
     source = Path("/proc/meminfo")
     text = source.read_text("utf-8") if source.exists() else ""
     return [1024.0 * int(kilobytes) for kilobytes in re.findall(r"MemAvailable:\s+(\d+)", text)]
 
 
-def _group() -> list[float]:
-    """Of the container, if there is one with a limit."""
+def _container() -> list[float]:
+    """Return the available memory of the container, if it has a limit."""
     limit, used = (Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory.current"))
     if not (limit.exists() and used.exists()):
         return []

@@ -1,4 +1,4 @@
-"""From choices to results: a preview at once, full resolution when the hand rests."""
+"""From choices to results: a preview at once, full resolution when the slider rests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.calls import Call
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing import memory, previews
@@ -20,77 +20,77 @@ from aniso.explorer.showing.rendering import Shot
 
 #: Seconds without a change after which the full resolution is computed.
 REST = 0.3
-# Seconds between two news about the progress.
-_NEWS = 0.15
+# Seconds between two progress messages.
+_INTERVAL = 0.15
 
 
 class Results:
-    """Computes for a tab.
+    """Computes the results of a tab.
 
-    `finished` is called when the result at full resolution is there, `redrawn` when it is shown once more.
+    `finished` is called when the result at full resolution is ready, `redrawn` when it is drawn again.
     """
 
     def __init__(self, tab: Tab, *, finished: Callable[[], None], redrawn: Callable[[], None]) -> None:
         self._tab, self._when_finished, self._when_redrawn = tab, finished, redrawn
         self._rest: asyncio.TimerHandle | None = None
-        # Version that a preview must have to be news.
+        # Version from which on previews are shown.
         self._newest = 0
 
     def request(self, call: Call, stamp: float | None) -> None:
-        """A preview now, and full resolution after a while."""
+        """Compute a preview now, and full resolution after a delay."""
         self.stop()
         self._tab.full_worker.withdraw()
         self.preview(call, stamp)
         self._rest = self._tab.later(REST, self._request_full, call)
 
     def stop(self) -> None:
-        """Do not begin with what has been waiting for the hand to rest."""
+        """Cancel the computation at full resolution if it has not begun."""
         if self._rest is not None:
             self._rest.cancel()
 
     def give_up(self) -> None:
-        """What was chosen cannot be computed: nothing of what came before it is news."""
+        """Discard all pending results, because the choices cannot be computed."""
         self.stop()
         self._tab.full_worker.withdraw()
         self._newest = self._tab.version + 1
 
     def preview(self, call: Call, stamp: float | None = None) -> None:
-        """What is visible, as quickly as possible."""
+        """Compute the visible part, as fast as possible."""
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
         assert scene is not None
         view = tab.view or View.of_all(scene.shape)
-        quick, owner = previews.rehearsed(call, scene), tab.choices.owner
+        quick, owner = previews.rehearse(call, scene), tab.choices.owner
         part = previews.part(scene, view, quick, tab.pace.affordable)
 
         def still() -> bool:
-            # One that is a little older is better than none while a slider moves; but not another method's,
-            # and not in place of the result or of something newer.
+            # While a slider moves, an older preview is better than none; but not that of another method,
+            # and not in place of the result or of a newer preview.
             fresh = tab.result is None and tab.choices.owner == owner and version >= self._newest
             self._newest = version if fresh else self._newest
             return fresh
 
         def job(ticket: Ticket) -> None:
-            trial = previews.coarse(quick, scene, part)
-            begin = time.perf_counter()
+            trial = previews.coarsen(quick, scene, part)
+            start = time.perf_counter()
             try:
                 result, info = trial.call(trial.image, ticket.progress)
             except Exception:
                 if scene.whole or not part.covers(scene.shape):
-                    return  # full resolution will tell whether there is more to it than the part
+                    return  # full resolution shows whether the part is at fault
                 raise
-            seconds = time.perf_counter() - begin
-            tab.pace.measured(quick, part.pixels, seconds, part.factor)
+            seconds = time.perf_counter() - start
+            tab.pace.record(quick, part.pixels, seconds, part.factor)
             before, after = trial.shown(trial.image), trial.shown(result)
             difference = tab.shows_difference
             shot = rendering.preview(scene, part, before, after, difference=difference)
             tab.publish(shot, scene, still, stamp=stamp, seconds=seconds, words=trial.words)
             if previews.is_exact(call, part, scene):
-                tab.post(self._finished, Result(call, result, info, seconds), scene, version, difference)
+                tab.post(self._finish, Result(call, result, info, seconds), scene, version, difference)
 
         tab.submit(tab.preview_worker, job)
 
     def show(self) -> None:
-        """The result once more: another slice of it, or its difference."""
+        """Draw the result again: another slice of it, or its difference."""
         tab, scene, result = self._tab, self._tab.scene, self._tab.result
         assert scene is not None
         assert result is not None
@@ -114,25 +114,25 @@ class Results:
         def job(ticket: Ticket) -> None:
             if scene.whole:
                 memory.check(call, scene)
-            begin = time.perf_counter()
-            image, info = call(scene.filtered, self._teller(ticket, version))
-            result = Result(call, image, info, time.perf_counter() - begin)
+            start = time.perf_counter()
+            image, info = call(scene.filtered, self._progress_of(ticket, version))
+            result = Result(call, image, info, time.perf_counter() - start)
             if ticket.wanted:
                 difference = tab.shows_difference
                 shot = rendering.result(scene, image, difference=difference)
-                tab.post(self._finished, result, scene, version, difference, shot)
+                tab.post(self._finish, result, scene, version, difference, shot)
 
         tab.submit(tab.full_worker, job)
 
-    def _teller(self, ticket: Ticket, version: int) -> Callable[[float, float], None]:
-        """For the library: passes the progress on now and then, and ends what is no longer wanted."""
+    def _progress_of(self, ticket: Ticket, version: int) -> Callable[[float, float], None]:
+        """Return a progress function that sends messages and stops a computation that is not wanted."""
         last = time.perf_counter()
 
         def progress(done: float, total: float) -> None:
             nonlocal last
             ticket.progress(done, total)
             now = time.perf_counter()
-            if now - last > _NEWS:
+            if now - last > _INTERVAL:
                 last = now
                 self._tab.post(self._progress, ticket.share, version)
 
@@ -142,7 +142,7 @@ class Results:
         if version == self._tab.version:
             self._tab.stage.tell(progress=share)
 
-    def _finished(
+    def _finish(
         self, result: Result, scene: Scene, version: int, difference: bool, shot: Shot | None = None
     ) -> None:
         tab = self._tab
@@ -150,17 +150,17 @@ class Results:
             return
         tab.result, self._newest = result, version + 1
         self.stop()
-        tab.succeeded()
-        tab.stage.tell(busy=False, result=result, found=_found(result.info, tab.choices.parameters))
+        tab.clear_error()
+        tab.stage.tell(busy=False, result=result, found=_estimates(result.info, tab.choices.parameters))
         if tab.scene is not scene or tab.shows_difference != difference:
-            self.show()  # by now another slice of the same volume is looked at, or the difference
+            self.show()  # another slice of the same volume, or the difference, is shown now
         elif shot is not None:
             tab.place(shot, scene)
         self._when_finished()
 
 
-def _found(info: Any, names: Any) -> dict[str, float]:
-    """What was chosen automatically."""
+def _estimates(info: Any, names: Any) -> dict[str, float]:
+    """Return the estimated values."""
     values = {name: getattr(info, name, None) for name in names}
     return {
         name: float(value)

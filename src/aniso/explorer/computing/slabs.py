@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import stability
-from aniso.blocks.halo import reach
+from aniso.blocks.halo import reach, tensor_reach
 from aniso.explorer.choosing.choices import Call
 from aniso.explorer.choosing.parts import Part
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing.blocks import block_means, real
-from aniso.formulas.gaussian import gaussian_radius
 from aniso.models import ImageDriven
 from aniso.stencil import DeltaStencil
 
@@ -66,7 +65,7 @@ class Slab:
 def thickness(scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> int:
     """Slices on each side that the tensors of the shown one depend on."""
     h = (spacing or (1.0, 1.0, 1.0))[scene.axis]
-    return 1 + sum(gaussian_radius(width / h) for width in (model.presmoothing, model.integration))
+    return 1 + tensor_reach(model, (h,))[0]
 
 
 def halo(scene: Scene, call: Call, scheme: Any) -> int:

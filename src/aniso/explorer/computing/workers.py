@@ -1,4 +1,4 @@
-"""Threads that compute for the page: the latest request counts, those before it are dropped, never queued."""
+"""Threads that compute for the page: the latest request counts, earlier ones are dropped."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 
 class Stale(Exception):
-    """Raised within a computation whose result nobody waits for any more."""
+    """Raised within a computation whose result is no longer wanted."""
 
 
 class Ticket:
-    """A request: whether it is still wanted, and how far it got."""
+    """A request: whether it is still wanted, and its progress."""
 
     def __init__(self) -> None:
         self._withdrawn = threading.Event()
@@ -20,30 +20,30 @@ class Ticket:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody still waits for it."""
+        """Whether the result is still wanted."""
         return not self._withdrawn.is_set()
 
     def withdraw(self) -> None:
-        """Nobody waits for it any more."""
+        """Mark the request as no longer wanted."""
         self._withdrawn.set()
 
     def progress(self, done: float, total: float) -> None:
-        """For the `progress` of the library: ends a computation that is no longer wanted."""
+        """Record the progress; stop a computation that is no longer wanted."""
         self.share = done / total if total > 0 else 1.0
         if not self.wanted:
             raise Stale
 
 
 class Worker:
-    """One thread that carries out the latest request of each lane.
+    """One thread that runs the latest request of each lane.
 
     Parameters
     ----------
     name : str
-        Of the thread.
+        Name of the thread.
     interrupts : bool
-        Whether a new request ends the one that runs. If not, that one is finished first (the picture has
-        to follow a hand that never stops) and only those that wait are dropped.
+        Whether a new request stops the running one. If not, the running one is finished first, so that the
+        picture follows a slider that never rests, and only waiting ones are dropped.
 
     Examples
     --------
@@ -61,11 +61,11 @@ class Worker:
         self._waiting: dict[str, tuple[Callable[[Ticket], object], Ticket]] = {}
         self._running: tuple[str, Ticket] | None = None
         self._begun, self._closed = False, False
-        # Begins with the first request: pages may be asked for that nobody looks at.
+        # Starts with the first request: some pages are requested but never shown.
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def submit(self, job: Callable[[Ticket], object], lane: str = "") -> Ticket:
-        """Have this done next, in place of everything that waits in the same lane."""
+        """Run a job next, in place of everything that waits in the same lane."""
         ticket = Ticket()
         with self._news:
             self._drop(lane, running=self._interrupts)
@@ -77,7 +77,7 @@ class Worker:
         return ticket
 
     def withdraw(self) -> None:
-        """Drop all that waits, and end what runs."""
+        """Drop all waiting jobs, and stop the running one."""
         with self._news:
             for lane in list(self._waiting):
                 self._drop(lane, running=False)
@@ -85,7 +85,7 @@ class Worker:
                 self._running[1].withdraw()
 
     def close(self, *, wait: bool = True) -> None:
-        """End the thread, after what it has been asked for unless that was withdrawn."""
+        """End the thread, after all jobs that were not withdrawn."""
         with self._news:
             self._closed = True
             self._news.notify()

@@ -1,4 +1,4 @@
-"""The page: elements on the one side, a session on the other."""
+"""The page: its elements, and the session behind them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.page import widgets
-from aniso.explorer.page.panel import Panel
+from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
 from aniso.explorer.page.tab import Result
 from aniso.explorer.page.widgets import (
-    Files,
+    FileDrop,
     Viewer,
     button,
     html,
@@ -35,19 +35,19 @@ _FILTERED = {"slice": "This slice", "volume": "Whole volume"}
 _AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
 
 
-class Page:
-    """One tab. It is the stage of its session."""
+class ExplorerPage:
+    """The page of one tab; the stage of its session."""
 
     def __init__(self, pace: Pace, limit: int) -> None:
         self.session = Session(self, pace)
         self._limit = limit
-        # To which the difference goes back.
+        # The mode to return to from the difference.
         self._mode = "compare"
         self._has_film, self._busy, self._whole = False, False, False
         self._build()
 
     def url(self, slot: str) -> str:
-        """Where the page fetches something from."""
+        """Return the address of a slot of this page."""
         return f"/explorer/{self.session.key}/{slot}"
 
     # -- elements -------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Page:
                 aside = html("aside", "panel", aria_label="Parameters")
                 with html("section", "work", aria_label="Image"):
                     self._build_work()
-                self._panel = Panel(aside, self.session, self._viewer, self.url("result"))
+                self._panel = ParameterPanel(aside, self.session, self._viewer, self.url("result"))
             self._stencil_tab = StencilTab(self.session, self.url, self._panel.use_stencil)
 
     def _build_bar(self) -> None:
@@ -71,29 +71,32 @@ class Page:
                 text("aniso ")
                 text("explorer", "small")
             endings = ",".join(suffix for format in FORMATS for suffix in format.suffixes)
-            files = Files(self.url("file"), self._limit, endings)
+            files = FileDrop(self.url("file"), self._limit, endings)
             files.on("too_large", lambda event: self.tell(error=_too_large(event.args, self._limit)))
             files.on(
-                "failed", lambda event: self.tell(error=f"{event.args['name']} did not arrive. Try again.")
+                "failed",
+                lambda event: self.tell(error=f"The upload of {event.args['name']} failed. Try again."),
             )
             names = {"": "choose…", **{name: name.replace("_", " ") for name in sample_names()}}
             self._samples = select("Sample", names, "", self._open_sample)
             html("span", "grow")
             segments("View", {"image": "Image", "stencil": "Stencil"}, "image", self._show_tab)
-            self._theme = button("Theme: auto", self._next_theme, title="Light, dark, or as the system says")
+            self._theme = button(
+                "Theme: auto", self._next_theme, title="Light, dark, or as set by the system"
+            )
 
     def _build_work(self) -> None:
         with html("div", "tools", role="toolbar", aria_label="View"):
-            self._press_mode = segments("What is shown", _MODES, "compare", self._show_mode)
+            self._press_mode = segments("Display", _MODES, "compare", self._show_mode)
             with html("span", "row"):
                 text("Overlays", classes="summary")
                 toggle(
                     "Tensors", lambda on: self._overlay("ellipses", on),
-                    title="Ellipses: where a drop of ink would spread",
+                    title="Diffusion tensors as ellipses",
                 )  # fmt: skip
                 toggle(
                     "Stopped flow", lambda on: self._overlay("stopped", on),
-                    title="Where edges stop the diffusion across them",
+                    title="Where edges stop the diffusion",
                 )  # fmt: skip
             html("span", "grow")
             text("Hold F to flicker, D for the difference", classes="summary hint")
@@ -114,7 +117,7 @@ class Page:
     def _build_slices(self) -> None:
         with html("div", "slices", role="toolbar", aria_label="Volume") as self._slices:
             self._press_whole = segments(
-                "What is filtered", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+                "Filter", _FILTERED, "volume", lambda what: self._filter(what == "volume")
             )
             self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
             self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
@@ -125,7 +128,7 @@ class Page:
             self._index_label = text("slice", "output")
         self._slices.set_visibility(False)
 
-    # -- what the user does ---------------------------------------------------------------------------
+    # -- actions of the user --------------------------------------------------------------------------
 
     async def _open_sample(self, name: str) -> None:
         if name:
@@ -180,17 +183,17 @@ class Page:
     # -- the stage ------------------------------------------------------------------------------------
 
     def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
-        """A new picture can be fetched, under this number."""
+        """Have the browser fetch a new picture, under this number."""
         self._viewer.run_method("show", slot, number, self.url(f"{slot}/{number}"), list(rectangle), facts)
 
     def drop(self, *slots: str) -> None:
-        """Pictures that no longer hold."""
+        """Remove outdated pictures."""
         known = [slot for slot in slots if self.session.pictures.drop(slot)]
         if known:
             self._viewer.run_method("drop", known)
 
     def tell(self, **news: Any) -> None:
-        """Show what a session has to say; each kind of news has a method of its own."""
+        """Show messages of the session; each kind has a method of its own."""
         for kind, value in news.items():
             handler = getattr(self, f"_tell_{kind}", None)
             if handler is not None:
@@ -212,7 +215,7 @@ class Page:
             self._say(aboutResult="computing…")
         if not busy:
             self._say(progress=None)
-            if self.session.result is None:  # it was refused; what stands there is about something else
+            if self.session.result is None:  # it was rejected; the text is about an earlier result
                 self._say(aboutResult="")
         self._busy = busy
 
@@ -264,6 +267,6 @@ def _duration(seconds: float) -> str:
 
 def _too_large(facts: dict[str, Any], limit: int) -> str:
     return (
-        f"{facts['name']} has {facts['size'] / 2**20:.0f} MB, more than the {limit / 2**20:.0f} MB that can "
-        "be uploaded. Start with its path instead: aniso explore FILE."
+        f"{facts['name']} has {facts['size'] / 2**20:.0f} MB and exceeds the upload limit of "
+        f"{limit / 2**20:.0f} MB. Give its path instead: aniso explore FILE."
     )

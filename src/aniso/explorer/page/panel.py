@@ -1,4 +1,4 @@
-"""The panel beside the picture: method, controls, unknown pixels, what was chosen, and what to take along."""
+"""The panel next to the picture: method, controls, unknown pixels, estimated values, and export."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 from nicegui import ui
 from nicegui.element import Element
 
-from aniso.cli.jobs.reporting import figures
-from aniso.explorer.choosing import parameters, recipes
+from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import AUTO
 from aniso.explorer.choosing.controls import LINEAR, ROOT, Control, controls
-from aniso.explorer.choosing.masks import RandomPixels
+from aniso.explorer.choosing.methods import methods
 from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.page.session import Session
-from aniso.explorer.page.tab import sentence
+from aniso.explorer.page.tab import describe_error
 from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
 from aniso.models import kinds
 from aniso.stencil import DeltaStencil
+from aniso.verbs.info import summary_rows
 
 
-class Panel:
-    """Built anew for each method, model and image."""
+class ParameterPanel:
+    """Rebuilt for each method, model and image."""
 
     def __init__(self, place: Element, session: Session, viewer: Viewer, download: str) -> None:
         self._place, self.session, self._viewer, self._download = place, session, viewer, download
@@ -33,20 +34,20 @@ class Panel:
         self.build()
 
     def build(self) -> None:
-        """The parameters of the method, from scratch."""
-        session = self.session
+        """Build all elements for the current method."""
+        session, verb = self.session, self.session.choices.verb
         self._place.clear()
         self._controls, self._found = {}, {}
-        self._viewer.set(brush=False, playable=session.choices.method not in ("inpaint", "upsample"))
+        self._viewer.set(brush=False, playable=verb.has_scale_space)
         with self._place:
-            titles = {name: name.capitalize() for name in parameters.METHODS}
-            segments("Method", titles, session.choices.method, self._choose_method)
-            text(parameters.METHODS[session.choices.method], "p", "summary")
-            if session.choices.method == "diffuse":
+            titles = {name: name.capitalize() for name in methods()}
+            segments("Method", titles, verb.name, self._choose_method)
+            text(verb.summary, "p", "summary")
+            if verb.takes_model:
                 names = {name: name.replace("-", " ") for name in kinds()}
                 select("Model", names, session.choices.model, self._choose_model, "wide")
                 text(_first_line(kinds()[session.choices.model]), "p", "summary")
-            if session.choices.method == "inpaint":
+            if verb.fills:
                 self._build_mask()
             with html("div", "controls"):
                 if session.scene is not None:
@@ -54,30 +55,30 @@ class Panel:
                         self._controls[control.name] = ControlElement(control, self._changer(control.name))
                     self._build_switches(session.scene)
             with html("div", "group"):
-                text("Gradients of the image, and the contrast", "h2")
+                text("Gradient histogram and contrast", "h2")
                 self._histogram = ui.html("", sanitize=False).classes("histogram")
-            with html("div", "group") as self._told_group:
-                text("What was chosen", "h2")
-                self._told = html("dl", "told")
-            self._told_group.set_visibility(False)
+            with html("div", "group") as self._values_group:
+                text("Values used", "h2")
+                self._values = html("dl", "values")
+            self._values_group.set_visibility(False)
             with html("div", "group"):
-                text("Take it with you", "h2")
+                text("Export", "h2")
                 with html("div", "row"):
-                    button("Copy as Python", lambda: self._copy("Python", recipes.python))
-                    button("Copy as command", lambda: self._copy("command", recipes.command))
+                    button("Copy as Python", lambda: self._copy("Python", export.to_python))
+                    button("Copy as command", lambda: self._copy("command", export.to_command))
                     button("Download", self._save, "button primary")
 
     def _build_switches(self, scene: Scene) -> None:
         choices = self.session.choices
-        if choices.stencil is not None and choices.method in ("denoise", "enhance", "diffuse"):
+        if choices.stencil is not None and choices.verb.takes_stencil:
             with html("div", "row"):
                 text(f"Stencil α = {choices.stencil.alpha:g}, γ = {choices.stencil.gamma:g}")
-                button("Back to the usual one", lambda: self.use_stencil(None), "plain")
+                button("Back to the default", lambda: self.use_stencil(None), "plain")
         if scene.spacing is not None:
             words = " × ".join(f"{h:.3g}" for h in scene.spacing)
             toggle(
                 f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(), self._use_spacing,
-                pressed=choices.file_spacing, title="Use the pixel size that the file tells",
+                pressed=choices.file_spacing, title="Use the pixel size of the file",
             )  # fmt: skip
 
     def _build_mask(self) -> None:
@@ -93,44 +94,44 @@ class Panel:
     def _build_mask_controls(self, kind: str) -> None:
         if kind == "random":
             pixels = self.session.choices.random_pixels or RandomPixels()
-            meaning = "how many pixels are unknown, chosen by chance"
-            share = _plain("share", 100 * pixels.share, 0, 99.5, "%", meaning, 90.0)
+            meaning = "fraction of unknown pixels, chosen at random"
+            share = _plain("fraction", 100 * pixels.share, 0, 99.5, "%", meaning, 90.0)
             ControlElement(share, lambda value, stamp: self._random(value, stamp))
             self._viewer.set(brush=False)
             return
-        radius = _plain("radius", 12, 1, 60, "px", "of the brush, in pixels of the image", 12.0)
+        radius = _plain("radius", 12, 1, 60, "px", "brush radius, in pixels of the image", 12.0)
         ControlElement(radius, lambda value, stamp: self._viewer.set(radius=12 if value is None else value))
         with html("div", "row"):
             toggle("Erase", lambda on: self._viewer.set(erase=on))
             button("Clear", self.session.clear_mask, "plain")
-        text("Draw on the picture what is to be filled in.", "p", "summary")
+        text("Draw on the picture to mark unknown pixels.", "p", "summary")
         self._viewer.set(brush=True, radius=12, erase=False)
 
     def show_info(self, info: Any) -> None:
-        """What a verb chose and found."""
-        self._told.clear()
-        rows = [] if info is None else figures([info])
-        with self._told:
+        """Show the values that a verb chose."""
+        self._values.clear()
+        rows = [] if info is None else summary_rows([info])
+        with self._values:
             for meaning, words in rows:
                 text(meaning, "dt")
                 text(words, "dd")
-        self._told_group.set_visibility(bool(rows))
+        self._values_group.set_visibility(bool(rows))
 
     def show_found(self, found: dict[str, float]) -> None:
-        """What was chosen automatically, on the sliders."""
+        """Show the estimated values on the sliders."""
         self._found = found
         self._show_controls()
 
     def show_histogram(self, drawing: str) -> None:
-        """The gradients and the contrast."""
+        """Show the histogram."""
         self._histogram.set_content(drawing)
 
     def use_time(self, time: float) -> None:
-        """Take a time over that was found in the film."""
+        """Use a time from the film."""
         self._choose("time", float(f"{time:.4g}"), None)
 
     def use_stencil(self, stencil: DeltaStencil | None) -> None:
-        """Diffuse with this stencil; None is the usual one."""
+        """Use a stencil; None is the default."""
         self.session.choose(replace(self.session.choices, stencil=stencil))
         self.build()
 
@@ -189,12 +190,12 @@ class Panel:
 
     async def _copy(self, kind: str, recipe: Callable[..., str]) -> None:
         if self.session.scene is None:
-            self.session.stage.tell(error="There is no image yet. Open one first.")
+            self.session.stage.tell(error="No image is open. Open one first.")
             return
         try:
             words = await asyncio.to_thread(recipe, self.session.choices, self.session.scene)
         except (ValueError, TypeError) as error:
-            self.session.stage.tell(error=sentence(error))
+            self.session.stage.tell(error=describe_error(error))
             return
         title = f"The same result as {kind}"
         with self._place, ui.dialog() as dialog, html("div", "recipe"):
@@ -222,7 +223,7 @@ class Panel:
 def _plain(
     name: str, value: float, low: float, high: float, unit: str, meaning: str, default: float
 ) -> Control:
-    """A control that is not a parameter of the library."""
+    """Return a control that is not a parameter of the library."""
     return Control(
         name, name.capitalize(), "", unit, meaning, "number", value, default, low, high,
         ROOT if name == "radius" else LINEAR,

@@ -1,4 +1,4 @@
-"""One tab: what the user does there, and what follows from it."""
+"""One tab: the actions of the user, and their consequences."""
 
 from __future__ import annotations
 
@@ -14,75 +14,75 @@ from pathlib import Path
 import numpy as np
 
 from aniso import io
-from aniso.explorer.choosing import recipes
+from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.masks import RandomPixels, paint
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
 from aniso.explorer.computing.pace import Pace
 from aniso.explorer.computing.results import Results
-from aniso.explorer.page.tab import Stage, Tab, sentence
+from aniso.explorer.page.tab import Stage, Tab, describe_error
 from aniso.explorer.showing import stencils
 from aniso.explorer.showing.extras import Extras
 from aniso.io.pages import is_volume
 
 
 class Session(Tab):
-    """A tab and all that can be done in it."""
+    """A tab and its actions."""
 
     def __init__(self, stage: Stage, pace: Pace) -> None:
         super().__init__(stage, pace)
         self.key = secrets.token_urlsafe(18)
         self._extras = Extras(self)
-        self._results = Results(self, finished=self._extras.result_is_there, redrawn=self._extras.details)
+        self._results = Results(self, finished=self._extras.use_result, redrawn=self._extras.details)
         self._opened = 0
         self._folder: Path | None = None
 
-    # -- what is looked at ----------------------------------------------------------------------------
+    # -- image and view ------------------------------------------------------------------------------
 
     async def open(self, load: Callable[[], Source]) -> bool:
-        """Look at something else; whether that worked. A file that cannot be read leaves all as it was."""
+        """Open an image; return whether that succeeded. If not, nothing changes."""
         self._opened += 1
         turn = self._opened
         try:
             source = await asyncio.to_thread(load)
             index = source.picture.shape[0] // 2 if source.is_volume else 0
             scene = Scene(source, 0, index, is_volume(source.picture, None))
-            await asyncio.to_thread(_looked_at, scene)
+            await asyncio.to_thread(_prepare, scene)
         except Exception as error:
-            self.stage.tell(error=sentence(error))
+            self.stage.tell(error=describe_error(error))
             return False
         if turn == self._opened:  # else something else was opened in the meantime
-            self._look_at(scene)
+            self._show_scene(scene)
         return True
 
     async def slice(self, axis: int, index: int) -> None:
-        """Look at another slice of the volume; what is computed for the whole of it goes on."""
+        """Show another slice of the volume; a computation for the whole volume continues."""
         if self.scene is None or not self.scene.source.is_volume:
             return
         axis = min(max(axis, 0), 2)
         index = min(max(index, 0), self.scene.source.picture.shape[axis] - 1)
-        await self._turn_to(replace(self.scene, axis=axis, index=index, _reduced={}))
+        await self._change_scene(replace(self.scene, axis=axis, index=index, _reduced={}))
 
     async def filter_whole(self, whole: bool) -> None:
-        """Filter the volume as one, or the slice by itself."""
+        """Filter the whole volume, or this slice only."""
         if self.scene is not None and self.scene.source.is_volume and self.scene.whole != whole:
-            await self._turn_to(replace(self.scene, whole=whole, _reduced={}))
+            await self._change_scene(replace(self.scene, whole=whole, _reduced={}))
 
-    async def _turn_to(self, scene: Scene) -> None:
+    async def _change_scene(self, scene: Scene) -> None:
         assert self.scene is not None
         self._opened += 1
         turn, same_size = self._opened, scene.shape == self.scene.shape
         try:
-            await asyncio.to_thread(_looked_at, scene)
+            await asyncio.to_thread(_prepare, scene)
         except ValueError as error:
-            self.stage.tell(error=sentence(error))
+            self.stage.tell(error=describe_error(error))
             return
         if turn == self._opened:
-            self._look_at(scene, keep_view=same_size)
+            self._show_scene(scene, keep_view=same_size)
 
-    def _look_at(self, scene: Scene, *, keep_view: bool = False) -> None:
+    def _show_scene(self, scene: Scene, *, keep_view: bool = False) -> None:
         old, self.scene = self.scene, scene
         still_holds = old is not None and old.source is scene.source and old.whole and scene.whole
         self.pictures.clear(but=stencils.RINGS)
@@ -103,12 +103,12 @@ class Session(Tab):
             self._extras.follow()
 
     def look(self, view: View) -> None:
-        """Another part is visible: large images need pictures of it."""
+        """Show another part; large images need new pictures for it."""
         self.view = view
         self._extras.details()
 
     def show_difference(self, shown: bool) -> None:
-        """Difference in place of the result, or the other way round."""
+        """Show the difference instead of the result, or the result."""
         self.shows_difference = shown
         if self.result is not None:
             self._results.show()
@@ -116,25 +116,25 @@ class Session(Tab):
             self._preview_again()
 
     def show_overlay(self, name: str, shown: bool) -> None:
-        """Ellipses, or the map of stopped flow."""
+        """Show or hide an overlay: "ellipses" or "stopped"."""
         self._extras.show(name, shown)
 
     def film(self) -> None:
         """Compute the scale space."""
         self._extras.film()
 
-    # -- what is chosen -------------------------------------------------------------------------------
+    # -- choices --------------------------------------------------------------------------------------
 
     def choose(self, choices: Choices, stamp: float | None = None) -> None:
-        """Take over what was chosen; the picture follows at once, full resolution when the hand rests."""
+        """Apply choices: a preview at once, full resolution when the slider rests."""
         self.choices = choices
         self.changed(stamp)
 
     def paint(self, points: list[list[float]], radius: float, *, erase: bool) -> None:
-        """A stroke of the brush, on the shown slice."""
+        """Paint a brush stroke on the shown slice."""
         if self.scene is None or not points:
             return
-        # On the mask itself, which threads copy: one that is copying it right now will find itself outdated.
+        # In place: threads copy the mask, and one that is copying it now is outdated anyway.
         mask = self.choices.drawn
         if mask is None:
             mask = np.zeros(self.scene.extent, bool)
@@ -142,15 +142,15 @@ class Session(Tab):
         self.choose(replace(self.choices, drawn=mask, random_pixels=None))
 
     def clear_mask(self) -> None:
-        """All of what was drawn is known again."""
+        """Remove all brush strokes."""
         self.choose(replace(self.choices, drawn=None))
 
     def draw_at_random(self, share: float, seed: int, stamp: float | None = None) -> None:
-        """Let chance choose the unknown pixels."""
+        """Choose the unknown pixels at random."""
         self.choose(replace(self.choices, random_pixels=RandomPixels(share, seed)), stamp)
 
     def changed(self, stamp: float | None = None) -> None:
-        """The result no longer holds."""
+        """Discard the result and compute a new one."""
         self.version += 1
         self.result = None
         self._results.stop()
@@ -160,7 +160,7 @@ class Session(Tab):
             call = self.choices.call(self.scene)
         except (ValueError, TypeError) as error:
             self._results.give_up()
-            self.failed(error, self.version)
+            self.fail(error, self.version)
             self._extras.follow()
             return
         self.stage.tell(busy=True, film=False)
@@ -168,36 +168,36 @@ class Session(Tab):
         self._extras.follow()
 
     def _preview_again(self) -> None:
-        """Show something else while the result is being computed."""
-        with contextlib.suppress(ValueError, TypeError):  # what is refused was said when it was chosen
+        """Compute a preview for a new view while the result is being computed."""
+        with contextlib.suppress(ValueError, TypeError):  # errors were reported when the choice was made
             if self.scene is not None:
                 self._results.preview(self.choices.call(self.scene))
 
-    # -- giving away ----------------------------------------------------------------------------------
+    # -- export ---------------------------------------------------------------------------------------
 
     async def download(self) -> Path | None:
-        """A file with the result at full resolution, in the type of the input."""
+        """Write the result at full resolution to a file, in the data type of the input."""
         if self.scene is None or self.result is None:
-            self.stage.tell(error="The result is not there yet. Wait until it is computed.")
+            self.stage.tell(error="The result is not ready yet. Wait until it is computed.")
             return None
         scene, result = self.scene, self.result
-        target = self.folder / recipes.output_name(result.call, scene)
+        target = self.folder / export.output_name(result.call, scene)
         try:
             like = scene.like
             return await asyncio.to_thread(io.write, target, result.image, like=like, force=True)
         except Exception as error:
-            self.stage.tell(error=sentence(error))
+            self.stage.tell(error=describe_error(error))
             return None
 
     @property
     def folder(self) -> Path:
-        """For what was uploaded and what is to be downloaded; it goes when the tab is closed."""
+        """Temporary folder for uploads and downloads; removed when the tab is closed."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="aniso-explorer-"))
         return self._folder
 
     def close(self) -> None:
-        """The tab is closed: end all work and let go of everything."""
+        """Stop all computations and free all memory."""
         self._results.stop()
         self._extras.release()
         if self._folder is not None:
@@ -205,14 +205,14 @@ class Session(Tab):
         self.release()
 
 
-def _looked_at(scene: Scene) -> None:
-    """Compute what is needed of a scene, outside the event loop; refuses what is no image."""
+def _prepare(scene: Scene) -> None:
+    """Check a scene and compute its measures, outside the event loop."""
     if min(scene.extent) < 2 or min(scene.shape) < 2:
         sides = " × ".join(map(str, scene.extent if scene.whole else scene.shape))
-        raise ValueError(f"an image of {sides} pixels is too small to look at.")
+        raise ValueError(f"an image of {sides} pixels is too small. At least 2 × 2 pixels are needed.")
     if scene.image.dtype.kind not in "iuf":
         raise ValueError(
-            f"pixels of type {scene.image.dtype} cannot be filtered: diffusion is for grey values. Convert "
-            "them to numbers, e.g. image.astype(numpy.float32)."
+            f"the image must have a real numeric data type, got {scene.image.dtype}. Convert it, e.g. with "
+            "image.astype(numpy.float32)."
         )
-    _ = scene.refused_pixels, scene.measures, scene.grey_range
+    _ = scene.invalid_pixels, scene.measures, scene.grey_range

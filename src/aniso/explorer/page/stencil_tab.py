@@ -1,4 +1,4 @@
-"""The tab with a stencil: its weights, the steps it allows, and what it does to rings."""
+"""The stencil tab: weights, step limits, and the ring test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from aniso.explorer.page.widgets import ControlElement, button, html, select, sh
 from aniso.explorer.showing.stencils import PARAMETERS, RINGS, RingTest, StencilChoice
 from aniso.stencil import DeltaStencil
 
-_LIMITS = ("sharp bound", "theorem of the paper", "maximum principle", "hourglass weight ζ", "δ")
+_LIMITS = ("sharp bound", "bound of the paper", "maximum principle", "hourglass weight ζ", "δ")
 _DIRECTIONS = ("→ along x", "↘ diagonal", "↓ along y", "↙ diagonal")
 
 
 class StencilTab:
-    """Elements of the tab; figures are computed in the session's threads."""
+    """Elements of the tab; values are computed in the threads of the session."""
 
     def __init__(
         self, session: Session, url: Callable[[str], str], use: Callable[[DeltaStencil], None]
@@ -29,17 +29,17 @@ class StencilTab:
         with html("main", "tab hidden") as self._tab:
             with html("aside", "panel", aria_label="Stencil"):
                 self._build_panel()
-            with html("section", "figures", aria_label="Figures of the stencil"):
+            with html("section", "figures", aria_label="Properties of the stencil"):
                 self._build_figures()
 
     def show(self, shown: bool) -> None:
-        """Bring the tab to the front, or put it away."""
+        """Show or hide the tab."""
         show_or_hide(self._tab, shown)
         if shown:
             self._update()
 
     def _build_panel(self) -> None:
-        text("δ = α(a + c) + γ(1 − 2α)∣b∣ chooses one of the 3 × 3 stencils for div(D ∇u).", "p", "summary")
+        text("δ = α(a + c) + γ(1 − 2α)∣b∣ selects a 3 × 3 stencil for div(D ∇u).", "p", "summary")
         names = [name for name in DeltaStencil.names() if DeltaStencil.named(name).beta is None]
         options = {"": "choose…", **{name: name.replace("-", " ") for name in names}}
         self._names = select("Named member", options, "", self._named, "wide")
@@ -60,11 +60,11 @@ class StencilTab:
                         )
         with html("section"):
             text("Weights of the four directions", "h2")
-            with html("dl", "told"):
+            with html("dl", "values"):
                 self._weights = self._rows(*_DIRECTIONS)
         with html("section"):
             text("Largest stable step", "h2")
-            with html("dl", "told"):
+            with html("dl", "values"):
                 self._limits = self._rows(*_LIMITS)
         with html("section", "broad"):
             self._ring_title = text("Ring test", "h2")
@@ -149,5 +149,5 @@ class StencilTab:
 
 
 def _figure(value: float) -> str:
-    """Four decimals, without a minus before zero."""
+    """Format with four decimals, without a minus sign before zero."""
     return f"{value:.4f}".replace("-0.0000", "0.0000").replace("-", "−")

@@ -1,4 +1,4 @@
-"""What all parts of a session share: the state of a tab, its threads, and the way from them to the page."""
+"""The state of a browser tab, its threads, and how they reach the page."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Array = npt.NDArray[Any]
 
 
 class Stage(Protocol):
-    """What the page does with news of its session; always called in the event loop."""
+    """What the page does with messages from its session; always called in the event loop."""
 
     def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
-        """A new picture can be fetched, under this number."""
+        """Fetch a new picture, under this number."""
 
     def drop(self, *slots: str) -> None:
-        """Pictures that no longer hold."""
+        """Remove outdated pictures."""
 
     def tell(self, **news: Any) -> None:
-        """Whatever is said in words: error, busy, progress, result."""
+        """Show messages: error, busy, progress, result."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A computed image or volume, the call that made it, and what the verb said."""
+    """A computed image or volume, the call that computed it, and what the verb chose."""
 
     call: Call
     image: Array
@@ -54,24 +54,24 @@ class Tab:
         self.result: Result | None = None
         self.view: View | None = None
         self.shows_difference = False
-        #: Grey values that white stands for in the difference of the whole image, once it was shown.
+        #: Grey value of white in the difference of the whole image, once it was shown.
         self.white: float | None = None
         self.pictures = Album()
-        #: Counts changes, so that what was computed for an older one is known.
+        #: Counts changes, to recognize outdated results.
         self.version = 0
         self.preview_worker = Worker("aniso preview", interrupts=False)
         self.full_worker = Worker("aniso full resolution", interrupts=True)
         self.film_worker = Worker("aniso film", interrupts=True)
         self.side_worker = Worker("aniso overlays", interrupts=True)
-        self._complained = False
+        self._shows_error = False
         self._loop = asyncio.get_running_loop()
 
     def later(self, seconds: float, function: Callable[..., object], *arguments: Any) -> asyncio.TimerHandle:
-        """Have something done in a while."""
+        """Call a function after a delay."""
         return self._loop.call_later(seconds, function, *arguments)
 
     def submit(self, worker: Worker, job: Callable[[Ticket], None], lane: str = "") -> None:
-        """Have a job done in a thread; what goes wrong is said on the page."""
+        """Run a job in a thread; errors are shown on the page."""
         version = self.version
 
         def guarded(ticket: Ticket) -> None:
@@ -80,20 +80,20 @@ class Tab:
             except Stale:
                 raise
             except Exception as error:
-                self.post(self.failed, error, version)
+                self.post(self.fail, error, version)
 
         worker.submit(guarded, lane)
 
     def compute_beside(self, job: Callable[[Ticket], None], lane: str) -> None:
-        """Have something computed that is not about the picture."""
+        """Compute something that does not concern the picture."""
         self.submit(self.side_worker, job, lane)
 
     def publish(
         self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any
     ) -> None:
-        """From a thread: let the page fetch a picture, unless it looks at something else by now.
+        """From a thread: have the page fetch a picture, unless the scene has changed.
 
-        `still` is asked in the event loop whether the picture is still wanted.
+        `still` is called in the event loop and returns whether the picture is still wanted.
         """
 
         def publish() -> None:
@@ -103,7 +103,7 @@ class Tab:
         self.post(publish)
 
     def place(self, shot: Shot, scene: Scene, **facts: Any) -> None:
-        """Let the page fetch a picture, unless it looks at something else by now."""
+        """Have the page fetch a picture, unless the scene has changed."""
         if self.scene is scene:
             if shot.slot == "after":
                 self.white = shot.facts.get("full")
@@ -111,29 +111,29 @@ class Tab:
             self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
 
     def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
-        """From a thread: have something done in the event loop."""
+        """From a thread: call a function in the event loop."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: function(*arguments, **options))
 
-    def failed(self, error: Exception, version: int) -> None:
-        """Say what went wrong, unless nobody waits for it any more."""
+    def fail(self, error: Exception, version: int) -> None:
+        """Show an error, unless it is outdated."""
         if version == self.version:
-            self._complained = True
-            self.stage.tell(error=sentence(error), busy=False, film=False)
+            self._shows_error = True
+            self.stage.tell(error=describe_error(error), busy=False, film=False)
 
-    def succeeded(self) -> None:
-        """What was said about a computation no longer holds; about a file it does, until one is read."""
-        if self._complained:
-            self._complained = False
+    def clear_error(self) -> None:
+        """Remove the error of an earlier computation; errors about files stay until one is read."""
+        if self._shows_error:
+            self._shows_error = False
             self.stage.tell(error=None)
 
     def withdraw(self) -> None:
-        """End all computations but previews, which are quick."""
+        """Stop all computations except previews, which are fast."""
         for worker in (self.full_worker, self.film_worker, self.side_worker):
             worker.withdraw()
 
     def release(self) -> None:
-        """The tab is closed: end the threads and let go of everything."""
+        """End the threads and free all memory."""
         for worker in (self.preview_worker, self.full_worker, self.film_worker, self.side_worker):
             worker.withdraw()
             worker.close(wait=False)
@@ -142,12 +142,12 @@ class Tab:
         self.pictures.clear()
 
 
-def sentence(error: Exception) -> str:
-    """The library's errors are meant for people; others get their name in front."""
+def describe_error(error: Exception) -> str:
+    """Return the message of an error; unexpected errors get their class name in front."""
     text = " ".join(str(error).split())
     expected = (ValueError, TypeError, ImportError, ArithmeticError, MemoryError)
     if isinstance(error, FileError):
         return text  # begins with the name of the file
     if isinstance(error, expected) and text:
         return text[0].upper() + text[1:]
-    return f"Something went wrong that was not expected ({type(error).__name__}: {text})."
+    return f"Unexpected error ({type(error).__name__}: {text})."

@@ -1,4 +1,4 @@
-"""Plain labelled elements, and the components of our own that run in the browser."""
+"""HTML elements with labels, and components that run in the browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLE = (_BROWSER / "style.css").read_text("utf-8")
 
 
 class Viewer(Element, component=_BROWSER / "viewer.js"):
-    """Before and after, and the film."""
+    """The images before and after, and the film."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class Viewer(Element, component=_BROWSER / "viewer.js"):
         )  # fmt: skip
 
     def set(self, **props: Any) -> None:
-        """Change what it shows."""
+        """Change properties."""
         for name, value in props.items():
             self._props[name] = value
         self.update()
 
 
 class ControlElement(Element, component=_BROWSER / "control.js"):
-    """A control; `on_change` gets the value (None: back to the default) and when that was."""
+    """A control; `on_change` receives the value (None: the default) and its time stamp."""
 
     def __init__(self, control: Control, on_change: Callable[[Any, float | None], None]) -> None:
         super().__init__()
@@ -43,13 +43,13 @@ class ControlElement(Element, component=_BROWSER / "control.js"):
         self.on("change", lambda event: on_change(event.args["value"], event.args.get("stamp")))
 
     def show(self, control: Control) -> None:
-        """Take over values and ranges."""
+        """Show other values and ranges."""
         self.control = control
         self._props["control"] = control.as_props()
         self.update()
 
 
-class Files(Element, component=_BROWSER / "files.js"):
+class FileDrop(Element, component=_BROWSER / "files.js"):
     """Opens files from a dialog, and those dropped on the page."""
 
     def __init__(self, url: str, limit: int, accept: str) -> None:
@@ -58,7 +58,7 @@ class Files(Element, component=_BROWSER / "files.js"):
 
 
 def html(tag: str, classes: str = "", **attributes: Any) -> Element:
-    """A plain element; underscores in names of attributes stand for hyphens."""
+    """Return an HTML element; underscores in names of attributes become hyphens."""
     element = ui.element(tag)
     if classes:
         element.classes(classes)
@@ -68,7 +68,7 @@ def html(tag: str, classes: str = "", **attributes: Any) -> Element:
 
 
 def text(words: str, tag: str = "span", classes: str = "", **attributes: Any) -> ui.label:
-    """Words that can be changed later."""
+    """Return a text that can be changed later."""
     label = ui.label(words)
     label.tag = tag
     if classes:
@@ -79,7 +79,7 @@ def text(words: str, tag: str = "span", classes: str = "", **attributes: Any) ->
 
 
 def button(words: str, on_click: Callable[[], Any], classes: str = "button", **attributes: Any) -> Element:
-    """A button with words on it."""
+    """Return a button with a text."""
     element = html("button", classes, type="button", **attributes)
     element.on("click", lambda: on_click())
     with element:
@@ -93,7 +93,7 @@ def toggle(
     pressed: bool = False,
     **attributes: Any,
 ) -> Element:
-    """A button that stays pressed."""
+    """Return a button that stays pressed."""
     element = html("button", "chip", type="button", aria_pressed=_truth(pressed), **attributes)
 
     def flip() -> None:
@@ -116,7 +116,7 @@ def press(element: Element, pressed: bool) -> None:
 def select(
     label: str, options: Mapping[str, str], value: str, on_change: Callable[[str], Any], classes: str = ""
 ) -> Element:
-    """A choice from a list, with its label; `options` are values and words."""
+    """Return a labelled list to choose from; `options` are values and texts."""
     with html("label", f"select {classes}"):
         text(label)
         element = html("select", value=value, aria_label=label)
@@ -135,7 +135,7 @@ def select(
 
 
 def show_value(element: Element, value: Any, **others: Any) -> None:
-    """Have a field show a value."""
+    """Show a value in a field."""
     element._props.update({"value": value, **others})
     element.update()
 
@@ -143,7 +143,7 @@ def show_value(element: Element, value: Any, **others: Any) -> None:
 def segments(
     label: str, options: Mapping[str, str], value: str, on_change: Callable[[str], Any]
 ) -> Callable[[str], None]:
-    """Buttons side by side of which one is pressed; returns a function that presses one."""
+    """Add a row of buttons of which one is pressed; return a function that presses one."""
     elements: dict[str, Element] = {}
 
     def choose(key: str) -> Any:
@@ -166,7 +166,7 @@ def segments(
 
 
 def show_or_hide(element: Element, shown: bool) -> None:
-    """Have an element on the page, or not."""
+    """Show or hide an element."""
     element.classes(add="" if shown else "hidden", remove="hidden" if shown else "")
 
 

@@ -1,4 +1,4 @@
-"""The pictures that a page may fetch: the last few of each slot, each under a number of its own."""
+"""The pictures that a page can fetch: the last few of each slot, with unique numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Collection
 
 from aniso.explorer.showing.pictures import Encoded
 
-# A page that is slow to fetch still gets what it was told of when so many newer ones have followed.
+# Number of pictures kept for pages that fetch slowly.
 _KEPT = 3
 
 
 class Album:
     """Pictures by slot and number.
 
-    A number stands for one picture, so that a page never draws a newer picture at the place of an older one.
+    Numbers are unique, so that a page never draws a newer picture at the place of an older one.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Album:
         self._numbers = itertools.count(1)
 
     def add(self, slot: str, picture: Encoded) -> int:
-        """Keep a picture; returns its number."""
+        """Keep a picture; return its number."""
         number, own = next(self._numbers), self._slots.setdefault(slot, {})
         own[number] = picture
         for old in list(own)[:-_KEPT]:
@@ -39,13 +39,13 @@ class Album:
         return number
 
     def get(self, slot: str, number: int) -> Encoded | None:
-        """The picture of this number; None if it has been replaced, or dropped."""
+        """Return the picture of this number; None if it was replaced or dropped."""
         return self._slots.get(slot, {}).get(number)
 
     def drop(self, slot: str) -> bool:
-        """Let go of a slot; whether it held anything."""
+        """Remove a slot; return whether it contained anything."""
         return self._slots.pop(slot, None) is not None
 
     def clear(self, but: Collection[str] = ()) -> None:
-        """Let go of all slots but these."""
+        """Remove all slots except these."""
         self._slots = {slot: own for slot, own in self._slots.items() if slot in but}

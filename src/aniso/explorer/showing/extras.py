@@ -1,4 +1,4 @@
-"""What is shown beside the result: overlays, unknown pixels, details of large images, and the film."""
+"""What is shown next to the result: overlays, unknown pixels, details of large images, and the film."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from aniso.explorer.page.tab import Tab
 from aniso.explorer.showing import overlays, pictures, rendering
 from aniso.explorer.showing.rendering import Shot
 
-# Seconds after which overlays follow: they must not slow down the picture.
+# Delay of overlays in seconds, so that they do not slow down the picture.
 _PAUSE = 0.1
 _NO_FILM = (
-    "There is no scale space to play here: nothing was diffused. Choose a noise level above 0, or another "
-    "method."
+    "There is no scale space, because nothing was diffused. Choose a noise level above 0, or another method."
 )
 
 
 class Extras:
-    """Computes for a tab what is not the result."""
+    """Computes what a tab shows in addition to the result."""
 
     def __init__(self, tab: Tab) -> None:
         self._tab = tab
@@ -29,18 +28,18 @@ class Extras:
         self._film_awaits_result = False
 
     def follow(self) -> None:
-        """Something has changed: the veil at once, overlays after a while; a film no longer holds."""
+        """Update after a change: unknown pixels at once, overlays with a delay; the film is discarded."""
         self._film_awaits_result = False
         self._tab.film_worker.withdraw()
-        if self._tab.choices.method == "inpaint":
-            self._veil()
+        if self._tab.choices.verb.fills:
+            self._mark_unknown()
         else:
             self._tab.stage.drop("unknown")
         self.stop()
         self._pause = self._tab.later(_PAUSE, self.overlay)
 
-    def result_is_there(self) -> None:
-        """What has been waiting for it."""
+    def use_result(self) -> None:
+        """Compute what depends on the result."""
         self.overlay()
         self.details()
         if self._film_awaits_result:
@@ -48,23 +47,23 @@ class Extras:
             self.film()
 
     def stop(self) -> None:
-        """Do not begin with what waits."""
+        """Cancel what has not begun."""
         if self._pause is not None:
             self._pause.cancel()
 
     def release(self) -> None:
-        """Let go of everything."""
+        """Free all memory."""
         self.stop()
         self._gradients = None
 
     def before(self) -> None:
-        """The image itself."""
+        """Publish the image itself."""
         tab, scene = self._tab, self._tab.scene
         if scene is not None:
             tab.submit(tab.side_worker, lambda ticket: tab.publish(rendering.before(scene), scene), "before")
 
     def details(self) -> None:
-        """What is visible of a large image, pixel by pixel."""
+        """Publish the visible part of a large image, pixel by pixel."""
         tab, scene, view = self._tab, self._tab.scene, self._tab.view
         if scene is None or view is None or pictures.reduction(scene.shape) == 1:
             return
@@ -82,20 +81,20 @@ class Extras:
         tab.submit(tab.side_worker, job, "details")
 
     def show(self, name: str, shown: bool) -> None:
-        """Ellipses, or the map of stopped flow."""
+        """Show or hide an overlay: "ellipses" or "stopped"."""
         self._shown = self._shown | {name} if shown else self._shown - {name}
         if shown:
             self.overlay()
 
     def overlay(self) -> None:
-        """Ellipses, map and histogram for the model that steers, as far as it is known."""
+        """Compute overlays and histogram for the steering model, if it is known."""
         tab, scene, wanted = self._tab, self._tab.scene, self._shown
-        if scene is None or (tab.choices.method == "inpaint" and tab.result is None):
-            return  # the veil of unknown pixels comes first
+        if scene is None or (tab.choices.verb.fills and tab.result is None):
+            return  # unknown pixels come first
         try:
             call = tab.choices.call(scene)
         except (ValueError, TypeError):
-            return  # this has been said where the result was asked for
+            return  # the error is shown already
         steering = call.steering(tab.result.info if tab.result else None)
         if steering is None:
             return
@@ -123,22 +122,21 @@ class Extras:
         tab.submit(tab.side_worker, job, "overlays")
 
     def film(self) -> None:
-        """Compute the scale space, once it is known which model steers it."""
+        """Compute the scale space, once the steering model is known."""
         tab, scene, version = self._tab, self._tab.scene, self._tab.version
         if scene is None:
             return
         try:
             call = tab.choices.call(scene)
         except (ValueError, TypeError) as error:
-            tab.failed(error, version)
+            tab.fail(error, version)
             return
         steering = call.steering(tab.result.info if tab.result else None)
-        diffuses = call.verb not in ("inpaint", "upsample")
-        if diffuses and steering is None and tab.result is None:
+        if call.verb.has_scale_space and steering is None and tab.result is None:
             self._film_awaits_result = True
             return
-        if steering is None or not diffuses:
-            tab.failed(ValueError(_NO_FILM), version)
+        if steering is None or not call.verb.has_scale_space:
+            tab.fail(ValueError(_NO_FILM), version)
             return
         model, end = steering
         height, width = scene.shape
@@ -153,8 +151,8 @@ class Extras:
 
         tab.submit(tab.film_worker, job)
 
-    def _veil(self) -> None:
-        """Over the pixels to be filled in."""
+    def _mark_unknown(self) -> None:
+        """Mark the unknown pixels."""
         tab, scene, choices = self._tab, self._tab.scene, self._tab.choices
         assert scene is not None
 
@@ -164,5 +162,5 @@ class Extras:
         tab.submit(tab.side_worker, job, "unknown")
 
     def _keep(self, gradients: overlays.Gradients) -> None:
-        if self._tab.scene is gradients.scene:  # else it looks at something else by now, or is closed
+        if self._tab.scene is gradients.scene:  # otherwise the scene has changed, or the tab was closed
             self._gradients = gradients

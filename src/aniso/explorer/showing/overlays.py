@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso.engines import Problem
-from aniso.engines.reference import diffusion_tensor, structure_tensor
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing import slabs
 from aniso.explorer.computing.slabs import Slab
 from aniso.explorer.showing import pictures
 from aniso.models import ImageDriven, PeronaMalik
-from aniso.stencil import DeltaStencil
+from aniso.structure import diffusion_tensor, structure_tensor
 
 Array = npt.NDArray[Any]
 
@@ -41,8 +39,11 @@ class Field:
     def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> Field:
         """The tensors with which the first step diffuses; of a volume what lies in the plane of the slice."""
         seen = _Seen.of(scene, model, spacing)
-        tensor = diffusion_tensor(seen.channels, Problem(model, DeltaStencil(), seen.spacing))
-        xx, xy, yy = (_at_pixels(seen.in_slice(entry)) for entry in tensor[:3])
+        tensor = diffusion_tensor(seen.channels, model, spacing=seen.spacing, channel_axis=0)
+        y, x = -2, -1  # the slice lies across the first axis of a volume
+        xx, xy, yy = (
+            _at_pixels(seen.in_slice(entry)) for entry in (tensor[x, x], tensor[x, y], tensor[y, y])
+        )
         return cls(xx, xy, yy, seen.factor)
 
     @property
@@ -96,9 +97,12 @@ class Gradients:
         """Behind a Gaussian of this width."""
         model = PeronaMalik(sigma=sigma)
         seen = _Seen.of(scene, model, spacing)
-        structure = structure_tensor(seen.channels, model, seen.spacing)
-        squares = [structure[0], structure[2], *structure[5:]]  # xx, yy and, in volumes, zz
-        steepness = np.sqrt(sum(seen.in_slice(square) for square in squares))
+        structure = structure_tensor(
+            seen.channels, sigma=sigma, rho=0.0, spacing=seen.spacing, channel_axis=0
+        )
+        steepness = np.sqrt(np.trace(structure))
+        if seen.middle is not None:
+            steepness = steepness[seen.middle]
         return cls(scene, sigma, spacing, np.sort(steepness, axis=None))
 
     def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, ...] | None) -> bool:

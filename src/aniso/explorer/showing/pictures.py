@@ -1,4 +1,4 @@
-"""Arrays as bytes that a browser shows."""
+"""Arrays as pictures for the browser."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from aniso.explorer.computing.blocks import block_means
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
-#: Larger pictures are sent coarser, and what is visible of them once more as it is.
+#: Larger pictures are sent at lower resolution, and their visible part at full resolution.
 LARGEST_SIDE = 2048
-# Lossless pictures up to this many pixels: beyond it they take too long on their way.
+# Larger pictures take too long to send losslessly.
 _LOSSLESS = 2**21
 _QUALITY = 90
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A picture on its way to the page."""
+    """An encoded picture."""
 
     content: bytes
     kind: str
@@ -33,14 +33,14 @@ class Encoded:
 
 
 def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
-    """8-bit grey (H, W) or RGB (H, W, 3), from black at the one end of the range to white at the other.
+    """Return 8-bit grey (H, W) or RGB (H, W, 3) values, from black to white over the grey range.
 
     Channels that are not colours are averaged. NaN is black.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aniso.explorer import pictures
+    >>> from aniso.explorer.showing import pictures
     >>> pictures.shown(np.array([[-1.0, 0.5, 2.0]]), (0.0, 1.0))
     array([[  0, 128, 255]], dtype=uint8)
     """
@@ -61,10 +61,10 @@ def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
 def difference(
     before: Array, after: Array, grey_range: tuple[float, float], white: float | None = None
 ) -> tuple[Bytes, float]:
-    """The result minus the image around mid-grey, and how many grey values white stands for.
+    """Return the result minus the image around mid-grey, and the difference that white stands for.
 
-    A finer result is compared in the means of its blocks. `white` is given where this is a part of something
-    larger; else nearly all differences fit in.
+    A finer result is compared by its block means. `white` is given for a part of a larger picture; by
+    default nearly all differences are in range.
     """
     factor = after.shape[0] // before.shape[0]
     coarse = block_means(after, factor) if factor > 1 else after
@@ -78,7 +78,7 @@ def difference(
 
 
 def encoded(image: Bytes, *, lossless: bool) -> Encoded:
-    """As PNG, or as JPEG where it has to be quick."""
+    """Encode as PNG, or as JPEG if it has to be fast."""
     height, width = image.shape[:2]
     if lossless and height * width <= _LOSSLESS:
         return _encoded(image, "PNG", compress_level=1)
@@ -86,12 +86,12 @@ def encoded(image: Bytes, *, lossless: bool) -> Encoded:
 
 
 def reduction(shape: tuple[int, ...], largest: int = LARGEST_SIDE) -> int:
-    """By which factor an image of this shape is sent coarser."""
+    """Return the factor by which an image of this shape is reduced."""
     return -(-max(shape[:2]) // largest)
 
 
 def tinted(strength: Array, colour: tuple[int, int, int]) -> Encoded:
-    """A veil of one colour, as opaque as the strength (0 to 1) says, as PNG with alpha."""
+    """Return a layer of one colour as PNG, with the strength (0 to 1) as alpha."""
     veil = np.empty((*strength.shape, 4), np.uint8)
     veil[..., :3] = colour
     veil[..., 3] = np.clip(255 * strength, 0, 255)

@@ -1,4 +1,4 @@
-"""Which pictures a scene and its result give, and where on the image they belong."""
+"""The pictures of a scene and its result, and their places on the image."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso.explorer.choosing.masks import Mask
 from aniso.explorer.choosing.parts import Part, View
 from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.unknown_pixels import Mask
 from aniso.explorer.computing.blocks import block_means
 from aniso.explorer.showing import pictures
 
@@ -31,7 +31,7 @@ class Shot:
 
 
 def before(scene: Scene) -> Shot:
-    """The image itself."""
+    """Return the image itself."""
     factor = pictures.reduction(scene.shape)
     image = pictures.shown(scene.reduced(factor), scene.grey_range)
     rectangle = Part(0, image.shape[0], 0, image.shape[1], factor).rectangle
@@ -39,7 +39,7 @@ def before(scene: Scene) -> Shot:
 
 
 def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference: bool) -> Shot:
-    """The result for a part of the image, as quickly as possible."""
+    """Return the result for a part of the image, as fast as possible."""
     seen, facts = _seen(scene, image, result, difference)
     slot = "after" if part.covers(scene.shape) else "after-detail"
     facts |= {"factor": part.factor, "preview": True}
@@ -47,7 +47,7 @@ def preview(scene: Scene, part: Part, image: Array, result: Array, *, difference
 
 
 def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
-    """The whole result, or the slice of it that is looked at, coarser if it is very large."""
+    """Return the whole result, or the shown slice of it, reduced if it is very large."""
     seen, facts = _seen(scene, scene.image, scene.shown(image), difference)
     factor = pictures.reduction(seen.shape)
     if factor > 1:
@@ -59,9 +59,9 @@ def result(scene: Scene, image: Array, *, difference: bool) -> Shot:
 def details(
     scene: Scene, result: Array | None, view: View, *, difference: bool, white: float | None = None
 ) -> Iterator[Shot]:
-    """What is visible of a large image, pixel by pixel; nothing where the picture of the whole is as fine.
+    """Yield the visible part of a large image, pixel by pixel; nothing if the whole picture is as fine.
 
-    `white` is how many grey values it stands for in the difference of the whole image.
+    `white` is the difference that white stands for in the whole image.
     """
     if view.factor >= pictures.reduction(scene.shape):
         return
@@ -79,7 +79,7 @@ def details(
 
 
 def unknown(scene: Scene, mask: Mask) -> Shot:
-    """A veil over the pixels to be filled in; the mask is that of the image on the page."""
+    """Return a layer over the unknown pixels; the mask is that of the image on the page."""
     factor = pictures.reduction(scene.shape)
     strength = block_means(mask.astype(np.float32), factor) if factor > 1 else mask
     return Shot("unknown", pictures.tinted(0.85 * strength, _UNKNOWN), _whole(scene))

@@ -1,4 +1,4 @@
-"""The stencil tab's figures: weights, steps, and the ring test."""
+"""The values of the stencil tab: weights, steps, and the ring test."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 import aniso
 from aniso import samples
-from aniso.cli.jobs.stencil_table import stencil_facts
 from aniso.explorer.showing import pictures
 from aniso.models import FixedTensor
 from aniso.parameters import About, Parameter
 from aniso.schemes import FED
+from aniso.stability import stencil_properties
 from aniso.stencil import DeltaStencil
 
 _SIZE = 129
@@ -27,27 +27,27 @@ def _parameter(
     return Parameter(name, default, About(symbol=symbol, unit=unit, low=low, high=high, meaning=meaning))
 
 
-#: What can be chosen on the tab.
+#: The parameters of the tab.
 PARAMETERS: dict[str, Parameter] = {
     parameter.name: parameter
     for parameter in (
         _parameter(
-            "alpha", "α", "", 0.5, 0.4, "towards 0.5 sharper; at 0.5 the checkerboard is no longer damped"
+            "alpha", "α", "", 0.5, 0.4, "larger is sharper; at 0.5 checkerboard patterns are not damped"
         ),
         _parameter("gamma", "γ", "", 1.0, 1.0, "1 is sharpest and allows the largest steps", low=-1.0),
-        _parameter("angle", "φ", "°", 180.0, 30.0, "direction of the diffusion, from right towards down"),
-        _parameter("across", "λ₂", "", 1.0, 0.0, "diffusivity across that direction; along it, it is 1"),
-        _parameter("time", "t", "px²", 100.0, 60.0, "how long the rings diffuse along themselves"),
+        _parameter("angle", "φ", "°", 180.0, 30.0, "direction of the diffusion, from right to down"),
+        _parameter("across", "λ₂", "", 1.0, 0.0, "diffusivity across this direction; along it, it is 1"),
+        _parameter("time", "t", "px²", 100.0, 60.0, "diffusion time of the ring test"),
     )
 }
 
-#: Slots of the two pictures, and what they show.
-RINGS = {"rings-before": "rings, to be left alone", "rings-after": "after diffusing along them"}
+#: Slots of the two pictures, and their captions.
+RINGS = {"rings-before": "rings", "rings-after": "after diffusion along the rings"}
 
 
 @dataclass(frozen=True)
 class StencilChoice:
-    """What was chosen on the tab."""
+    """The chosen parameters."""
 
     alpha: float = 0.4
     gamma: float = 1.0
@@ -61,10 +61,10 @@ class StencilChoice:
         return DeltaStencil(self.alpha, self.gamma)
 
     def facts(self) -> dict[str, Any]:
-        """Weights, entries and largest steps for the tensor."""
+        """Return weights, entries and step limits for the tensor."""
         x, y = math.cos(math.radians(self.angle)), math.sin(math.radians(self.angle))
         a, b, c = x * x + self.across * y * y, (1 - self.across) * x * y, y * y + self.across * x * x
-        return stencil_facts(self.stencil, a, b, c, 1.0)
+        return stencil_properties(self.stencil, a, b, c)
 
 
 @lru_cache(maxsize=1)
@@ -75,7 +75,7 @@ def _rings() -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class RingTest:
-    """Rings after diffusing along themselves, which should leave them as they were."""
+    """Rings after diffusion along the rings, which should not change them."""
 
     before: pictures.Encoded
     after: pictures.Encoded
@@ -83,7 +83,7 @@ class RingTest:
 
     @classmethod
     def of(cls, choice: StencilChoice) -> RingTest:
-        """Diffuse them.
+        """Diffuse the rings.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What `diffuse` and `scale-space` have in common: model, stencil and scheme from options."""
+"""Model, stencil and scheme of `diffuse` and `scale-space`, from their options."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ from typing import Any
 import typer
 
 from aniso import stability
-from aniso.cli.jobs.reporting import Report, worded
+from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import Computing, Stencil, Tensor
-from aniso.cli.options.scheme_options import Scheme
+from aniso.cli.options.bundles import ComputingOptions, StencilOptions, TensorOptions
+from aniso.cli.options.scheme_options import SchemeOptions
 from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven
 from aniso.stencil import DeltaStencil
+from aniso.verbs.info import format_value
 
 
 @dataclass(frozen=True)
-class Diffusion:
-    """All that is the same for every page."""
+class DiffusionSetup:
+    """What is the same for every page."""
 
     model: ImageDriven | None
     entries: tuple[float, float, float] | None
     stencil: DeltaStencil
     scheme: Any
-    computing: Computing
+    computing: ComputingOptions
 
     @classmethod
     def of(
         cls,
         model: Any,
-        tensor: Tensor,
-        stencil: Stencil,
-        scheme: Scheme,
-        computing: Computing,
+        tensor: TensorOptions,
+        stencil: StencilOptions,
+        scheme: SchemeOptions,
+        computing: ComputingOptions,
         times: Sequence[float],
-    ) -> Diffusion:
-        """From the options, which are refused now and not at the first file."""
+    ) -> DiffusionSetup:
+        """Return the setup; options are rejected now and not at the first file."""
         entries = tensor.entries() if tensor.given else None
         steered = None if entries is not None else model.chosen()
         if entries is not None and model.given():
             raise typer.BadParameter(
-                f"a constant tensor needs no model. Leave {', '.join(model.given())} out, or the tensor."
+                f"a constant tensor and a model cannot be combined. Remove {', '.join(model.given())}, or "
+                "the tensor."
             )
         result = cls(steered, entries, stencil.chosen() or DeltaStencil(), scheme.chosen(), computing)
         if steered is not None and computing.spacing != "file":
@@ -56,27 +58,25 @@ class Diffusion:
         return result
 
     def model_of(self, page: Page) -> Any:
-        """The model; a constant tensor takes the shape of the page."""
+        """Return the model; a constant tensor takes the shape of the page."""
         if self.entries is None:
             return self.model
         shape = [n for axis, n in enumerate(page.image.shape) if axis != page.channel_axis]
         a, b, c = self.entries
         if len(shape) == 3:
-            raise FileError("a tensor (a b; b c) is for images, and this is a volume. Add --slices.")
+            raise FileError("a tensor (a b; b c) is for images, but this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
 
     def recipe(self, time: float, windows: Any, spacings: Any) -> Any:
-        """What is done to a Zarr store, whatever it holds."""
+        """Return the diffusion of a Zarr store."""
         from aniso.verbs.chunked_recipes import Recipe
 
         if self.model is None:
-            raise typer.BadParameter(
-                "a constant tensor is for images in memory. Give a model for Zarr stores."
-            )
+            raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
         return Recipe(self.model, time, self.scheme, None)
 
     def options(self, page: Page) -> dict[str, Any]:
-        """What `diffuse` and `scale_space` take besides image, model and time."""
+        """Return the arguments of `diffuse` and `scale_space` other than image, model and time."""
         return {
             "stencil": self.stencil,
             "scheme": self.scheme,
@@ -87,15 +87,15 @@ class Diffusion:
         }
 
     def summary(self) -> list[tuple[str, str]]:
-        """For people."""
-        rows = [("stencil", worded(self.stencil)), ("scheme", worded(self.scheme))]
+        """Return the rows of the summary."""
+        rows = [("stencil", format_value(self.stencil)), ("scheme", format_value(self.scheme))]
         if self.entries is None:
-            return [("model", worded(self.model)), *rows]
+            return [("model", format_value(self.model)), *rows]
         a, b, c = self.entries
         return [("tensor", f"({a:.4g} {b:.4g}; {b:.4g} {c:.4g})"), *rows]
 
     def facts(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the same for JSON."""
         return {
             "model": self.model,
             "tensor": self.entries,
@@ -104,7 +104,7 @@ class Diffusion:
         }
 
     def hint(self, report: Report, picture: Picture, contrast_given: bool) -> None:
-        """The contrasts by default are for grey values from 0 to 255."""
+        """Note if the default contrast, which is for grey values from 0 to 255, does not suit the picture."""
         contrast = getattr(self.model, "contrast", None)
         if contrast is None or contrast_given or picture.dtype == "uint8" or picture.dtype.kind == "b":
             return
@@ -112,6 +112,7 @@ class Diffusion:
         if not 25 <= high - low <= 2550:
             report.note(
                 "contrast",
-                f"the contrast {contrast:g} by default suits grey values from 0 to 255; those of "
-                f"{picture.source} go from {low:.4g} to {high:.4g}. Give --contrast; aniso info tells it.",
+                f"the default contrast {contrast:g} suits grey values from 0 to 255, but those of "
+                f"{picture.source} range from {low:.4g} to {high:.4g}. Give --contrast; aniso info "
+                "estimates it.",
             )

@@ -1,4 +1,4 @@
-"""What all commands that turn files into files have in common: from the options to what is written."""
+"""What all commands that read and write files have in common."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ from aniso.cli.files import places, reading
 from aniso.cli.files.losses import losses
 from aniso.cli.files.places import Places
 from aniso.cli.jobs.reporting import Report, Tell
-from aniso.cli.options.bundles import Computing, Reading, Reporting, Writing
+from aniso.cli.options.bundles import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages
 from aniso.io.picture import Picture
 
-#: From a file, its number and a function to be told the progress to facts for JSON and lines for people.
+#: Takes a file, its number and a progress function; returns facts for JSON and lines of text.
 Action = Callable[[Path, int, Tell], tuple[dict[str, Any], list[str]]]
 
 
 def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
-    """Let all files have their turn; one that fails does not stop the others."""
+    """Run an action for each file; one that fails does not stop the others."""
     for number, path in enumerate(paths, 1):
         with report.attempt(str(path)), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "an image of shape")  # the file says what its axes are
-            begin = time.perf_counter()
+            start = time.perf_counter()
             title = path.name if len(paths) == 1 else f"{path.name} ({number} of {len(paths)})"
             with report.progress(title) as tell:
+                tell(0, 1)
                 facts, lines = action(path, number, tell)
-            seconds = time.perf_counter() - begin
+            seconds = time.perf_counter() - start
             report.results.append({"input": path, **facts, "seconds": round(seconds, 3)})
             for line in lines:
                 report.say(line.replace("{seconds}", f"{seconds:.1f} s"))
 
 
 @dataclass(frozen=True)
-class Work:
-    """What was asked for."""
+class FileJob:
+    """The files and options of a command."""
 
     command: str
     files: Sequence[str]
-    reading: Reading
-    writing: Writing
-    computing: Computing
-    reporting: Reporting
+    reading: ReadingOptions
+    writing: WritingOptions
+    computing: ComputingOptions
+    reporting: ReportingOptions
 
     @cached_property
     def report(self) -> Report:
-        """What happened, as far as it did."""
+        """The report, with the results so far."""
         return Report(self.command, self.reporting)
 
     @cached_property
@@ -63,27 +64,39 @@ class Work:
         return places.inputs(self.files)
 
     def places(self, usual: str, **options: Any) -> Places:
-        """Where results go: to the pattern `usual` by default."""
+        """Return where results are written; `usual` is the default pattern."""
         return Places.of(self.writing, len(self.paths), usual, **options)
 
     def check(self, path: Path, where: Places, targets: Sequence[Path], result: Picture | None) -> None:
-        """Refuse an input or outputs before anything is computed; the result, as far as it is known."""
-        io.check_input(path)  # first, or the output, named after it, would be blamed
+        """Reject an input or outputs before anything is computed; `result` as far as it is known."""
+        io.check_input(path)  # first, because the output is named after it
         for target in targets:
             io.check_output(
                 target, source=path, force=self.writing.force, parents=where.makes_folders, picture=result
             )
 
-    def opened(
-        self, path: Path, where: Places, targets: Sequence[Path], *, factor: int = 1, unknown: bool = False
+    def open(
+        self,
+        path: Path,
+        where: Places,
+        targets: Sequence[Path],
+        *,
+        factor: int = 1,
+        unknown: bool = False,
+        outlined: Callable[[Pages], Picture] | None = None,
     ) -> Pages:
-        """The pages of a file, if their results can be written to these places.
+        """Return the pages of a file; reject it if the results could not be written.
 
-        Results are `factor` times finer. `unknown`: whether pixels may be NaN.
+        Results are `factor` times finer than the picture, and otherwise like it; or else `outlined` gives one
+        of zeros. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
         stack = reading.pages(reading.read(path, self.reading), self.reading, self.computing)
-        self.check(path, where, targets, self._like(stack.picture).with_pixels(stack.outline(factor)))
+        if outlined is None:
+            result = self._like(stack.picture).with_pixels(stack.outline(factor))
+        else:
+            result = outlined(stack)
+        self.check(path, where, targets, result)
         if not unknown and stack.picture.pixels.dtype.kind == "f":
             arrays.check_finite(
                 str(path), stack.picture.pixels, "a single one would spread over the whole image"
@@ -92,13 +105,13 @@ class Work:
         return stack
 
     def write(self, where: Places, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
-        """Write the results of all pages; returns what was written."""
+        """Write the results of all pages; return what was written."""
         picture = self._like(stack.picture).with_pixels(stack.joined(results))
         self.write_picture(where, target, picture)
         return replace(picture, format=format_of(target).name)
 
     def write_picture(self, where: Places, target: Path, picture: Picture) -> None:
-        """Write a picture as the options say."""
+        """Write a picture according to the options."""
         for kind, text in losses(target, picture, retyped=self.writing.dtype is not None):
             self.report.note(kind, text)
         io.write(
@@ -113,28 +126,28 @@ class Work:
         return picture if self.writing.dtype is None else picture.with_dtype(self.writing.dtype)
 
     def _hint(self, stack: Pages) -> None:
-        """Say what somebody might not expect."""
+        """Note what may be unexpected."""
         picture = stack.picture
         source = picture.source.name if picture.source else "the picture"
         if stack.volume:
             if picture.format == "TIFF" and self.reading.volume is None and "pages" not in picture.details:
                 self.report.note(
                     "volume",
-                    f"{source} has {picture.shape[0]} pages, which are taken for the slices of a volume. Add "
-                    "--slices if they are not.",
+                    f"{source} has {picture.shape[0]} pages, which are filtered as one volume. Add "
+                    "--slices to filter them one by one.",
                 )
             if picture.details.get("image_stack") and self.reading.volume is None:
                 self.report.note(
                     "volume",
-                    f"{source} says that it is a stack of {picture.shape[0]} images, as many programs say of "
-                    "volumes, and is taken for a volume. Add --slices if it is none.",
+                    f"{source} is marked as a stack of {picture.shape[0]} images, which many programs do for "
+                    "volumes, and is filtered as a volume. Add --slices to filter the images one by one.",
                 )
             return
         if len(picture.shape) == 3:
             self.report.note(
                 "pages",
                 f"{source} has {picture.shape[0]} pages, which are filtered one by one. Add --volume if they "
-                "are slices.",
+                "are slices of a volume.",
             )
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
@@ -143,13 +156,13 @@ class Work:
             unit = f" {picture.unit}" if picture.unit else ""
             self.report.note(
                 "spacing",
-                f"pixels of {source} measure {own[-2]:g} × {own[-1]:g}{unit} and are taken for squares. Add "
-                "--spacing file to use that.",
+                f"pixels of {source} measure {own[-2]:g} × {own[-1]:g}{unit} but are treated as square. Add "
+                "--spacing file to use their size.",
             )
 
 
-def described(picture: Picture) -> dict[str, Any]:
-    """What a file holds, for JSON."""
+def picture_facts(picture: Picture) -> dict[str, Any]:
+    """Return the properties of a picture, for JSON."""
     return {
         "format": picture.format,
         "shape": list(picture.shape),
@@ -159,8 +172,8 @@ def described(picture: Picture) -> dict[str, Any]:
     }
 
 
-def sized(picture: Picture, stack: Pages) -> str:
-    """What a file holds, in a few words; `stack` is what it was made from."""
+def describe_size(picture: Picture, stack: Pages) -> str:
+    """Return size and data type of a picture in words; `stack` is what it was made from."""
     if stack.volume:
         parts = ["volume " + " × ".join(map(str, picture.shape))]
         if stack.spacing is not None:

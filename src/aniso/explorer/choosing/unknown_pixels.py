@@ -1,12 +1,13 @@
-"""Which pixels are to be filled in: drawn with a brush, or chosen at random."""
+"""Unknown pixels, to be filled in: drawn with a brush, or chosen at random."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RandomPixels:
-    """A share of all pixels, chosen at random."""
+    """A fraction of all pixels, chosen at random."""
 
     share: float = 0.9
     seed: int = 0
@@ -28,7 +29,7 @@ class RandomPixels:
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """True where a pixel is unknown; kept for the last shape, since several threads ask for it."""
+        """Return True where a pixel is unknown; cached, because several threads ask for it."""
         with self._lock:
             if shape not in self._kept:
                 self._kept.clear()
@@ -38,21 +39,41 @@ class RandomPixels:
             return self._kept[shape]
 
     def line(self, shape: tuple[int, ...]) -> str:
-        """The same in Python."""
+        """Return the same mask as a line of Python."""
         return f"np.random.default_rng({self.seed}).random({shape}) < {self.share!r}"
 
 
-def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> None:
-    """A stroke of a round brush through these points (x, y), in pixels, on the mask itself.
+class LazyMask:
+    """A mask that is computed by the thread that needs it, because it may be large.
 
-    It takes the time of the stroke's pixels, however large the mask is.
+    `make` returns it for the filtered image or volume, `make_here` for the image on the page.
+    """
+
+    def __init__(self, make: Callable[[], Mask], make_here: Callable[[], Mask]) -> None:
+        self._make, self._make_here = make, make_here
+
+    @functools.cached_property
+    def mask(self) -> Mask:
+        """True where a pixel is unknown."""
+        return self._make()
+
+    @functools.cached_property
+    def here(self) -> Mask:
+        """The same for the image on the page."""
+        return self._make_here()
+
+
+def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> None:
+    """Paint a stroke of a round brush through these points (x, y), in pixels, on the mask itself.
+
+    The time does not depend on the size of the mask.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aniso.explorer import masks
+    >>> from aniso.explorer.choosing.unknown_pixels import paint
     >>> mask = np.zeros((5, 9), bool)
-    >>> masks.paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
+    >>> paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
     >>> mask.sum()
     np.int64(18)
     """
@@ -69,14 +90,14 @@ def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase
 
 
 def mask_line(mask: Mask) -> str:
-    """A line of Python that gives this mask, bit by bit."""
+    """Return a line of Python that gives this mask, bit by bit."""
     packed = base64.b85encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode("ascii")
     bits = f"np.frombuffer(zlib.decompress(base64.b85decode({packed!r})), np.uint8)"
     return f"np.unpackbits({bits}, count={mask.size}).reshape{mask.shape}.astype(bool)"
 
 
 def known_means(image: Any, mask: Mask, factor: int) -> tuple[Any, Mask]:
-    """The image and the mask on a coarser grid: means of known pixels, unknown where there is none."""
+    """Return image and mask on a coarser grid: means of known pixels, unknown where there is none."""
     known = block_means((~mask).astype(np.float32), factor)
     weights = (~mask).astype(np.float32)
     if image.ndim == 3:

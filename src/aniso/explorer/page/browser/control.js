@@ -8,7 +8,7 @@ export default {
         <label :for="id">{{ control.label }} <i v-if="control.symbol">{{ control.symbol }}</i></label>
         <span class="grow"></span>
         <button v-if="control.automatic" type="button" class="chip" :aria-pressed="String(auto)" @click="toggleAuto"
-                :title="auto ? 'Chosen automatically' : 'Have it chosen automatically'"
+                :title="auto ? 'Estimated' : 'Estimate this value'"
                 :aria-label="control.label + ' automatic'">auto</button>
         <template v-if="control.kind === 'number'">
           <input :id="id" class="number" type="text" inputmode="decimal" :value="text" :aria-describedby="id + '-meaning'"

@@ -50,7 +50,7 @@ export default {
       return this.full === null ? "difference" : `difference, white is +${digits(this.full)}`;
     },
     filmWords() {
-      if (!this.playable) return "no scale space here";
+      if (!this.playable) return "no scale space";
       if (this.filmEnd === null) return this.filmTime === null ? "scale space" : "computing…";
       return `t = ${digits(this.filmTime ?? this.filmEnd)}` + (this.filmTime === null ? "" : ` of ${digits(this.filmEnd)}`);
     },

@@ -4,7 +4,7 @@ export default {
     <span class="files">
       <input ref="input" id="open-file" type="file" class="hidden-input" aria-label="Open an image or a volume" :accept="accept" @change="chosen" />
       <label for="open-file" class="button"><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M2 4.5V12a1 1 0 0 0 1 1h10a1 1 0 0 0 1-1V5.5a1 1 0 0 0-1-1H8L6.5 3H3a1 1 0 0 0-1 1.5z" fill="none" stroke="currentColor" stroke-width="1.3"/></svg>Open…</label>
-      <div class="veil" v-show="over" aria-hidden="true"><div>Drop it here</div></div>
+      <div class="veil" v-show="over" aria-hidden="true"><div>Drop the file here</div></div>
       <span class="sending" v-show="sending" role="status">reading {{ sending }}…</span>
     </span>`,
   props: { url: String, limit: Number, accept: String },

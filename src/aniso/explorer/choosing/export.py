@@ -1,4 +1,4 @@
-"""The result once more, without the explorer: as Python, and as a command."""
+"""Export of a result: as a Python program, and as a command."""
 
 from __future__ import annotations
 
@@ -8,38 +8,30 @@ from typing import Any
 import numpy as np
 
 import aniso
-from aniso import schemes
-from aniso.explorer.choosing import masks
-from aniso.explorer.choosing.choices import Call, Choices
+from aniso.explorer.choosing.calls import Call
+from aniso.explorer.choosing.choices import Choices
 from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.unknown_pixels import mask_line
 from aniso.io.pages import is_volume
 from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
 
-_DONE = {
-    "denoise": "denoised",
-    "enhance": "enhanced",
-    "inpaint": "inpainted",
-    "upsample": "upsampled",
-    "diffuse": "diffused",
-}
-
 
 def output_name(call: Call, scene: Scene) -> str:
-    """What the file with the result is called."""
-    return f"{scene.source.stem}{_slice_name(scene)}_{_DONE[call.verb]}{scene.suffix}"
+    """Return the name of the file with the result."""
+    return f"{scene.source.stem}{_slice_name(scene)}_{call.verb.participle}{scene.suffix}"
 
 
-def python(choices: Choices, scene: Scene) -> str:
-    """A program whose `result` is the result, and which writes it to a file.
+def to_python(choices: Choices, scene: Scene) -> str:
+    """Return a program that computes `result` and writes it to a file.
 
     Examples
     --------
-    >>> from aniso.explorer import recipes
+    >>> from aniso.explorer.choosing import export
     >>> from aniso.explorer.choosing.choices import Choices
     >>> from aniso.explorer.choosing.scene import Scene
     >>> from aniso.explorer.choosing.source import Source
-    >>> print(recipes.python(Choices(), Scene(Source.of_sample("shapes"))))
+    >>> print(export.to_python(Choices(), Scene(Source.of_sample("shapes"))))
     import aniso
     <BLANKLINE>
     image = aniso.samples.shapes().image
@@ -50,17 +42,18 @@ def python(choices: Choices, scene: Scene) -> str:
     call = choices.call(scene)
     modules, lines = _image_lines(scene)
     words = ["image"]
-    if call.verb == "inpaint":
+    arguments = list(call.arguments)
+    if call.verb.fills:
         needed, line = _mask_line(choices, scene)
         modules |= needed
         lines.append(f"unknown = {line}")
         words.append("unknown")
-    else:
-        words += [_python(argument) for argument in call.arguments]
-        if call.verb == "diffuse":
-            words[-1] = f"time={words[-1]}"
+        del arguments[0]
+    words += [_python(argument) for argument in arguments]
+    if call.verb.takes_model:
+        words[-1] = f"time={words[-1]}"
     words += [f"{name}={_python(value)}" for name, value in call.options.items()]
-    lines.append(f"result = aniso.{call.verb}({', '.join(words)})")
+    lines.append(f"result = aniso.{call.verb.name}({', '.join(words)})")
     like = f", like={_like(scene)}" if _like(scene) else ""
     lines.append(f"aniso.io.write({output_name(call, scene)!r}, result{like})")
     standard = sorted(f"import {name}" for name in modules if name != "numpy")
@@ -69,13 +62,13 @@ def python(choices: Choices, scene: Scene) -> str:
     return "\n".join([*heading, *lines]) + "\n"
 
 
-def command(choices: Choices, scene: Scene) -> str:
-    """Commands for a terminal that write the same file.
+def to_command(choices: Choices, scene: Scene) -> str:
+    """Return commands for a terminal that write the same file.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from aniso.explorer import recipes
+    >>> from aniso.explorer.choosing import export
     >>> from aniso.explorer.choosing.choices import Choices
     >>> from aniso.explorer.choosing.scene import Scene
     >>> from aniso.explorer.choosing.source import Source
@@ -83,7 +76,7 @@ def command(choices: Choices, scene: Scene) -> str:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = aniso.io.write(Path(folder, "a.png"), numpy.zeros((9, 9), "uint8"))
     ...     scene = Scene(Source.of_file(path, name="a.png"))
-    >>> print(recipes.command(Choices(method="upsample"), scene))
+    >>> print(export.to_command(Choices(method="upsample"), scene))
     aniso upsample 2 a.png -o a_upsampled.png
     <BLANKLINE>
     """
@@ -93,17 +86,18 @@ def command(choices: Choices, scene: Scene) -> str:
     if not scene.source.is_file or _is_slice(scene):
         file = f"{scene.source.stem}{_slice_name(scene)}.npy"
         lines.append(_one_line(modules, code, f"np.save({file!r}, image)"))
-    words = ["aniso", call.verb]
-    if call.verb == "upsample":
-        words.append(str(call.arguments[0]))
-    words.append(file)
-    if call.verb == "inpaint":
+    arguments = list(call.arguments)
+    mask_words = []
+    if call.verb.fills:
         needed, line = _mask_line(choices, scene)
         mask = f"{scene.source.stem}_mask.npy"
         lines.append(_one_line(modules | needed, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
-        words += ["--mask", mask]
-    if call.verb == "diffuse":
-        words += _model_words(choices, call)
+        mask_words = ["--mask", mask]
+        del arguments[0]
+    if call.verb.takes_model:
+        words = ["aniso", call.verb.name, file, *_model_words(choices, call)]
+    else:
+        words = ["aniso", call.verb.name, *map(str, arguments), file, *mask_words]
     for name, value in call.options.items():
         words += _option_words(name, value, file)
     if scene.whole:
@@ -116,7 +110,7 @@ def command(choices: Choices, scene: Scene) -> str:
 
 
 def _image_lines(scene: Scene) -> tuple[set[str], list[str]]:
-    """Modules, and lines that make `image`."""
+    """Return modules, and lines that define `image`."""
     if not scene.source.is_file:
         image = scene.source.line + (f"[{':, ' * scene.axis}{scene.index}]" if _is_slice(scene) else "")
         return set(), [f"image = {image}"]
@@ -129,7 +123,7 @@ def _image_lines(scene: Scene) -> tuple[set[str], list[str]]:
 
 
 def _like(scene: Scene) -> str:
-    """What says type and profile when the result is written; nothing for arrays of floats."""
+    """Return the picture whose data type and profile the result gets; nothing for arrays of floats."""
     if scene.source.is_file and not _is_slice(scene):
         return "picture"
     if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.filtered, np.float32):
@@ -140,26 +134,23 @@ def _like(scene: Scene) -> str:
 
 
 def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
-    """Modules, and an expression for the mask of `image`: short where it was chosen at random, or is NaN."""
+    """Return modules, and an expression for the mask of `image`."""
     chosen, pixels, modules = choices.chosen_unknown(scene), choices.random_pixels, {"numpy"}
     terms = []
     if pixels is not None:
         terms.append(pixels.line(scene.extent))
     elif chosen is not None and chosen.any():
-        terms.append(masks.mask_line(chosen))
+        terms.append(mask_line(chosen))
         modules |= {"base64", "zlib"}
     if scene.filtered.dtype.kind == "f" and np.isnan(scene.filtered).any():
         terms.append("np.isnan(image)" + ("" if scene.channel_axis is None else ".any(axis=-1)"))
     if not terms:
-        raise ValueError(
-            "there is nothing to fill in yet. Draw with the brush what is unknown, or have pixels chosen at "
-            "random."
-        )
+        raise ValueError("there are no unknown pixels yet. Mark them with the brush, or choose “At random”.")
     return modules, terms[0] if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
 
 
 def _one_line(modules: set[str], code: list[str], last: str) -> str:
-    """A call of Python for the shell."""
+    """Return a call of Python for the shell."""
     standard = sorted(module for module in modules if module != "numpy")
     program = "; ".join([f"import {', '.join([*standard, 'aniso'])}", "import numpy as np", *code, last])
     return f"python -c {shlex.quote(program)}"
@@ -189,7 +180,7 @@ def _model_words(choices: Choices, call: Call) -> list[str]:
 
 
 def _volume_words(scene: Scene, file: str) -> list[str]:
-    """What the command line has to be told about a volume, if it would not see by itself that it is one."""
+    """Return the options that make the command line treat a file as a volume, where they are needed."""
     picture = scene.source.picture
     grey = picture.channel_axis is None and file.endswith(".npy")
     words = ["--channel-axis", "none"] if grey and {3, 4} & {picture.shape[0], picture.shape[-1]} else []
@@ -200,17 +191,17 @@ def _option_words(name: str, value: Any, file: str) -> list[str]:
     if name == "stencil":
         return ["--alpha", repr(value.alpha), "--gamma", repr(value.gamma)]
     if name == "scheme":
-        if isinstance(value, schemes.Explicit):
-            return []
-        return ["--scheme", type(value).__name__.lower(), "--cycles", str(value.cycles)]
+        words = ["--scheme", type(value).__name__.lower()]
+        return [*words, "--cycles", str(value.cycles)] if hasattr(value, "cycles") else words
     if name == "spacing":
         return ["--spacing", ",".join(map(repr, value))]
     if name == "channel_axis":
-        # Other files say it themselves.
+        # Other formats store it.
         return ["--channel-axis", str(value)] if file.endswith(".npy") else []
+    flag = name.replace("_", "-")
     if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    return [f"--{name}", str(value)]
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", str(value)]
 
 
 def _is_slice(scene: Scene) -> bool:

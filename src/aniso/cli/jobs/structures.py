@@ -1,0 +1,199 @@
+"""Maps of orientation, coherence and structure tensors, in files and Zarr stores."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from aniso import structure
+from aniso.cli.jobs import zarrs
+from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
+from aniso.cli.jobs.reporting import Tell, columns
+from aniso.io.formats import format_of
+from aniso.io.pages import Pages
+from aniso.io.picture import FileError, Picture
+
+if TYPE_CHECKING:
+    from aniso.blocks.stores.zarr_array import ZarrArray
+
+#: Kinds of files that hold nothing else.
+_WHOLE_NUMBERS = ("PNG", "JPEG")
+
+
+@dataclass(frozen=True)
+class Structures:
+    """What was asked for."""
+
+    work: FileJob
+    what: str
+    sigma: float
+    rho: float
+    plates: bool
+    degrees: bool
+
+    def write(self) -> None:
+        """Write the maps of all files, or of a Zarr store."""
+        if zarrs.are_stores(self.work.files):
+            self._write_store()
+        else:
+            self._write_files()
+        self.work.report.finish(what=self.what, sigma=self.sigma, rho=self.rho)
+
+    def _map(self, image: Any, spacing: Any, channel_axis: int | None) -> Any:
+        """The values at each pixel; if they are several, along the first axis. Also of Dask arrays."""
+        options = {
+            "sigma": self.sigma,
+            "rho": self.rho,
+            "spacing": spacing,
+            "channel_axis": channel_axis,
+        }
+        if self.what == "coherence":
+            return structure.coherence(image, plates=self.plates, **options)
+        if self.what == "orientation":
+            directions = structure.orientation(image, **options)
+            return np.rad2deg(directions) if self.degrees else directions
+        tensor = structure.structure_tensor(image, **options)
+        # Dask arrays know neither pairs of lists nor np.triu_indices.
+        pairs = itertools.combinations_with_replacement(range(len(tensor)), 2)
+        return np.stack([tensor[pair] for pair in pairs])
+
+    def _count(self, ndim: int) -> int | None:
+        """How many values a pixel has, if there is an axis for them."""
+        if self.what == "tensor":
+            return ndim * (ndim + 1) // 2
+        return ndim if self.what == "orientation" and ndim == 3 else None
+
+    def _check_angles(self, ndim: int) -> None:
+        if self.degrees and ndim == 3:
+            raise FileError("directions in volumes are vectors, not angles. Leave --degrees out.")
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [("what", self.what), ("sigma", f"{self.sigma:g}"), ("rho", f"{self.rho:g}")]
+
+    def _write_files(self) -> None:
+        work = self.work
+        where = work.places(f"{{stem}}_{self.what}.tif", renamed=True)
+        targets = where.places(work.paths)
+        for target in targets:
+            if (name := format_of(target).name) in _WHOLE_NUMBERS:
+                raise typer.BadParameter(
+                    f"{name} files cannot hold floating-point numbers. Write .tif or .npy."
+                )
+
+        def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
+            target = targets[number - 1]
+            stack = work.open(path, where, [target], outlined=self._outline)
+            results = []
+            for page in stack:
+                results.append(self._map(page.image, page.spacing, page.channel_axis))
+                tell(page.number, page.count)
+            picture = self._picture(stack, results)
+            work.write_picture(where, target, picture)
+            written = replace(picture, format=format_of(target).name)
+            lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
+            if len(work.paths) == 1:
+                lines.append(columns(self._rows()))
+            return {"output": target, **picture_facts(written)}, lines
+
+        each_file(work.report, work.paths, action)
+
+    def _outline(self, stack: Pages) -> Picture:
+        """What will be written, all zeros."""
+        shape = stack.picture.shape if stack.volume else stack.picture.shape[-2:]
+        self._check_angles(len(shape))
+        count = self._count(len(shape))
+        zero = np.zeros((), np.float32)
+        one = np.broadcast_to(zero, shape if count is None else (count, *shape))
+        return self._picture(stack, [one] * stack.count)
+
+    def _picture(self, stack: Pages, results: Sequence[Any]) -> Picture:
+        """The maps of all pages as a picture, with the spacing and the place of the original."""
+        several = self._count(3 if stack.volume else 2) is not None
+        pages = [np.moveaxis(page, 0, -1) if several else page for page in results]
+        pixels = pages[0] if stack.axis is None else np.stack(pages)
+        picture = stack.picture
+        if several or picture.format == "TIFF":
+            # As a TIFF file has it: what it says of the channels of the image no longer holds.
+            kept = {name: picture.details[name] for name in ("pages",) if name in picture.details}
+            picture = replace(picture, format="TIFF", details={"rgb": False, **kept})
+        plain = replace(picture, alpha=None, icc_profile=None, pixels=pixels, dtype=pixels.dtype)
+        return replace(plain, channel_axis=-1 if several else None).with_dtype(pixels.dtype)
+
+    def _write_store(self) -> None:
+        work, report = self.work, self.work.report
+        source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
+        with report.attempt(str(source)):
+            zarrs.check_packages()
+            from aniso.blocks.stores.filtering import spacing_of
+            from aniso.blocks.stores.journal import check_place
+            from aniso.blocks.stores.zarr_array import open_array
+
+            begin = time.perf_counter()
+            found = open_array(source, work.reading.channel_axis)
+            self._check_angles(len(found.spatial_axes))
+            check_place(target)
+            result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
+            with report.progress(source.name) as tell:
+                _store(result, self._names(found), target, tell)
+            seconds = time.perf_counter() - begin
+            size = " × ".join(map(str, result.shape))
+            report.say(f"{source} → {target}  ({size}, {result.dtype}, {seconds:.1f} s)")
+            report.say(columns(self._rows()))
+            facts = {"shape": list(result.shape), "dtype": str(result.dtype), "seconds": round(seconds, 3)}
+            report.results.append({"input": source, "output": target, **facts})
+
+    def _stacked(self, found: ZarrArray, spacings: tuple[float, ...]) -> Any:
+        """The maps of all frames as a Dask array: axes of frames, then of values, then of space."""
+        import dask.array as da
+
+        from aniso.blocks.stores.zarr_array import read_only
+
+        channel = () if found.channel_axis is None else (found.channel_axis,)
+        array = da.from_array(read_only(found.location), chunks=found.chunks)
+        ordered = array.transpose((*found.frame_axes, *channel, *found.spatial_axes))
+
+        def stacked(part: Any, frames: int) -> Any:
+            if frames == 0:
+                return self._map(part, spacings, 0 if channel else None)
+            return da.stack([stacked(part[k], frames - 1) for k in range(len(part))])
+
+        return stacked(ordered, len(found.frame_axes))
+
+    def _names(self, found: ZarrArray) -> list[str]:
+        ndim = len(found.spatial_axes)
+        values = [] if self._count(ndim) is None else ["c"]
+        return ["t"] * len(found.frame_axes) + values + ["z", "y", "x"][-ndim:]
+
+
+def _store(result: Any, names: list[str], target: Path, tell: Tell) -> None:
+    """Write a Dask array to a Zarr store, which appears when it is complete."""
+    import dask.array as da
+    import zarr
+    from dask.callbacks import Callback
+
+    def report(key: Any, value: Any, graph: Any, state: Any, worker: Any) -> None:
+        done = len(state["finished"])
+        tell(done, done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")))
+
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        place = Path(folder) / "result.zarr"
+        array: Any = zarr.create_array(
+            store=str(place),
+            shape=result.shape,
+            chunks=result.chunksize,
+            dtype=result.dtype,
+            dimension_names=names,
+        )
+        with Callback(posttask=report):
+            # Blocks of the array are chunks of the store: they are written at the same time.
+            da.store(result, array, lock=False, scheduler="threads")
+        os.rename(place, target)

@@ -1,0 +1,84 @@
+"""Texts of kernels, and functions of the user that become part of them."""
+
+import textwrap
+from types import FunctionType
+
+import numpy as np
+import pytest
+
+import aniso
+from aniso.engines.cpu import function_texts, user_functions
+from tests.engines import sample_formulas
+
+
+class TestTexts:
+    def test_a_formula(self):
+        assert function_texts.formula_text(sample_formulas, "formula", ("slope",)) == textwrap.dedent(
+            '''\
+            @inlined
+            def formula(x, y):
+                """Half of x³, 0.5."""
+                half = real(0.5) * x  # not 1
+                return maximum(slope(half) * x[real(0.0)] - real(1e-12), -real(2.0) + y)'''
+        )
+
+    def test_a_body(self):
+        text = function_texts.body_text(sample_formulas)
+        assert text.startswith("def formula(\n    x: Any,  # 1\n")
+        assert text.endswith("@cache\ndef last() -> int:\n    return 1")
+        assert "class" not in text
+        assert "# A comment between" not in text
+
+    def test_what_is_not_plain_is_refused(self):
+        with pytest.raises(NotImplementedError, match="with_default must have plain arguments"):
+            function_texts.formula_text(sample_formulas, "with_default", ())
+
+
+def make(constant, default=2.0):
+    return lambda r, c=default: np.exp(-r * constant) / (1 + 0 * c)
+
+
+class TestUserFunctions:
+    def test_alike(self):
+        assert user_functions.first_alike(make(1.0)) is user_functions.first_alike(make(1.0))
+
+    @pytest.mark.parametrize("others", [(2.0,), (1,), (True,), (np.float32(1.0),), (1.0, 3.0), (-1.0,)])
+    def test_not_alike(self, others):
+        assert user_functions.first_alike(make(1.0)) is not user_functions.first_alike(make(*others))
+
+    def test_signed_zeros_differ(self):
+        assert user_functions.first_alike(make(0.0)) is not user_functions.first_alike(make(-0.0))
+
+    def test_values_from_outside_count(self):
+        first, same, other, array = (
+            FunctionType(compile("lambda r: k * r", "<test>", "eval").co_consts[0], {"k": k})
+            for k in (1.0, 1.0, 2.0, np.ones(1))
+        )
+        assert user_functions.first_alike(first) is first
+        assert user_functions.first_alike(same) is first
+        assert user_functions.first_alike(other) is other
+        assert user_functions.first_alike(array) is array
+
+    def test_what_may_change_is_not_shared(self):
+        values = [1.0]
+
+        def closure():
+            return lambda r: values[0] * r
+
+        def nested():
+            return lambda r: (lambda s: s)(r)
+
+        for maker in (closure, nested):
+            function = maker()
+            assert user_functions.first_alike(maker()) is not function
+            assert user_functions.first_alike(function) is function
+        assert user_functions.first_alike(np.exp) is np.exp
+
+    def test_a_lambda_in_a_loop_is_compiled_once(self):
+        from aniso.engines.cpu import generate
+
+        before = generate._tensor_loops.cache_info().misses
+        for _ in range(3):
+            model = aniso.PeronaMalik(contrast=9, diffusivity=lambda r: 1 / (1 + 3 * r))
+            aniso.diffuse(np.eye(5), model, 0.2, engine="cpu")
+        assert generate._tensor_loops.cache_info().misses == before + 1
