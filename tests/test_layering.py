@@ -10,9 +10,8 @@ import aniso
 
 PACKAGE = Path(aniso.__file__).parent
 FRONT_ENDS = ("aniso.cli", "aniso.explorer")
-# Each engine has a class of this name, which is how it is found; options of the command line and parts of
-# the explorer are named after what they describe.
-SHARED_NAMES = {"Evolution", "Page", "Panel", "Scheme", "Stencil", "Unknown"}
+# Each engine has a class of this name, which is how it is found.
+SHARED_NAMES = {"Evolution"}
 
 
 def _modules():
