@@ -45,16 +45,16 @@ class ArrayCall:
         return self.direct() if special is None else self._with_defaults(special)
 
     def direct(self) -> Any:
-        """ArrayCall the function itself."""
+        """Call the function itself."""
         return self.function(self.image, *self.arguments, **self.options)
 
-    def converted(self, convert: Callable[[Any], Any]) -> ArrayCall:
+    def convert(self, function: Callable[[Any], Any]) -> ArrayCall:
         """Return the call with other arguments, of which the image is one."""
         return replace(
             self,
-            image=convert(self.image),
-            arguments=tuple(map(convert, self.arguments)),
-            options={name: convert(option) for name, option in self.options.items()},
+            image=function(self.image),
+            arguments=tuple(map(function, self.arguments)),
+            options={name: function(option) for name, option in self.options.items()},
         )
 
     def rejection(self, remedy: str) -> TypeError:
@@ -104,7 +104,7 @@ def handle_as_arrays(
     """Return a handler that converts arguments with `unwrap`, and results with `wrap(result, image)`."""
 
     def handle(call: ArrayCall) -> Any:
-        result = call.converted(lambda value: unwrap(value) if is_kind(value) else value).run()
+        result = call.convert(lambda value: unwrap(value) if is_kind(value) else value).run()
         return _map_images(result, lambda image: wrap(image, call.image))
 
     return handle
@@ -156,7 +156,7 @@ def _handle_tensor(call: ArrayCall) -> Any:
 
     each = replace(arrays, options={**call.options, "channel_axis": 0})
     results = [
-        each.converted(lambda value, n=number: part(value, n)).run()  # type: ignore[misc]
+        each.convert(lambda value, n=number: part(value, n)).run()  # type: ignore[misc]
         for number in range(len(image))
     ]
     if call.options.get("return_info"):

@@ -142,7 +142,7 @@ class TestDamagedChunks:
         source = tmp_path / "in.zarr"
         zarr.create_array(str(source), data=SAMPLES["noise"]((20, 20)), **options)
         (source / key).write_bytes(b"no chunk")
-        with pytest.raises(OSError, match=rf"^chunk {key} of .*in\.zarr cannot be read: .*copy the store"):
+        with pytest.raises(OSError, match=rf"^chunk {key} of .*in\.zarr cannot be read: .*copy it again"):
             run(client, source, tmp_path / "out.zarr", block=block, together=1)
         assert not (tmp_path / "out.zarr").exists()
 

@@ -426,7 +426,7 @@ class TestDisk:
                     client.run(_limit_of_files, 1000)
 
             plan = job(source, **self.options)
-            with pytest.raises(OSError, match=r"cannot be written: file too large.*repeat the call to go on"):
+            with pytest.raises(OSError, match=r"cannot be written: file too large.*to continue"):
                 passes.carry_out(plan, target, client, tell)
             assert not target.exists()
             complete = sum(
@@ -465,7 +465,7 @@ class TestDisk:
 
     def test_a_file_where_a_folder_should_be(self, client, tmp_path, source):
         journal.folder_of(tmp_path / "out.zarr").touch()
-        with pytest.raises(FileExistsError, match="is no folder"):
+        with pytest.raises(FileExistsError, match="is not a folder"):
             run(client, source, tmp_path / "out.zarr")
 
     def test_a_folder_that_may_not_be_written_to(self, client, tmp_path, source, monkeypatch):
@@ -552,7 +552,7 @@ class TestBadInput:
         zarr.create_array(str(tmp_path / "in.zarr"), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
         (tmp_path / "in.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
         # Whichever block fails first: halos of all of them reach into the chunk.
-        with pytest.raises(OSError, match=r"chunk c/1/0 of .*in\.zarr cannot be read.*damaged"):
+        with pytest.raises(OSError, match=r"chunk c/1/0 of .*in\.zarr cannot be read.*corrupt"):
             run(client, tmp_path / "in.zarr", tmp_path / "out.zarr", block=(10, 10), together=1)
         assert not (tmp_path / "out.zarr").exists()
 
@@ -564,7 +564,7 @@ class TestBadInput:
     def test_no_zarr_at_all(self, tmp_path):
         (tmp_path / "in.zarr").mkdir()
         (tmp_path / "in.zarr" / "zarr.json").write_text(json.dumps({"zarr_format": 9}))
-        with pytest.raises(ValueError, match="no Zarr array"):
+        with pytest.raises(ValueError, match="cannot be read as a Zarr array"):
             open_array(tmp_path / "in.zarr")
 
     @pytest.mark.parametrize("place", ["filters", "compressor"])
@@ -576,7 +576,7 @@ class TestBadInput:
         described[place] = [codec] if place == "filters" else codec
         (path / ".zarray").write_text(json.dumps(described), "utf-8")
         (path / "0.0").write_bytes(f"cpathlib\nPath\n(V{tmp_path / 'made'}\ntR.".encode())
-        with pytest.raises(ValueError, match="can be read"):
+        with pytest.raises(ValueError, match="cannot be read"):
             open_array(path)
 
     def test_metadata_do_not_lead_out_of_the_store(self, tmp_path):
@@ -587,7 +587,7 @@ class TestBadInput:
         for key in (str(elsewhere), "../elsewhere.zarr"):
             group.attrs["ome"] = {"multiscales": [{"axes": ["y", "x"], "datasets": [{"path": key}]}]}
             if key.startswith(".."):
-                with pytest.raises(ValueError, match="not as they should be"):
+                with pytest.raises(ValueError, match="invalid OME-Zarr metadata"):
                     open_array(tmp_path / "in.zarr")
             else:
                 found = open_array(tmp_path / "in.zarr")
@@ -601,14 +601,14 @@ class TestBadInput:
 
     def test_too_many_axes(self, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4, 4, 4), dtype="u1")
-        with pytest.raises(ValueError, match="which axis holds channels"):
+        with pytest.raises(ValueError, match="the axis of the channels"):
             open_array(tmp_path / "in.zarr")
         assert open_array(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
 
     @pytest.mark.parametrize("dtype", ["U5", "complex64"])
     def test_no_real_numbers(self, tmp_path, dtype):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4), dtype=dtype, zarr_format=2)
-        with pytest.raises(TypeError, match="not real numbers"):
+        with pytest.raises(TypeError, match="real numeric dtype"):
             open_array(tmp_path / "in.zarr")
 
     def test_metadata_of_other_axes(self, tmp_path):
@@ -697,5 +697,5 @@ class TestBadInput:
                 worker: Any = None
                 raise KilledWorker("block", worker, 3)
 
-        with pytest.raises(ConnectionError, match="want of memory"):
+        with pytest.raises(ConnectionError, match="too little memory"):
             passes._result(Future())

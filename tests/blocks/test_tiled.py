@@ -259,7 +259,7 @@ class TestBadInput:
 
     @every_verb
     def test_objects(self, verb):
-        with pytest.raises(TypeError, match="dtype object"):
+        with pytest.raises(TypeError, match="dtype, got object"):
             verb(da.from_array(np.array([["a", "b"]], object), chunks=1))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -112,9 +112,9 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
         (("denoise", "in.zarr", "--memory", "0GB"), 2, "not a memory size"),
         (("denoise", "missing.zarr"), 1, "does not exist"),
         (("denoise", "in.zarr", "nowhere/out.zarr"), 1, "no folder"),
-        (("denoise", "in.zarr", "there.zarr"), 1, "exists already"),
+        (("denoise", "in.zarr", "there.zarr"), 1, "already exists"),
         (("denoise", "in.zarr", "there.zarr/zarr.json/out.zarr"), 1, "no folder"),
-        (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is no folder"),
+        (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is not a folder"),
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
         (("denoise", "nan.zarr", "--workers", "1"), 1, "block (0, 1) holds NaN"),
         (("upsample", "2", "in.zarr"), 2, "upsample does not support Zarr stores"),
@@ -169,7 +169,7 @@ def test_a_full_disk(tmp_path):
     answer = command(tmp_path, *call, preexec_fn=short_files)
     assert answer.returncode == 1, answer.stderr
     assert "cannot be written" in words_of(answer)
-    assert "repeat the call to go on" in words_of(answer)
+    assert "repeat the call to continue" in words_of(answer)
     assert "Traceback" not in answer.stderr
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr.unfinished"]
     again = command(tmp_path, *call)

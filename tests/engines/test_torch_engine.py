@@ -244,7 +244,7 @@ class TestTypes:
         ids=["complex", "bool"],
     )
     def test_no_grey_values(self, image):
-        with pytest.raises(TypeError, match=f"a tensor of real numbers, got {image.dtype}"):
+        with pytest.raises(TypeError, match=f"a real numeric dtype, got {image.dtype}"):
             aniso.diffuse(image, EDGE, TIME)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])

@@ -167,7 +167,7 @@ def test_signals_are_refused():
 
 
 def test_a_wavelength_far_beyond_the_image_is_refused():
-    with pytest.raises(ValueError, match=r"wavelength of 1000 .*shorter side of the image, 32"):
+    with pytest.raises(ValueError, match=r"shorter side of the image, 32, got 1000"):
         aniso.enhance(np.eye(32), wavelength=1000.0)
 
 

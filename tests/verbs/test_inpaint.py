@@ -270,8 +270,8 @@ class TestRefusals:
             (np.zeros((8, 7), bool), ValueError, "mask has shape"),
             (np.zeros((8, 8, 3), bool), ValueError, "mask has shape"),
             (np.full((8, 8), 255, np.uint8), TypeError, "mask > 0"),
-            (np.zeros((8, 8)), TypeError, "True and False"),
-            ("mask", TypeError, "True and False"),
+            (np.zeros((8, 8)), TypeError, "must be boolean"),
+            ("mask", TypeError, "must be boolean"),
         ],
     )
     def test_masks(self, mask, error, words):
@@ -293,7 +293,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("image", [np.ones((4, 4), bool), np.ones((4, 4), complex), "image", [["a"]]])
     def test_what_is_no_image(self, image):
-        with pytest.raises(TypeError, match="real numbers"):
+        with pytest.raises(TypeError, match="real numeric dtype"):
             aniso.inpaint(image)
 
     @pytest.mark.parametrize("shape", [(0, 4), (4, 4, 4, 4), ()])

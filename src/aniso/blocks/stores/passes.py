@@ -188,12 +188,12 @@ def _read(array: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Wi
         return channels_of(np.asarray(array[index]), origin)
     except Exception as error:  # whatever a codec raises
         raise OSError(
-            f"{_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears to "
-            "be corrupt; copy it again."
+            f"{_find_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears "
+            "to be corrupt; copy it again."
         ) from error
 
 
-def _damaged(array: Any, index: tuple[Any, ...]) -> str:
+def _find_damaged(array: Any, index: tuple[Any, ...]) -> str:
     """Name the first chunk that cannot be read by itself; without one, all chunks of the index."""
     for key, parts in chunks_at(array, index):
         try:
