@@ -100,6 +100,10 @@ def test_volumes(engine):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_verbs_in_blocks(verb):
+    if verb == "upsample":
+        with pytest.raises(TypeError, match="Dask arrays cannot be upsampled yet"):
+            VERBS[verb](da.from_array(RINGS.image, chunks=30))
+        return
     with dask.config.set(scheduler="synchronous"):
         result = np.asarray(VERBS[verb](da.from_array(RINGS.image, chunks=30)))
     whole = VERBS[verb](RINGS.image)
@@ -170,7 +174,8 @@ def test_commands(tmp_path, monkeypatch, command):
 
 
 def test_explore():
-    with explorer() as (address, _, said), urllib.request.urlopen(address, timeout=30) as page:
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the token becomes a cookie
+    with explorer() as (address, _, said), browser.open(address, timeout=30) as page:
         assert page.status == 200
         assert "aniso" in page.read().decode()
     assert not [line for line in said if "Traceback" in line]
