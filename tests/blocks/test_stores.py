@@ -524,6 +524,8 @@ class TestBudget:
 
 def test_threads_of_a_worker_share_its_memory():
     class Scheduler:
+        def wait_for_workers(self, n_workers, timeout): ...
+
         def scheduler_info(self, n_workers):
             return {
                 "workers": {

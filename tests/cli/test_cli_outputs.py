@@ -499,7 +499,7 @@ class TestAdvice:
         [
             (("diffuse", "nan.npy", "--time", "1"), "with aniso inpaint"),
             (("upsample", "2", "nan.npy"), "with aniso inpaint"),
-            (("diffuse", "bool.npy", "--time", "1"), "Save it as numbers first"),
+            (("diffuse", "bool.npy", "--time", "1"), "Convert it to numbers first"),
             (("denoise", "flat.npy", "--channel-axis", "7"), "Give --channel-axis, e.g. -1, or none"),
             (("diffuse", "camera.png", "--time", "1", "--step", "3"), "Use --step 0.5 or less, or leave"),
             (("diffuse", "camera.png", "--time", "1", "--angle", "3", "--step", "3"), "or leave it out"),
@@ -512,7 +512,7 @@ class TestAdvice:
             (("denoise", "alpha.png", "-o", "a.jpg"), "in an image editor"),
             (("denoise", "stack.npy", "-o", "a.png"), "add --channel-axis"),
             (("scale-space", "two.npy", "--channel-axis", "0", "--times", "1", "--figure"), "Leave --figure"),
-            (("enhance", "camera.png", "--wavelength", "900"), "Give their distance"),
+            (("enhance", "camera.png", "--wavelength", "900"), "Give the distance between lines"),
             (("stencil", "--spacing", "1e300"), "Choose another unit of length"),
             (("diffuse", "camera.png", "--time", "1e25", "--scheme", "fed"), "Take more cycles"),
             (("diffuse", "camera.png", "--time", "1", "--angle", "inf"), "inf is not a finite number"),

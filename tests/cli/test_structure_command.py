@@ -125,7 +125,7 @@ class TestStores:
         before = contents(tmp_path)
         answer = called(tmp_path, "structure", "in.zarr", "--what", "coherence")
         assert answer.exit_code == 1
-        assert "in_coherence.zarr exists already" in answer.output
+        assert "in_coherence.zarr already exists" in answer.output
         assert contents(tmp_path) == before
 
     def test_a_run_that_fails_leaves_nothing(self, tmp_path, frames):

@@ -180,7 +180,6 @@ def test_a_verb(monkeypatch):
     mark.__annotations__ = inspect.get_annotations(mark)
     vars(row)["function"] = mark
     monkeypatch.setitem(VERBS, "mark", row)
-    monkeypatch.setattr("aniso.cli.commands.SUMMARIES", {"mark": row.summary})
     shown = " ".join(called(".", "mark", "--help").stdout.replace("│", " ").split())
     assert "--strength NUMBER How strong the mark is (m). Default: 2." in shown
     assert "photo.jpg becomes photo_marked.jpg" in shown

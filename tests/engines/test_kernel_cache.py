@@ -35,7 +35,7 @@ RUN = """
     kernels = generate.tensor_loops(formula, np.dtype("float32"), False)
     a, b, c = (np.linspace(low, 9, 20, dtype="float32") for low in (1, 2, 3))
     assert kernels.tensor_row.address
-    kernels.tensors_in_place(a, b, c, 0, 20, (np.float32(0.5),) * 7)
+    kernels.tensors_in_place(a, b, c, 0, 20, *np.full(2, 0.5, "float32"), np.full(1, 0.5, "float32"))
     print(repr(float(a.sum() + b.sum() + c.sum())))
 """
 

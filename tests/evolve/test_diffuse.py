@@ -434,7 +434,7 @@ class TestScaleSpace:
                 cycles.append(cycle)
                 super().advance(cycle)
 
-        monkeypatch.setattr(engines, "chosen", lambda *args, **kwargs: Counting)
+        monkeypatch.setattr(engines, "load", lambda *args, **kwargs: Counting)
         list(engine.scale_space(image_of(), EDGE, [1.0, 1.5, 4.0], scheme=aniso.Explicit(0.25)))
         assert len(cycles) == 4 + 2 + 10
 

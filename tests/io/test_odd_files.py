@@ -57,7 +57,7 @@ class TestStacksOfImagesInMRC:
     def test_a_note_says_that_it_is_taken_for_a_volume(self, stack):
         result = called(stack, "diffuse", "stack.mrc", "--time", "0.5")
         assert result.exit_code == 0
-        assert "stack.mrc says that it is a stack of 4 images" in result.output
+        assert "stack.mrc is marked as a stack of 4 images" in result.output
 
     @pytest.mark.parametrize("choice", ["--slices", "--volume"])
     def test_no_note_for_those_who_know(self, stack, choice):
@@ -135,7 +135,7 @@ class TestZarrStores:
                 path.write_bytes(b"nothing")
         result = called(store.parent, "denoise", "in.zarr", "out.zarr")
         assert result.exit_code == 1
-        assert "damaged or cut short" in " ".join(result.output.split())
+        assert "appears to be corrupt" in " ".join(result.output.split())
         assert not (store.parent / "out.zarr").exists()
 
     @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ class TestLaws:
         ("image", "options", "error", "words"),
         [
             (np.full((4, 4), np.nan), {}, ValueError, "NaN or infinite"),
-            (np.ones((4, 4), bool), {}, TypeError, "real numbers"),
+            (np.ones((4, 4), bool), {}, TypeError, "real numeric dtype"),
             (np.ones(4), {}, ValueError, "signal"),
             (np.ones((2, 2, 2, 2)), {}, ValueError, "got shape"),
             (np.ones((4, 0)), {}, ValueError, "empty"),
