@@ -3,7 +3,6 @@
 A block begins with the file that it goes into: at the end, in a table, or before one.
 """
 
-import inspect
 import os
 import re
 import shutil
@@ -11,14 +10,10 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any
 
 import pytest
 
-from aniso.parameters import About
-from aniso.verbs.table import VERBS, Verb
 from oracles import eigenvector_models
-from tests.cli.command_calls import called
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.M | re.S)
@@ -155,35 +150,6 @@ def test_an_engine(copy):
         command("diffuse", "--help")
     """
     assert "single (the reference engine, rounded)" in " ".join(run(copy, program).replace("│", " ").split())
-
-
-def test_a_verb(monkeypatch):
-    """A row, and a function with described parameters, are a command."""
-
-    def mark(
-        image: Any,
-        *,
-        strength: Annotated[float, About(symbol="m", high=9.0, meaning="how strong the mark is")] = 2.0,
-    ) -> Any:
-        """Mark an image."""
-
-    row = Verb(
-        name="mark",
-        summary="Mark an image.",
-        description="It is marked.",
-        participle="marked",
-        examples=("aniso mark photo.jpg",),
-        seconds=1e-6,
-        arrays=2,
-        output="{stem}_marked{suffix}",
-    )
-    mark.__annotations__ = inspect.get_annotations(mark)
-    vars(row)["function"] = mark
-    monkeypatch.setitem(VERBS, "mark", row)
-    shown = " ".join(called(".", "mark", "--help").stdout.replace("│", " ").split())
-    assert "--strength NUMBER How strong the mark is (m). Default: 2." in shown
-    assert "photo.jpg becomes photo_marked.jpg" in shown
-    assert "strength" in called(".", "mark", "photo.jpg", "--strength", "10").stderr
 
 
 class TestTheTableOfDiffusivitiesIsFollowed:
