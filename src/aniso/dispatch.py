@@ -1,7 +1,8 @@
 """Kinds of arrays: one table says what the public functions do with each of them.
 
 Functions are written for NumPy arrays. The decorator :func:`takes_arrays` adds the other kinds: the first row
-of `KINDS` that matches an image decides. A new kind is a new row.
+of `KINDS` that matches an image decides, unless a function says otherwise, as in ``takes_arrays(dask=…)``.
+A new kind is a new row.
 """
 
 from __future__ import annotations

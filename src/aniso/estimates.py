@@ -1,4 +1,4 @@
-"""What the verbs find out about an image by themselves: its noise, its contrast, the distance of its lines.
+"""Estimate the noise, the contrast and the distance between lines of an image.
 
 Noise is meant to be additive, white and Gaussian. Noise and contrast are proportional to the image, and the
 wavelength does not depend on its grey scale.
