@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -399,3 +400,58 @@ def test_kernels_stay_within_their_arrays():
         ["--cases", "40", "--models", "edge", "coherence", "--dtypes", "float32"]
     ) as process:
         assert process.wait(600) == 0
+
+
+class TestThreadLimits:
+    def test_without_further_threads_the_caller_computes_alone(self, monkeypatch):
+        def refuse(*_):
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr("aniso.engines.cpu.threads._thread.start_new_thread", refuse)
+        done = []
+        team = ThreadTeam(4)
+        team.run(done.append, 10)
+        team.close()
+        assert sorted(done) == list(range(10))
+        assert uninterrupted(lambda: 7)() == 7
+
+    def test_a_pass_that_is_over_does_not_keep_the_arrays(self):
+        team = ThreadTeam(4)
+        array = np.zeros(10)
+        held = weakref.ref(array)
+        team.run(lambda number, array=array: array.fill(number), 10)
+        del array
+        team.close()
+        assert held() is None
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+    def test_a_forked_child_does_not_wait_for_a_lock_of_a_thread_it_does_not_have(self):
+        program = """
+            import os, threading, numpy as np, aniso
+            from aniso.engines.cpu import generate
+            image = np.eye(12)
+            expected = aniso.diffuse(image, aniso.Homogeneous(), 1.0, engine="cpu")
+            taken, release = threading.Event(), threading.Event()
+            def hold():
+                with generate._ONE_AT_A_TIME:
+                    taken.set()
+                    release.wait()
+            threading.Thread(target=hold, daemon=True).start()
+            taken.wait()
+            child = os.fork()
+            if child == 0:
+                same = (aniso.diffuse(image, aniso.Homogeneous(), 1.0, engine="cpu") == expected).all()
+                os._exit(0 if same else 1)
+            import time
+            for _ in range(600):
+                ended, status = os.waitpid(child, os.WNOHANG)
+                if ended:
+                    break
+                time.sleep(0.05)
+            else:
+                os.kill(child, 9)
+            print(ended == child and os.WEXITSTATUS(status) == 0)
+            release.set()
+        """
+        answer = run(program)
+        assert answer.stdout.strip() == "True", answer.stderr

@@ -110,6 +110,18 @@ class TestUserFunctions:
             assert user_functions.first_alike(function) is function
         assert user_functions.first_alike(np.exp) is np.exp
 
+    def test_arrays_from_outside_are_not_compared(self):
+        table = np.array([1.0, 0.5])
+
+        def from_closure(r):
+            return table[0] / (1 + table[1] * r)
+
+        assert user_functions.first_alike(from_closure) is from_closure
+        image = np.random.default_rng(0).normal(100, 20, (12, 14))
+        model = aniso.PeronaMalik(contrast=9, diffusivity=from_closure)
+        results = [aniso.diffuse(image, model, 1.0, engine=name) for name in ("cpu", "reference")]
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-10)
+
     def test_a_lambda_in_a_loop_is_compiled_once(self):
         from aniso.engines.cpu import generate
 

@@ -22,12 +22,12 @@ from typing import Any
 from aniso import io
 from aniso.blocks.stores.zarr_array import ZarrArray
 
-_DESCRIPTION, _LOCK = "run.json", "lock"
+_DESCRIPTION, _LOCK, _UNFINISHED = "run.json", "lock", ".unfinished"
 
 
 def folder_of(target: Path) -> Path:
     """Return the folder of the stores of all passes to this target."""
-    return target.with_name(target.name + ".unfinished")
+    return target.with_name(target.name + _UNFINISHED)
 
 
 def check_place(target: Path) -> None:
@@ -88,6 +88,9 @@ def begin_run(folder: Path, description: dict[str, Any], cut: dict[str, Any]) ->
     may have changed: a continued run keeps what it began with.
     """
     path = folder / _DESCRIPTION
+    if not path.exists():  # what is left of a run that was killed while it was cleared away
+        for rest in folder.glob("pass-*"):
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
     if path.exists() and not any(folder.glob("pass-*.zarr")):
         # The result was moved to its place, and only these files were left.
         for rest in (path, *folder.glob("pass-*.done")):
@@ -115,7 +118,8 @@ def fingerprint(source: ZarrArray) -> str:
     """Return a hash of the names, sizes and times of the files of the source."""
     digest = hashlib.sha256()
     for folder, names, files in os.walk(source.path):
-        names.sort()
+        # A result may be stored in the source itself.
+        names[:] = sorted(name for name in names if not name.endswith(_UNFINISHED))
         for name in sorted(files):
             status = os.stat(os.path.join(folder, name))
             where = os.path.relpath(os.path.join(folder, name), source.path)
@@ -142,6 +146,7 @@ def open_list(folder: Path, number: int) -> Iterator[FileIO]:
         os.truncate(path, len(before + end))
     # A buffer would try to write again when it is closed after an error.
     with path.open("ab", buffering=0) as file:
+        _sync(folder)  # the name of the list
         yield file
 
 
@@ -205,8 +210,8 @@ def finish(result: Path, target: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Delete the folder of a finished run."""
-    shutil.rmtree(folder)
+    """Delete the folder of a finished run, as far as it is there."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _list_of(folder: Path, number: int) -> Path:

@@ -89,10 +89,12 @@ def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> Store
     folder = journal.folder_of(target)
     journal.check_place(target)
     with journal.lock_folder(folder):
+        journal.check_place(target)  # another run may just have finished
         run = _all_passes(run, folder, client, report)
         with journal.explain_write_errors(target):
             journal.finish(journal.store_of(folder, len(run.passes) - 1), target)
-    journal.clear(folder)
+        journal.clear(folder)  # within the lock, so that it is not the folder of a later run
+    journal.clear(folder)  # some systems keep a locked file
     return run
 
 

@@ -9,6 +9,7 @@ See :mod:`aniso.engines.cpu.private_folder` for whose files are loaded.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import logging
@@ -43,6 +44,9 @@ _LONGEST_UNUSED = 90 * _DAY
 
 #: If there are more bytes than this, the kernels that were not used for longest are removed.
 _LARGEST_TOTAL = 512 * 2**20
+
+#: Errors of a process or a machine that is short of something.
+_TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 _MAGIC = b"aniso kernel 1\n"
 
@@ -110,6 +114,8 @@ class KernelCache(_Cache):
                 return None
             kernel = _rebuild(target_context, *pickle.loads(content))
         except Exception as error:
+            if isinstance(error, MemoryError) or getattr(error, "errno", None) in _TRANSIENT:
+                return None  # the file may be fine
             _log.warning("aniso removes the kernel %s and compiles it again: %s", path, error)
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -245,4 +251,5 @@ def _user_cache() -> Path:
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    given = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    return given if given.is_absolute() else Path.home() / ".cache"  # as its specification says

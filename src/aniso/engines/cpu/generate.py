@@ -15,6 +15,7 @@ import hashlib
 import inspect
 import linecache
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -48,6 +49,16 @@ _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wra
 
 # Several threads need the same module once.
 _ONE_AT_A_TIME = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Replace the lock in a forked child: the thread that may hold it does not exist there."""
+    global _ONE_AT_A_TIME
+    _ONE_AT_A_TIME = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:

@@ -56,9 +56,9 @@ class ThreadTeam:
         self._hire_none()
 
     def _hire_none(self) -> None:
-        self._process = os.getpid()
         self._work: queue.SimpleQueue[_Pass | None] = queue.SimpleQueue()
         self._helpers: list[_End] = []
+        self._process = os.getpid()  # last: from now on the helpers are those of this process
 
     def run(self, task: Callable[[int], object], count: int) -> None:
         """Carry out task(0) … task(count − 1), in any order; return when all are done.
@@ -77,8 +77,7 @@ class ThreadTeam:
         finally:
             # After an exception, the helpers end with the task they are at.
             current.finish()
-        if current.error is not None:
-            raise current.error
+        _raise_once(current)
 
     def close(self) -> None:
         """End the helpers and wait for them."""
@@ -96,9 +95,10 @@ class ThreadTeam:
         if self._process != os.getpid():
             self._hire_none()  # a forked child has no threads but its own
         self._helpers = [helper for helper in self._helpers if not helper.is_set]
-        while len(self._helpers) < helpers:
-            self._helpers.append(_start(self._help))
-        for _ in range(helpers):
+        with contextlib.suppress(RuntimeError):  # the system allows no further thread
+            while len(self._helpers) < helpers:
+                self._helpers.append(_start(self._help))
+        for _ in self._helpers:
             self._work.put(current)
 
     def _help(self) -> None:
@@ -141,6 +141,20 @@ class _Pass:
         """Let nobody begin another task, and wait for those that are being done."""
         self.stopped = True
         _wait_for(self._helping)
+        self._task = _no_task  # whoever still holds the pass does not hold the task's arrays
+
+
+def _no_task(number: int) -> None: ...
+
+
+def _raise_once(done: _Pass) -> None:
+    """Raise the error of a pass, if there is one, and keep no reference to it: its traceback holds arrays."""
+    error, done.error = done.error, None
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error
 
 
 class _Flag:
@@ -227,11 +241,15 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
         results: list[T] = []
         once = _Pass(lambda _: results.append(function(*args, **kwargs)), 1)
         try:
-            _start(once.help).wait()
+            try:
+                end = _start(once.help)
+            except RuntimeError:  # the system allows no further thread
+                once.work()
+            else:
+                end.wait()
         finally:
             once.finish()
-        if once.error is not None:
-            raise once.error
+        _raise_once(once)
         return results[0]
 
     return call

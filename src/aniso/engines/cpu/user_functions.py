@@ -54,7 +54,7 @@ def _key(function: Callable[..., Any]) -> tuple[Any, ...] | None:
         ]
     except ValueError:  # a cell that is still empty
         return None
-    if not all(isinstance(value, (*_NUMBERS, *_FIXED)) or value in (np, math) for value in values):
+    if not all(isinstance(value, (*_NUMBERS, *_FIXED)) or value is np or value is math for value in values):
         return None
     # 1, 1.0 and True are equal, as are 0.0 and -0.0, but they do not compile to the same.
     numbers = ((type(v), repr(v)) if isinstance(v, _NUMBERS) else v for v in values)

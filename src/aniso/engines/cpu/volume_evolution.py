@@ -58,6 +58,7 @@ class VolumeEvolution(Base):
     def _step(self, tensors: Array | None, weight: float, tau: float) -> None:
         channels, *shape = self._shape
         u, spare, numbers, fixed = self._u, self._spare, self._numbers, self._fixed
+        parameters = self._parameters
         kernel, real, narrow = self._loops.volume_step, u.dtype.type, self._smoothing.narrow
         tiles = _tiles(*shape)
         tensor_row = 0 if self._tensor_loops is None else self._tensor_loops.volume_tensor_row.address
@@ -67,7 +68,7 @@ class VolumeEvolution(Base):
             channel, tile = divmod(number, len(tiles))
             kernel(
                 u, spare, channel, tuple(shape), *tiles[tile],
-                weight != 1.0, real(weight), real(tau), numbers, self._parameters, tensor_row, stored,
+                weight != 1.0, real(weight), real(tau), numbers, parameters, tensor_row, stored,
                 *narrow, fixed,
             )  # fmt: skip
 
@@ -96,6 +97,7 @@ class VolumeEvolution(Base):
     def _structure(self, tensors: Array) -> None:
         channels, depth, height, width = self._shape
         u, numbers, smoothing = self._u, self._numbers, self._smoothing
+        parameters = self._parameters
         tensor_row = self._tensor_loops.volume_tensor_row.address
         reach = len(smoothing.wide_x[0]) - 1
         kernel, share = self._loops.structure_layers, u.dtype.type(1 / channels)
@@ -105,7 +107,7 @@ class VolumeEvolution(Base):
         def task(number: int) -> None:
             kernel(
                 u, channels, share, (depth, height, width), *tiles[number], numbers,
-                self._parameters, tensor_row, tensors,
+                parameters, tensor_row, tensors,
                 *smoothing.narrow, *smoothing.wide_x, *smoothing.wide_y,
             )  # fmt: skip
 
@@ -114,12 +116,13 @@ class VolumeEvolution(Base):
     def _averages(self, tensors: Array) -> None:
         _, depth, height, width = self._shape
         kernel, numbers, wide_z = self._loops.averaged_layers, self._numbers, self._smoothing.wide_z
+        parameters = self._parameters
         tensor_row = self._tensor_loops.volume_tensor_row.address
         pieces = list(itertools.product(range(height + 1), spans(width + 1, _PIECE)))
 
         def task(number: int) -> None:
             kernel(
-                tensors, (depth, height, width), *pieces[number], numbers, self._parameters, tensor_row,
+                tensors, (depth, height, width), *pieces[number], numbers, parameters, tensor_row,
                 *wide_z,
             )  # fmt: skip
 
