@@ -431,6 +431,7 @@ def test_a_broken_file_is_told_and_the_page_lives_on(page, files):
 
 def test_a_refused_value_is_told(page):
     choose_method(page, "Diffuse")
+    settled(page)  # other methods have a sigma too
     number = control(page, "sigma").locator(".number")
     number.fill("-2")
     number.press("Enter")
