@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -408,7 +409,7 @@ class TestThreadLimits:
             raise RuntimeError("can't start new thread")
 
         monkeypatch.setattr("aniso.engines.cpu.threads._thread.start_new_thread", refuse)
-        done = []
+        done: list[int] = []
         team = ThreadTeam(4)
         team.run(done.append, 10)
         team.close()
@@ -419,7 +420,7 @@ class TestThreadLimits:
         team = ThreadTeam(4)
         array = np.zeros(10)
         held = weakref.ref(array)
-        team.run(lambda number, array=array: array.fill(number), 10)
+        team.run(partial(np.copyto, array), 10)
         del array
         team.close()
         assert held() is None
