@@ -91,11 +91,12 @@ class Target:
     """A SIGINT raises KeyboardInterrupt while `armed`."""
 
     def __init__(self) -> None:
-        self.armed = False
+        self.armed = self.hit = False
         signal.signal(signal.SIGINT, self._arrived)
 
     def _arrived(self, *_: object) -> None:
         if self.armed:
+            self.hit = True
             raise KeyboardInterrupt
 
     def disturbed(self, call: Callable[[], Any]) -> float:
@@ -103,11 +104,13 @@ class Target:
         came_out = 0.0
         try:
             try:
-                self.armed = True
+                self.hit, self.armed = False, True
                 say("go")
                 call()
-                while True:
-                    time.sleep(1)
+                # Python itself ignores what is raised in the callback of a weak reference.
+                while not self.hit:
+                    time.sleep(0.01)
+                came_out = time.monotonic()
             except KeyboardInterrupt:
                 came_out = time.monotonic()
             self.armed = False
