@@ -338,6 +338,15 @@ def test_what_was_opened_last_is_shown():
     assert in_a_session(scenario) == "shapes"
 
 
+def test_the_first_sample_does_not_replace_a_file_that_was_opened_earlier():
+    async def scenario(session, notes):
+        await session.open(lambda: Source.of_sample("shapes"))
+        await session.open_first(lambda: Source.of_sample("rings"))
+        return session.scene.source.stem
+
+    assert in_a_session(scenario) == "shapes"
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "advice"),
     [

@@ -106,10 +106,9 @@ class Explorer:
             return
         client.run_javascript(_SAY_WHEN_CLOSED.format(page.url("closed")) + _REMEMBER_MESSAGES)
         first = self.first
-        if first is not None:
-            await page.session.open(lambda: Source.of_file(first))
-        else:
-            await page.session.open(lambda: Source.of_sample("lighthouse"))
+        await page.session.open_first(
+            lambda: Source.of_sample("lighthouse") if first is None else Source.of_file(first)
+        )
         with contextlib.suppress(TimeoutError):
             if await client.run_javascript(_WAS_RELOADED, timeout=60):
                 page.tell(error=_RELOADED)

@@ -57,6 +57,11 @@ class Session(Tab):
             self._show_scene(scene)
         return True
 
+    async def open_first(self, load: Callable[[], Source]) -> None:
+        """Open an image, unless the user was faster and has opened another one."""
+        if self._opened == 0:
+            await self.open(load)
+
     async def slice(self, axis: int, index: int) -> None:
         """Show another slice of the volume; a computation for the whole volume continues."""
         if self.scene is None or not self.scene.source.is_volume:
