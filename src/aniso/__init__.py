@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from aniso.verbs.denoise import denoise as denoise
     from aniso.verbs.enhance import enhance as enhance
     from aniso.verbs.inpaint import inpaint as inpaint
+    from aniso.verbs.plan import Plan as Plan
     from aniso.verbs.upsample import upsample as upsample
 
     __version__: str
@@ -56,6 +57,7 @@ _HOMES = {
     "FreeStencil": "stencil",
     "Homogeneous": "models",
     "PeronaMalik": "models",
+    "Plan": "verbs.plan",
     "coherence": "structure",
     "denoise": "verbs.denoise",
     "diffuse": "evolve",
@@ -93,6 +95,7 @@ __all__ = [
     "FreeStencil",
     "Homogeneous",
     "PeronaMalik",
+    "Plan",
     "coherence",
     "denoise",
     "diffuse",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from aniso import arrays, engines
-from aniso.arrays import Array, ArrayLayout, Image, Layout, is_dask, is_tensor
+from aniso.arrays import Image, is_dask, is_tensor
 from aniso.blocks import lazy
 from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
+from aniso.evolving import EvolvingImage
 from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import Explicit, Scheme
 from aniso.settings import (
@@ -30,59 +30,6 @@ from aniso.stencil import DeltaStencil, Stencil
 __all__ = ["diffuse", "scale_space"]
 
 _FIXED = "a pixel keeps its value"
-
-
-class EvolvingImage:
-    """An evolution together with the shape and type of the caller's image.
-
-    For :func:`diffuse`, and for verbs that read or change the image between cycles.
-    """
-
-    def __init__(self, layout: Layout, prepared: Prepared) -> None:
-        self.layout, self.prepared = layout, prepared
-        start = layout.start if len(layout.shape) > 1 else layout.start[..., None, :]
-        self.evolution = prepared.problem.start(start)
-
-    @classmethod
-    def of_channels(cls, channels: Array, prepared: Prepared) -> EvolvingImage:
-        """Return the evolution of an array (channels, …) that is checked already."""
-        return cls(ArrayLayout(channels, 0, prepared.problem.on_tensors), prepared)
-
-    def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
-        """Diffuse from one time to another."""
-        done = start
-        for cycle in self.prepared.plan(stop - start):
-            self.evolution.advance(cycle)
-            done += cycle.time
-            # The last cycle ends at the stop itself, not at a sum of rounded times.
-            report(done if stop - done > 0.5 * cycle.time else stop)
-
-    def pixels(self) -> Array:
-        """Return the evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
-        image = self.evolution.image
-        pixels: Array = (image[0].numpy() if is_tensor(image) else image).reshape(-1, *self.layout.shape)
-        return pixels
-
-    def image(self) -> Image:
-        """Return the image as it is now: a new array."""
-        return arrays.restore_image(self.layout, self.evolution.image)
-
-    def diffuse(self, time: float, report: Callable[[float], object] = lambda done: None) -> Image:
-        """Return the image after this time, and close the evolution."""
-        with contextlib.closing(self.evolution):
-            self.advance(0.0, time, report)
-        return self.image()
-
-    def snapshots(
-        self, stops: Sequence[float], report: Callable[[float], object] = lambda done: None
-    ) -> Generator[tuple[float, Image], None, None]:
-        """Yield the image at these times, and close the evolution."""
-        now = 0.0
-        with contextlib.closing(self.evolution):
-            for stop in stops:
-                self.advance(now, stop, report)
-                now = stop
-                yield stop, self.image()
 
 
 def _begin(

@@ -12,7 +12,9 @@ from aniso import arrays
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds
 from aniso.blocks.exchanges import Exchange, cycles_per_exchange, group_cycles
+from aniso.blocks.groups import StageGroup, group_stages
 from aniso.blocks.halo import Chunks, Window, pieces, reach, regions
+from aniso.blocks.stages import Channels, Pipeline, channels_after, run_stages
 from aniso.engines import Problem
 from aniso.schemes import Cycle
 
@@ -67,6 +69,57 @@ def evolve(
         for exchange in group_cycles(cycles, far, together):
             result = _add_layer(result, problem, exchange, fixed)
     return arrays.channels_back(result.rechunk(source.chunks), channel_axis)
+
+
+def run_pipeline(image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline) -> dask.array.Array:
+    """Return the image after all stages, lazily, with the same chunks."""
+    source: Any = arrays.channels_first(image, channel_axis)
+    whole = source.rechunk({0: -1})
+    dtype = arrays.result_type(image.dtype)
+    result = check_finite(whole).astype(dtype)
+    inner = whole.chunks[1:]
+    chunks = tuple(widen(lengths, margin) for lengths, margin in zip(inner, pipeline.margins, strict=True))
+    channels = {"image": whole.shape[0]}
+    block = [max(lengths) for lengths in inner]
+    for number, group in enumerate(group_stages(pipeline.parts(), channels, block, dtype.itemsize)):
+        result = _add_stages(result, pipeline, group, channels, chunks, first=number == 0)
+        channels = channels_after(group.stages, channels)
+    crop = (slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
+    result = result[(slice(None), *crop)]
+    return arrays.channels_back(result.rechunk(source.chunks), channel_axis)
+
+
+def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
+    """Return the lengths of blocks with a margin added to the first and the last one."""
+    if len(lengths) == 1:
+        return (lengths[0] + 2 * margin,)
+    return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
+
+
+def _add_stages(
+    state: dask.array.Array,
+    pipeline: Pipeline,
+    group: StageGroup,
+    channels: Channels,
+    chunks: Chunks,
+    first: bool,
+) -> dask.array.Array:
+    """Add one layer to the graph: stages on each block of a stacked state, with its halo."""
+    count = slice(0, sum(channels.values()))
+    tasks = []
+    for region in regions(chunks, group.halo):
+        window = pipeline.source_window(region.needed) if first else region.needed
+        tasks.append(
+            BlockTask(
+                (0, *region.index), _run_block, [(state, (count, *window))], (group.stages, channels, region)
+            )
+        )
+    after = sum(channels_after(group.stages, channels).values())
+    return from_windows(tasks, ((after,), *chunks), state.dtype, group)
+
+
+def _run_block(pixels: Any, stages: Any, channels: Channels, region: Any) -> Any:
+    return run_stages(stages, pixels, channels, region)
 
 
 def check_finite(channels: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from aniso import estimates
 from aniso.arrays import Array, Field
 from aniso.checks import Auto
-from aniso.evolve import EvolvingImage
+from aniso.evolving import EvolvingImage
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.schemes import FED, Explicit, Scheme

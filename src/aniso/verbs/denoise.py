@@ -4,38 +4,119 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, estimates
-from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
+from aniso.arrays import Array
+from aniso.blocks.stages import Diffuse, Pipeline, Stage
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
-from aniso.evolve import EvolvingImage
+from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
-from aniso.schemes import FED, Explicit
-from aniso.settings import EngineName, Prepared, Progress, Settings, check_progress, report_progress
+from aniso.schemes import FED, Explicit, Scheme
+from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs import chunked
 from aniso.verbs.candidates import TIMES, choose_models
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.info import DenoiseInfo
-from aniso.verbs.mixture import mix_stops
+from aniso.verbs.mixture import AddWeighted, MeasureFlatness, TakeMixture, Weights, mix_stops
+from aniso.verbs.plan import GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.source import Source
 
-__all__ = ["denoise"]
+__all__ = ["DenoisePlan", "denoise"]
 
 # Stops before and after the best one that are mixed.
 _BEFORE, _AFTER = 5, 3
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
-@takes_arrays(dask=chunked.denoise)
+@dataclass(frozen=True)
+class Path:
+    """A diffusion that stops at these times, and the weights of the images at some of them."""
+
+    model: ImageDriven
+    times: tuple[float, ...]
+    weights: tuple[Weights | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisePlan(Plan):
+    """The values that :func:`aniso.denoise` used, and the error it expects.
+
+    `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones. Without
+    a mixture there is one path without weights, or none if the image is left unchanged.
+    """
+
+    verb: ClassVar[str] = "denoise"
+
+    noise: float = describe("noise level", GREY)
+    model: ImageDriven | None = describe("best single diffusion")
+    time: float = describe("its time")
+    single_error: float = describe("its expected error (root mean square)", GREY)
+    expected_error: float = describe("expected error of the result", GREY)
+    candidates: int = describe("diffusions computed")
+    scheme: Scheme
+    start: Weights | None
+    paths: tuple[Path, ...]
+
+    def __post_init__(self) -> None:
+        weights = [self.start, *(one for path in self.paths for one in path.weights)]
+        matrices = [matrix for one in weights if one is not None for matrix in (one.everywhere, one.flat)]
+        square = {(self.channels, self.channels)}
+        if any({(len(matrix), len(row)) for row in matrix} != square for matrix in matrices):
+            raise ValueError(f"the weights of a plan for {self.channels} channels must be square matrices.")
+        for path in self.paths:
+            if len(path.times) != len(path.weights) or not path.times:
+                raise ValueError("a path of a plan must have weights, or None, for each of its times.")
+
+    @property
+    def contrast(self) -> float:
+        """Contrast λ of the best single diffusion; NaN if the image is left unchanged."""
+        return float(getattr(self.model, "contrast", math.nan))
+
+    @property
+    def mixed(self) -> int:
+        """Number of images that are mixed."""
+        found = sum(one is not None for path in self.paths for one in path.weights) + (self.start is not None)
+        return max(found, 1)
+
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
+        """Return the best single diffusion."""
+        return None if self.model is None else (self.model, self.time)
+
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return the diffusions one after another, each added to the mixture where it has weights."""
+        settings = replace(settings, scheme=self.scheme)
+        ndim = len(shape)
+        mixing = self.mixed > 1
+        stages: list[Stage] = []
+        if self.start is not None:
+            stages.append(AddWeighted("image", self.start, ndim))
+        if mixing and self.model is None:
+            stages.append(MeasureFlatness("image", self.noise, ndim))
+        # The best one first, since the weights depend on its flatness.
+        for path in sorted(self.paths, key=lambda path: path.model != self.model):
+            prepared = settings.prepare(path.model, shape)
+            cycles, looks = [], []
+            for before, time, weights in zip((0.0, *path.times), path.times, path.weights, strict=False):
+                cycles += prepared.plan(time - before)
+                if mixing and path.model == self.model and time == self.time:
+                    looks.append((len(cycles), MeasureFlatness("diffused", self.noise, ndim)))
+                if weights is not None:
+                    looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
+            target = "diffused" if mixing else "image"
+            stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
+        return Pipeline(shape, (*stages, TakeMixture(ndim)) if mixing else tuple(stages))
+
+
+@takes_arrays(dask=None)
 def denoise(
     image: npt.ArrayLike,
     *,
@@ -58,7 +139,7 @@ def denoise(
     noise, plus twice that variance times the divergence, which is measured with a small random change of the
     image. The smallest estimate gives contrast and stopping time. Then all diffusions, each some time before
     and after its best time, are mixed with the weights that minimise the estimate, one set of weights for
-    edges and one for flat regions.
+    edges and one for flat regions. All of this is chosen on windows of a large image, see :class:`aniso.Plan`.
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales.
@@ -77,8 +158,7 @@ def denoise(
     time : float or "auto"
         The stopping time, in squared units of length.
     mix : bool, optional
-        If False, or if `contrast` or `time` are given, the result is the best single diffusion. Dask arrays
-        are not mixed; by default all others are.
+        If False, or if `contrast` or `time` are given, the result is the best single diffusion.
     stencil : DeltaStencil or FreeStencil
         The spatial discretisation.
     spacing : float or one float per axis, optional
@@ -88,93 +168,101 @@ def denoise(
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, total), in diffusions.
+        True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the values used.
+        If True, also return the plan: the values used, which can filter further images alike.
 
     Returns
     -------
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.info.DenoiseInfo
+    DenoisePlan
         Only with ``return_info=True``.
 
     Examples
     --------
     >>> import aniso
     >>> sample = aniso.samples.shapes(96, noise=20.0)
-    >>> result, info = aniso.denoise(sample.image, return_info=True)
+    >>> result, plan = aniso.denoise(sample.image, return_info=True)
     >>> bool(((result - sample.truth) ** 2).mean() < 0.1 * 20**2)
     True
-    >>> bool(19 < info.noise < 21)
+    >>> bool(19 < plan.noise < 21)
     True
     """
-    check_progress(progress)
+    source = Source.check(image, channel_axis, progress)
+    settings = Settings.check(
+        len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
+    )
+    plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix)
+    result = plan.filter(source, settings, progress)
+    return (result, plan) if return_info else result
+
+
+def choose(
+    source: Source,
+    settings: Settings,
+    *,
+    noise: float | Auto = "auto",
+    contrast: float | Auto = "auto",
+    time: float | Auto = "auto",
+    mix: bool | None = None,
+) -> DenoisePlan:
+    """Return the diffusions of least risk in windows of the image; the arguments are those of `denoise`."""
     given_contrast = check_contrast(contrast)
     given_time = checks.number_or_auto("time", time, "the stopping time")
-    array = check_image(image, channel_axis)
-    channels = channels_first(array, channel_axis)
-    settings = Settings.check(
-        channels.ndim - 1,
-        stencil=stencil,
-        # From one time of the list to the next one tensor is enough; to a given time it is not.
-        scheme=FED(1) if given_time is None else Explicit(),
-        spacing=spacing,
-        engine=engine,
-        threads=threads,
-    )
-    check_squares(array)
-    level = choose_noise(noise, channels)
-    channels = channels.astype(result_type(array.dtype))
+    mixing = mix is not False and given_contrast is None and given_time is None
+    # From one time of the list to the next one tensor is enough; to a given time it is not.
+    settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
+    windows = source.sample()
+    for pixels in windows if source.is_lazy else [source.array]:
+        check_squares(pixels)
+    # The median is robust against texture in some of the windows.
+    level = float(np.median([choose_noise(noise, window) for window in windows]))
     pixel = estimates.pixel_size(settings.spacings)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))
     times = [t * pixel**2 for t in TIMES] if given_time is None else [given_time]
-    mixing = mix is not False and given_contrast is None and given_time is None
-
-    judge = Judge(channels, level)
+    judge = Judge(windows, level)
     # Leaving the image unchanged is a candidate too, unless a time is given.
     best = judge.start if given_time is None or not models else None
     helpers: list[Stop] = []
-    with report_progress(progress, len(models)) as report:
-        for number, model in enumerate(models):
-            prepared = settings.prepare(model, channels.shape[1:])
-
-            # At every time, not only after a whole diffusion, so that the caller can interrupt soon.
-            def report_time(now: float, number: int = number) -> None:
-                report(number + now / times[-1])
-
-            stop, others = _follow(judge, model, prepared, times, report_time, full=mixing)
-            helpers += others
-            best = stop if best is None or stop.risk < best.risk else best
-            report(number + 1)
+    for model in models:
+        prepared = settings.prepare(model, windows[0].shape[1:])
+        stop, others = _follow(judge, model, prepared, times, full=mixing)
+        helpers += others
+        best = stop if best is None or stop.risk < best.risk else best
     assert best is not None
-    result, risk, mixed = best.image, best.risk, 1
-    if helpers:
-        result, risk, mixed = mix_stops(judge, best, helpers, len(settings.spacings))
-    result = channels_back(result, channel_axis)
-    if not return_info:
-        return result
-    return result, DenoiseInfo(
+    mixture, risk = mix_stops(judge, best, helpers) if helpers else ([], best.risk)
+    if not mixture and best.model is not None:
+        mixture = [(best, None)]
+    return DenoisePlan(
+        spacings=settings.spacings,
+        channel_axis=source.channel_axis,
+        channels=len(source.channels),
+        stencil=settings.stencil,
         noise=level,
         model=best.model,
-        contrast=float(getattr(best.model, "contrast", math.nan)),
         time=best.time,
         single_error=math.sqrt(max(best.risk, 0.0)),
         expected_error=math.sqrt(max(risk, 0.0)),
         candidates=len(models),
-        mixed=mixed,
+        scheme=settings.scheme,
+        start=next((weights for stop, weights in mixture if stop.model is None), None),
+        paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
 
 
+def _path(model: ImageDriven, times: list[float], mixture: list[tuple[Stop, Weights | None]]) -> Path | None:
+    """Return the way of a diffusion to the last of its images that is used, or None if none is."""
+    used = {stop.time: weights for stop, weights in mixture if stop.model is model}
+    if not used:
+        return None
+    visited = tuple(time for time in times if time <= max(used))
+    return Path(model, visited, tuple(used.get(time) for time in visited))
+
+
 def _follow(
-    judge: Judge,
-    model: ImageDriven,
-    prepared: Prepared,
-    times: list[float],
-    report: Callable[[float], None],
-    *,
-    full: bool,
+    judge: Judge, model: ImageDriven, prepared: Prepared, times: list[float], *, full: bool
 ) -> tuple[Stop, list[Stop]]:
     """Run a diffusion until its risk has clearly passed the minimum, and keep only what may be needed.
 
@@ -182,12 +270,16 @@ def _follow(
     """
     stops: list[Stop] = []
     before, past, lowest = _BEFORE if full else 0, 0, 0
+    with contextlib.ExitStack() as stack:
 
-    def snapshots(start: Array) -> Any:
-        return contextlib.closing(EvolvingImage.of_channels(start, prepared).snapshots(times, report))
+        def snapshots(windows: list[Array]) -> list[Any]:
+            evolving = [EvolvingImage.of_channels(window, prepared).snapshots(times) for window in windows]
+            return [stack.enter_context(contextlib.closing(one)) for one in evolving]
 
-    with snapshots(judge.image) as images, snapshots(judge.changed) as changed_images:
-        for (time, image), (_, changed) in zip(images, changed_images, strict=True):
+        images, changed_images = snapshots(judge.image), snapshots(judge.changed)
+        for time in times:
+            image = [next(one)[1] for one in images]
+            changed = [next(one)[1] for one in changed_images]
             stop = Stop(time, image, changed, judge.risk(image, changed), model)
             if not stops or stop.risk < stops[lowest].risk:
                 stops.append(stop)

@@ -15,7 +15,7 @@ from aniso import checks, estimates
 from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
-from aniso.evolve import EvolvingImage
+from aniso.evolving import EvolvingImage
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings, check_progress, report_progress

@@ -13,7 +13,7 @@ import numpy as np
 from aniso import checks
 from aniso.arrays import Array, Mask
 from aniso.checks import Auto
-from aniso.evolve import EvolvingImage
+from aniso.evolving import EvolvingImage
 from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
 from aniso.settings import Prepared, Settings

@@ -1,14 +1,17 @@
-"""Mixtures of diffused images with the weights of least risk."""
+"""Mixtures of diffused images: the weights of least risk, and the stages that apply them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import ndimage
 
 from aniso.arrays import Array, Field
+from aniso.blocks.halo import Region
+from aniso.blocks.stages import Channels, Stage, State
 from aniso.noise import measure_noise
 from aniso.verbs.risk import Judge, Stop
 
@@ -18,37 +21,71 @@ _CAUTION, _WEIGHT_ROUNDS = 6.0, 20
 _LEAST_NOISE = 0.8
 # A mixture with a risk below minus this part of the noise variance is rejected.
 _RISK_IN_DOUBT = 0.05
-# Gradients, over the noise level, that count as edges where weights may differ from flat regions.
+# Gradients, over the noise level, that count as edges where weights may differ from flat regions; and the
+# Gaussians in pixels through which gradients are seen and averaged.
 _EDGE_ENERGY = 0.05
+_SEEN, _AVERAGED = 1.0, 1.5
+# Pixels that are computed at a time, so that they stay in the cache.
+_AT_ONCE = 2**14
+
+#: Weights from channels to channels.
+Matrix = tuple[tuple[float, ...], ...]
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop], ndim: int) -> tuple[Array, float, int]:
-    """Return best + Σ (a_k + b_k·flatness)(image_k − best) with the weights of least risk, and its risk.
+@dataclass(frozen=True)
+class Weights:
+    """The weights of one image in a mixture, and those that are added where the image is flat."""
 
-    Channels are first rotated to their principal axes, which keeps white noise white, and each axis has its
-    own weights: brightness needs other ones than colour. The risk is a quadratic function of the weights;
-    those without a significant gain are 0. The estimate holds for white noise of the given level: an axis
-    with clearly less noise (channels with common noise, or a level that is too high) is not mixed. A mixture
-    with a clearly negative risk, or with a larger distance from the best image than the noise level, is
-    rejected.
+    everywhere: Matrix
+    flat: Matrix
+
+
+# -- choosing -----------------------------------------------------------------------------------------------
+
+
+def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[list[tuple[Stop, Weights]], float]:
+    """Return the images to mix with the weights of least risk, and the risk of the mixture.
+
+    The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their principal
+    axes, which keeps white noise white, and each axis has its own weights: brightness needs other ones than
+    colour. The risk is a quadratic function of the weights; those without a significant gain are 0. The
+    estimate holds for white noise of the given level: an axis with clearly less noise (channels with common
+    noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a larger
+    distance from the best image than the noise level, is rejected: then there are no images to mix.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
-    flats = tuple(_flatness(image, judge.level, ndim).ravel() for image in (best.image, best.changed))
-    axes = _principal_axes(judge.image)
-    turned, risk = np.zeros_like(best.image).reshape(len(axes), -1), best.risk
+    flats = tuple(
+        np.concatenate([flatness(window, judge.level).ravel() for window in image])
+        for image in (best.image, best.changed)
+    )
+    axes = _principal_axes(_flatten(judge.image))
+    weights, risk, change = np.zeros((len(axes), 2, len(stops))), best.risk, 0.0
     for number, axis in enumerate(axes):
-        if not _has_noise(np.tensordot(axis, judge.image, 1), judge.level):
+        if not _has_noise([np.tensordot(axis, window, 1) for window in judge.image], judge.level):
             continue
-        view = _View(judge, best, stops, flats, axis)
-        gram, gain, doubt = view.quadratic()
-        weights = _cautious_weights(gram, gain, doubt)
-        for part in view.parts():
-            turned[number, part] = weights @ view.terms(part)
-        risk += float(weights @ gram @ weights - 2 * weights @ gain) / judge.image.size
-    if risk < -_RISK_IN_DOUBT * judge.level**2 or _mean_square(turned) > judge.level**2:
-        return best.image, best.risk, 1
-    mixed = best.image + (axes.T @ turned).reshape(best.image.shape)
-    return mixed, risk, len(stops) + 1
+        gram, gain, doubt = _View(judge, best, stops, flats, axis).quadratic()
+        chosen = _cautious_weights(gram, gain, doubt)
+        weights[number] = chosen.reshape(2, -1)
+        square = float(chosen @ gram @ chosen)
+        risk += (square - 2 * float(chosen @ gain)) / judge.size
+        change += square / judge.size
+    if risk < -_RISK_IN_DOUBT * judge.level**2 or change > judge.level**2:
+        return [], best.risk
+    doubles = axes.astype(np.float64)
+    # Vᵀ·diag(w)·V for each stop; the best image has the rest.
+    matrices = np.einsum("nc,nfk,nd->kfcd", doubles, weights, doubles)
+    rest = np.stack([np.eye(len(axes)), np.zeros((len(axes), len(axes)))]) - matrices.sum(axis=0)
+    pairs = zip((*stops, best), (*matrices, rest), strict=True)
+    return [(stop, Weights(*map(_as_matrix, both))) for stop, both in pairs if both.any()], risk
+
+
+def _as_matrix(array: Field) -> Matrix:
+    return tuple(tuple(float(entry) for entry in row) for row in array)
+
+
+def _flatten(windows: list[Array]) -> Array:
+    """Return all pixels of windows (channels, …) as (channels, pixels)."""
+    return np.concatenate([window.reshape(len(window), -1) for window in windows], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,46 +98,43 @@ class _View:
     flats: tuple[Array, ...]
     axis: Array
 
-    def parts(self) -> list[slice]:
-        return [slice(low, low + 2**16) for low in range(0, self.flats[0].size, 2**16)]
-
-    def project(self, image: Array, part: slice) -> Field:
-        channels = image.reshape(len(self.axis), -1)[:, part]
-        return self.axis.astype(np.float64) @ channels.astype(np.float64)
-
-    def terms(self, part: slice, *, changed: bool = False) -> Field:
-        """Return the terms that the weights multiply, one row each."""
-        images = [stop.changed if changed else stop.image for stop in (self.best, *self.stops)]
-        start, *others = (self.project(image, part) for image in images)
-        differences = np.array([other - start for other in others])
-        return np.concatenate([differences, self.flats[changed][part] * differences])
-
     def quadratic(self) -> tuple[Array, Array, Array]:
         """Return the Gram matrix of the terms, the gain of each, and the covariance of that estimate."""
         count, variance = 2 * len(self.stops), self.judge.level**2
         gram, doubt, gain = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
-        for part in self.parts():
-            terms = self.terms(part)
-            follows = (self.terms(part, changed=True) - terms) / self.judge.step
-            residual = self.project(self.judge.image, part) - self.project(self.best.image, part)
-            gram += _products(terms)
-            doubt += _products(follows)
-            gain += terms @ residual - variance * (follows @ self.project(self.judge.probe, part))
+        first = 0
+        for number, window in enumerate(self.judge.image):
+            size = window[0].size
+            for low in range(0, size, _AT_ONCE):
+                part = slice(low, min(low + _AT_ONCE, size))
+                flats = [flat[first + part.start : first + part.stop] for flat in self.flats]
+                terms = self._terms(number, part, flats[0], changed=False)
+                follows = (self._terms(number, part, flats[1], changed=True) - terms) / self.judge.step
+                residual = self._project(window, part) - self._project(self.best.image[number], part)
+                gram += terms @ terms.T
+                doubt += follows @ follows.T
+                probe = self._project(self.judge.probe[number], part)
+                gain += terms @ residual - variance * (follows @ probe)
+            first += size
         return gram, gain, variance * gram + 2 * variance**2 * doubt
 
+    def _project(self, image: Array, part: slice) -> Field:
+        channels = image.reshape(len(self.axis), -1)[:, part]
+        return self.axis.astype(np.float64) @ channels.astype(np.float64)
 
-def _products(rows: Field) -> Field:
-    """Return the scalar products of all pairs; not by BLAS, whose threads are slow on a busy machine."""
-    return np.einsum("ik,jk->ij", rows, rows)
+    def _terms(self, number: int, part: slice, flat: Array, *, changed: bool) -> Field:
+        """Return the terms that the weights multiply, one row each."""
+        images = [(stop.changed if changed else stop.image)[number] for stop in (self.best, *self.stops)]
+        start, *others = (self._project(image, part) for image in images)
+        differences = np.array([other - start for other in others])
+        return np.concatenate([differences, flat * differences])
 
 
-def _mean_square(image: Array) -> float:
-    return float(np.vdot(image, image)) / image.size
-
-
-def _has_noise(image: Array, level: float) -> bool:
-    """Return whether an image with one channel can have noise of this level."""
-    return min(float(image.std()), measure_noise(image[np.newaxis])) >= _LEAST_NOISE * level
+def _has_noise(windows: list[Array], level: float) -> bool:
+    """Return whether windows with one channel can have noise of this level."""
+    spread = float(np.concatenate([window.ravel() for window in windows]).std())
+    found = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
+    return min(spread, found) >= _LEAST_NOISE * level
 
 
 def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:
@@ -119,22 +153,125 @@ def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:
     return weights if scale > 0 else np.zeros_like(gain)
 
 
-def _principal_axes(image: Array) -> Array:
+def _principal_axes(flat: Array) -> Array:
     """Return an orthonormal basis of the channels in which they are uncorrelated, one axis per row."""
-    if len(image) == 1:
-        return np.ones((1, 1), image.dtype)
-    flat = image.reshape(len(image), -1).astype(np.float64)
-    _, vectors = np.linalg.eigh(np.cov(flat).reshape(len(image), len(image)))
-    return vectors.T.astype(image.dtype)
+    if len(flat) == 1:
+        return np.ones((1, 1), flat.dtype)
+    _, vectors = np.linalg.eigh(np.cov(flat.astype(np.float64)).reshape(len(flat), len(flat)))
+    return vectors.T.astype(flat.dtype)
 
 
-def _flatness(image: Array, level: float, ndim: int) -> Array:
+def flatness(image: Array, level: float) -> Array:
     """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level."""
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
-        for axis in range(ndim):
-            order = [int(axis == other) for other in range(ndim)]
-            energy += ndimage.gaussian_filter(channel, 1.0, order=order) ** 2 / len(image)
-    energy = ndimage.gaussian_filter(energy, 1.5)
+        for axis in range(energy.ndim):
+            order = [int(axis == other) for other in range(energy.ndim)]
+            slope = ndimage.gaussian_filter(channel, _SEEN, order=order)
+            energy += np.multiply(slope, slope, out=slope) / len(image)
+    energy = ndimage.gaussian_filter(energy, _AVERAGED)
     flat: Array = 1 / (1 + energy / (_EDGE_ENERGY * level**2))
     return flat
+
+
+# -- applying -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AddWeighted(Stage):
+    """Add an image of the state to the mixture, with its weights.
+
+    Until the flatness is known, what it multiplies is added up in an image of its own.
+    """
+
+    name: str
+    weights: Weights
+    ndim: int
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Pixel by pixel."""
+        return (0,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Add the image to "mixture", and perhaps to "flat_mixture"."""
+        image = state[self.name]
+        pixels = image.reshape(len(image), -1)
+        flat = state.get("flat")
+        mixture = state.setdefault("mixture", np.zeros_like(state["image"]))
+        if flat is None:
+            later = state.setdefault("flat_mixture", np.zeros_like(state["image"]))
+            _add(mixture, pixels, self.weights.everywhere)
+            _add(later, pixels, self.weights.flat)
+        else:
+            _add(mixture, pixels, self.weights.everywhere, self.weights.flat, flat.reshape(-1))
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels with those of the mixture."""
+        new = ("mixture",) if "flat" in before else ("mixture", "flat_mixture")
+        return before | dict.fromkeys(new, before["image"])
+
+
+def _add(
+    total: Array, pixels: Array, weights: Matrix, flat_weights: Matrix = (), flat: Array | None = None
+) -> None:
+    """Add weighted channels to `total`, part by part."""
+    rows = total.reshape(len(total), -1)
+    for low in range(0, pixels.shape[1], _AT_ONCE):
+        part = slice(low, low + _AT_ONCE)
+        for i, row in enumerate(rows):
+            for j, channel in enumerate(pixels):
+                factor = weights[i][j] if flat is None else weights[i][j] + flat_weights[i][j] * flat[part]
+                row[part] += factor * channel[part]
+
+
+@dataclass(frozen=True)
+class MeasureFlatness(Stage):
+    """Measure the flatness of an image of the state, and complete what was added to the mixture so far."""
+
+    name: str
+    level: float
+    ndim: int
+
+    cost = 6e-8
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The radii of both Gaussians."""
+        return (int(4 * _SEEN + 0.5) + int(4 * _AVERAGED + 0.5),) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Compute "flat"."""
+        flat = flatness(state[self.name], self.level)
+        later = state.pop("flat_mixture", None)
+        if later is not None:
+            mixture = state["mixture"]
+            for row, added in zip(mixture, later, strict=True):
+                row += flat * added
+        state["flat"] = flat[np.newaxis]
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels with the flatness instead of the second mixture."""
+        return {name: count for name, count in before.items() if name != "flat_mixture"} | {"flat": 1}
+
+
+@dataclass(frozen=True)
+class TakeMixture(Stage):
+    """Return the mixture as the image."""
+
+    ndim: int
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Pixel by pixel."""
+        return (0,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        mixture = state["mixture"]
+        state.clear()
+        state["image"] = mixture
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels of the image."""
+        return {"image": before["image"]}

@@ -15,35 +15,41 @@ _PROBE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """A diffused image, the diffused changed image, and the estimated mean squared error."""
+    """Diffused windows, the diffused changed windows, and the estimated mean squared error."""
 
     time: float
-    image: Array
-    changed: Array
+    image: list[Array]
+    changed: list[Array]
     risk: float
     model: ImageDriven | None
 
 
 class Judge:
-    """Stein's unbiased risk estimate for images that are computed from the noisy one."""
+    """Stein's unbiased risk estimate for windows (channels, …) of an image."""
 
-    def __init__(self, image: Array, level: float) -> None:
-        self.image = image
+    def __init__(self, windows: list[Array], level: float) -> None:
+        self.image = windows
         self.level = level
-        signs = np.random.default_rng(0).integers(0, 2, image.shape, dtype=np.int8)
-        self.probe = (2 * signs - 1).astype(image.dtype)
+        self.size = sum(window.size for window in windows)
+        random = np.random.default_rng(0)
+        self.probe = [
+            (2 * random.integers(0, 2, window.shape, dtype=np.int8) - 1).astype(window.dtype)
+            for window in windows
+        ]
         self.step = _PROBE * level
-        self.changed = image + image.dtype.type(self.step) * self.probe
-        self.start = Stop(0.0, image, self.changed, level**2, None)
+        self.changed = [
+            window + window.dtype.type(self.step) * probe
+            for window, probe in zip(windows, self.probe, strict=True)
+        ]
+        self.start = Stop(0.0, self.image, self.changed, level**2, None)
 
-    def covariance(self, result: Array, changed: Array) -> float:
-        """Return the expected sum of noise times result over the pixels: σ² times the divergence."""
-        if self.step == 0:
-            return 0.0
-        return self.level**2 / self.step * float(np.vdot(self.probe, changed - result))
-
-    def risk(self, result: Array, changed: Array) -> float:
-        """Return the expected mean squared error."""
-        difference = result - self.image
-        square = float(np.vdot(difference, difference))
-        return (square + 2 * self.covariance(result, changed)) / self.image.size - self.level**2
+    def risk(self, result: list[Array], changed: list[Array]) -> float:
+        """Return the expected mean squared error of diffused windows."""
+        square = covariance = 0.0
+        for start, probe, one, other in zip(self.image, self.probe, result, changed, strict=True):
+            difference = one - start
+            square += float(np.vdot(difference, difference))
+            # The expected sum of noise times result over the pixels: σ² times the divergence.
+            if self.step > 0:
+                covariance += self.level**2 / self.step * float(np.vdot(probe, other - one))
+        return (square + 2 * covariance) / self.size - self.level**2

@@ -16,7 +16,7 @@ from aniso.arrays import Array, channels_back, channels_first, check_image, resu
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
-from aniso.evolve import EvolvingImage
+from aniso.evolving import EvolvingImage
 from aniso.models import EdgeContinuing
 from aniso.parameters import CONTRAST, RHO, SIGMA, TIME, About
 from aniso.schemes import FSI, Cycle

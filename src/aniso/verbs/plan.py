@@ -1,0 +1,219 @@
+"""What a verb chose, as data: it prints as a summary, filters further images alike, and can be saved."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar
+
+import aniso
+from aniso.blocks.stages import Pipeline
+from aniso.dispatch import takes_arrays
+from aniso.models import ImageDriven
+from aniso.settings import Progress, Settings
+from aniso.stencil import Stencil
+from aniso.verbs import plan_json
+from aniso.verbs.source import Source
+
+__all__ = ["Plan"]
+
+GREY, CONTRAST = "grey values", "grey values per unit length"
+_KINDS = {1: "signals", 2: "images", 3: "volumes"}
+_SAME: Any = object()
+
+
+def describe(meaning: str, unit: str = "") -> Any:
+    """Return a field of a plan that is printed, with its meaning and unit."""
+    return field(metadata={"meaning": meaning, "unit": unit})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(ABC):
+    """What a verb chose for an image: all that is needed to filter others alike.
+
+    Plans are returned by the verbs with ``return_info=True``. They are data: equal plans filter alike,
+    ``print(plan)`` shows a summary, and :meth:`to_json` and :meth:`from_json` save and restore them exactly.
+    """
+
+    #: Name of the verb.
+    verb: ClassVar[str]
+    _verbs: ClassVar[dict[str, type[Plan]]] = {}
+
+    spacings: tuple[float, ...]
+    channel_axis: int | None
+    #: Number of channels; 1 without an axis of channels.
+    channels: int
+    stencil: Stencil
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Plan._verbs[cls.verb] = cls
+
+    def __str__(self) -> str:
+        """Return one line for each value."""
+        rows = summary_rows([self])
+        width = max(len(meaning) for meaning, _ in rows)
+        return "\n".join(f"{meaning:<{width}}  {value}" for meaning, value in rows)
+
+    @abstractmethod
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
+        """Return the model that steered the diffusion and the diffusion time; None if nothing was diffused.
+
+        `options` are those with which the verb was called.
+        """
+
+    @abstractmethod
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return the stages that filter an array of this shape (without channels)."""
+
+    def apply(
+        self,
+        image: Any,
+        *,
+        channel_axis: int | None = _SAME,
+        engine: str | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Any:
+        """Filter another image in the same way; nothing is estimated from it.
+
+        Parameters
+        ----------
+        image : array
+            An image with as many axes and channels as the one for which the plan was made, of any size.
+            Never modified. Dask arrays stay lazy.
+        channel_axis : int, optional
+            The axis of the channels; by default as in the image for which the plan was made.
+        engine, threads
+            As for :func:`aniso.diffuse`.
+        progress : bool or callable, optional
+            True shows a bar on the terminal; a function is called as progress(done, 1.0).
+
+        Returns
+        -------
+        array
+            An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
+        """
+        axis = self.channel_axis if channel_axis is _SAME else channel_axis
+        return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
+
+    def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
+        """Filter a checked array."""
+        self._check_fit(source)
+        if source.is_lazy and settings.threads is None:
+            settings = replace(settings, threads=1)  # workers of Dask are threads themselves
+        return source.filter(lambda shape: self.pipeline(shape, settings), progress)
+
+    def _check_fit(self, source: Source) -> None:
+        """Reject arrays with another number of axes or channels."""
+        axes, count = len(source.shape), len(source.channels)
+        if axes != len(self.spacings):
+            raise ValueError(
+                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got an array of shape "
+                f"{source.array.shape} with channel_axis={source.channel_axis}: it has {axes} axes besides the "
+                "channels. Make a plan for such arrays, with return_info=True."
+            )
+        if count != self.channels:
+            raise ValueError(
+                f"this plan of {self.verb} is for {_count(self.channels)}, got an array of shape "
+                f"{source.array.shape} with channel_axis={source.channel_axis}, which has {_count(count)}. Make a "
+                "plan for such images, with return_info=True."
+            )
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text, from which :meth:`from_json` makes an equal one."""
+        values = plan_json.encode(self)
+        del values["type"]
+        return json.dumps(
+            {"aniso": aniso.__version__, "verb": self.verb, **values}, indent=1, allow_nan=False
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Return the plan of a text that :meth:`to_json` made.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a plan, is damaged, or was made by another version of aniso, which might filter
+            in another way.
+        """
+        values = plan_json.load(text)
+        version, verb = values.pop("aniso", None), values.pop("verb", None)
+        if version is None:
+            raise ValueError(
+                'the text is not a plan of aniso: it has no key "aniso". Give what to_json returned.'
+            )
+        if version != aniso.__version__:
+            raise ValueError(
+                f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in another "
+                "way. Make the plan again."
+            )
+        if verb not in Plan._verbs:
+            raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
+        plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
+        return plan
+
+
+@takes_arrays(dask=None)
+def _apply(
+    image: Any,
+    plan: Plan,
+    *,
+    channel_axis: int | None,
+    engine: str | None,
+    threads: int | None,
+    progress: Progress,
+) -> Any:
+    source = Source.check(image, channel_axis, progress)
+    settings = Settings.check(
+        len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
+    )
+    return plan.filter(source, settings, progress)
+
+
+def _count(channels: int) -> str:
+    return "one channel" if channels == 1 else f"{channels} channels"
+
+
+def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return the meaning and the value of each described field; for several plans, the range of values."""
+    rows = []
+    for about in fields(plans[0]):
+        if "meaning" not in about.metadata:
+            continue
+        words = _value_range([getattr(plan, about.name) for plan in plans])
+        unit = "" if words == "none" else about.metadata["unit"]
+        rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
+    return rows
+
+
+def format_value(value: Any) -> str:
+    """Format a value: numbers with four digits, dataclasses without their module.
+
+    Examples
+    --------
+    >>> from aniso import EdgeEnhancing
+    >>> from aniso.verbs.plan import format_value
+    >>> format_value(EdgeEnhancing(contrast=2.71828))
+    'EdgeEnhancing(contrast=2.718, sigma=1, diffusivity=weickert)'
+    """
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else "none"
+    if is_dataclass(value) and not isinstance(value, type):
+        given = ((each.name, getattr(value, each.name)) for each in fields(value))
+        inner = ", ".join(f"{name}={format_value(entry)}" for name, entry in given if entry is not None)
+        return f"{type(value).__name__}({inner})"
+    return "none" if value is None else str(value)
+
+
+def _value_range(values: Sequence[Any]) -> str:
+    words = [format_value(value) for value in values]
+    if len(set(words)) == 1:
+        return words[0]
+    if all(isinstance(value, int | float) for value in values):
+        return f"{format_value(min(values))} to {format_value(max(values))}"
+    return "differs from page to page"
