@@ -50,14 +50,14 @@ class Path:
 class DenoisePlan(Plan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
-    `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones. Without
-    a mixture there is one path without weights, or none if the image is left unchanged.
+    `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
+    Without a mixture there is one path without weights, or none if the image is left unchanged.
     """
 
     verb: ClassVar[str] = "denoise"
 
     noise: float = describe("noise level", GREY)
-    model: ImageDriven | None = describe("best single diffusion")
+    model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     time: float = describe("its time")
     single_error: float = describe("its expected error (root mean square)", GREY)
     expected_error: float = describe("expected error of the result", GREY)
@@ -139,7 +139,7 @@ def denoise(
     noise, plus twice that variance times the divergence, which is measured with a small random change of the
     image. The smallest estimate gives contrast and stopping time. Then all diffusions, each some time before
     and after its best time, are mixed with the weights that minimise the estimate, one set of weights for
-    edges and one for flat regions. All of this is chosen on windows of a large image, see :class:`aniso.Plan`.
+    edges and one for flat regions. In large images, all of this is chosen on a few windows.
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales.

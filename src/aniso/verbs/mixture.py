@@ -46,9 +46,9 @@ class Weights:
 def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[list[tuple[Stop, Weights]], float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
-    The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their principal
-    axes, which keeps white noise white, and each axis has its own weights: brightness needs other ones than
-    colour. The risk is a quadratic function of the weights; those without a significant gain are 0. The
+    The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
+    principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
+    ones than colour. The risk is a quadratic function of the weights; those without a significant gain are 0. The
     estimate holds for white noise of the given level: an axis with clearly less noise (channels with common
     noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a larger
     distance from the best image than the noise level, is rejected: then there are no images to mix.

@@ -112,15 +112,13 @@ class Plan(ABC):
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
             raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got an array of shape "
-                f"{source.array.shape} with channel_axis={source.channel_axis}: it has {axes} axes besides the "
-                "channels. Make a plan for such arrays, with return_info=True."
+                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has {axes} "
+                "axes besides the channels. Make a plan for such arrays, with return_info=True."
             )
         if count != self.channels:
             raise ValueError(
-                f"this plan of {self.verb} is for {_count(self.channels)}, got an array of shape "
-                f"{source.array.shape} with channel_axis={source.channel_axis}, which has {_count(count)}. Make a "
-                "plan for such images, with return_info=True."
+                f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
+                f"{_count(count)}. Make a plan for such images, with return_info=True."
             )
 
     def to_json(self) -> str:
@@ -149,8 +147,8 @@ class Plan(ABC):
             )
         if version != aniso.__version__:
             raise ValueError(
-                f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in another "
-                "way. Make the plan again."
+                f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
+                "another way. Make the plan again."
             )
         if verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")

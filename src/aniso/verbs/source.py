@@ -26,13 +26,16 @@ class Source:
 
     @classmethod
     def check(cls, image: Any, channel_axis: int | None, progress: Progress = None) -> Source:
-        """Return an array that is an image; NumPy arrays are finite, blocks of Dask arrays are checked later."""
+        """Return an array that is an image. Values of Dask arrays are checked when they are computed."""
         check_progress(progress)
         if not is_dask(image):
             return cls(arrays.check_image(image, channel_axis), channel_axis)
         lazy.check_chunks(image, channel_axis)
         lazy.reject_progress(progress)
         return cls(image, channel_axis)
+
+    def __str__(self) -> str:
+        return f"an array of shape {tuple(self.array.shape)} with channel_axis={self.channel_axis}"
 
     @property
     def channels(self) -> Any:
