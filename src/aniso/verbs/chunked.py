@@ -1,4 +1,4 @@
-"""denoise() and enhance() on Dask arrays: one diffusion, chosen from a sample of the array."""
+"""enhance() on Dask arrays: one diffusion, chosen from a sample of the array."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
 from aniso.settings import Settings, check_progress
 from aniso.verbs.chunked_recipes import RECIPES, Recipe
-from aniso.verbs.edge_contrast import check_contrast
-
-
-def denoise(image: Any, *, contrast: Any, time: Any, **options: Any) -> Any:
-    """Denoise a Dask array lazily; the arguments are those of :func:`aniso.denoise`."""
-    given = checks.number_or_auto("time", time, "the stopping time")
-    return _filter_by_recipe("denoise", image, contrast=check_contrast(contrast), time=given, **options)
 
 
 def enhance(image: Any, **options: Any) -> Any:

@@ -20,13 +20,13 @@ from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
-from aniso.schemes import FED, Explicit, Scheme
+from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.candidates import TIMES, choose_models
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.mixture import AddWeighted, MeasureFlatness, TakeMixture, Weights, mix_stops
-from aniso.verbs.plan import GREY, Plan, describe
+from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, TakeMixture, Weights, mix_stops
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.source import Source
 
@@ -58,10 +58,12 @@ class DenoisePlan(Plan):
 
     noise: float = describe("noise level", GREY)
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
+    contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
     time: float = describe("its time")
     single_error: float = describe("its expected error (root mean square)", GREY)
     expected_error: float = describe("expected error of the result", GREY)
     candidates: int = describe("diffusions computed")
+    mixed: int = describe("images averaged")
     scheme: Scheme
     start: Weights | None
     paths: tuple[Path, ...]
@@ -75,17 +77,6 @@ class DenoisePlan(Plan):
         for path in self.paths:
             if len(path.times) != len(path.weights) or not path.times:
                 raise ValueError("a path of a plan must have weights, or None, for each of its times.")
-
-    @property
-    def contrast(self) -> float:
-        """Contrast λ of the best single diffusion; NaN if the image is left unchanged."""
-        return float(getattr(self.model, "contrast", math.nan))
-
-    @property
-    def mixed(self) -> int:
-        """Number of images that are mixed."""
-        found = sum(one is not None for path in self.paths for one in path.weights) + (self.start is not None)
-        return max(found, 1)
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
@@ -104,7 +95,8 @@ class DenoisePlan(Plan):
         # The best one first, since the weights depend on its flatness.
         for path in sorted(self.paths, key=lambda path: path.model != self.model):
             prepared = settings.prepare(path.model, shape)
-            cycles, looks = [], []
+            cycles: list[Cycle] = []
+            looks: list[tuple[int, Stage]] = []
             for before, time, weights in zip((0.0, *path.times), path.times, path.weights, strict=False):
                 cycles += prepared.plan(time - before)
                 if mixing and path.model == self.model and time == self.time:
@@ -232,7 +224,10 @@ def choose(
         helpers += others
         best = stop if best is None or stop.risk < best.risk else best
     assert best is not None
-    mixture, risk = mix_stops(judge, best, helpers) if helpers else ([], best.risk)
+    mixture: Mixture = []
+    risk = best.risk
+    if helpers:
+        mixture, risk = mix_stops(judge, best, helpers)
     if not mixture and best.model is not None:
         mixture = [(best, None)]
     return DenoisePlan(
@@ -242,17 +237,19 @@ def choose(
         stencil=settings.stencil,
         noise=level,
         model=best.model,
+        contrast=getattr(best.model, "contrast", None),
         time=best.time,
         single_error=math.sqrt(max(best.risk, 0.0)),
         expected_error=math.sqrt(max(risk, 0.0)),
         candidates=len(models),
+        mixed=max(len(mixture), 1),
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
 
 
-def _path(model: ImageDriven, times: list[float], mixture: list[tuple[Stop, Weights | None]]) -> Path | None:
+def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:
     """Return the way of a diffusion to the last of its images that is used, or None if none is."""
     used = {stop.time: weights for stop, weights in mixture if stop.model is model}
     if not used:

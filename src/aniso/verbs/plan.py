@@ -20,7 +20,7 @@ from aniso.verbs.source import Source
 
 __all__ = ["Plan"]
 
-GREY, CONTRAST = "grey values", "grey values per unit length"
+GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
 _SAME: Any = object()
 
@@ -112,8 +112,8 @@ class Plan(ABC):
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
             raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has {axes} "
-                "axes besides the channels. Make a plan for such arrays, with return_info=True."
+                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has "
+                f"{axes} axes besides the channels. Make a plan for such arrays, with return_info=True."
             )
         if count != self.channels:
             raise ValueError(
@@ -187,6 +187,11 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
     return rows
+
+
+def summary_values(plan: Any) -> dict[str, Any]:
+    """Return the described fields by name."""
+    return {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
 
 
 def format_value(value: Any) -> str:
