@@ -23,7 +23,7 @@ from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import TIMES, choose_models
+from aniso.verbs.candidates import choose_models, choose_times
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, TakeMixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
@@ -32,8 +32,6 @@ from aniso.verbs.source import Source
 
 __all__ = ["DenoisePlan", "denoise"]
 
-# Stops before and after the best one that are mixed.
-_BEFORE, _AFTER = 5, 3
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
@@ -213,7 +211,7 @@ def choose(
     level = float(np.median([choose_noise(noise, window) for window in windows]))
     pixel = estimates.pixel_size(settings.spacings)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))
-    times = [t * pixel**2 for t in TIMES] if given_time is None else [given_time]
+    times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
     judge = Judge(windows, level)
     # Leaving the image unchanged is a candidate too, unless a time is given.
     best = judge.start if given_time is None or not models else None
@@ -261,12 +259,12 @@ def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | No
 def _follow(
     judge: Judge, model: ImageDriven, prepared: Prepared, times: list[float], *, full: bool
 ) -> tuple[Stop, list[Stop]]:
-    """Run a diffusion until its risk has clearly passed the minimum, and keep only what may be needed.
+    """Run a diffusion until its risk has passed the minimum twice, and keep only what may be needed.
 
-    Return the stop of least risk and, if `full`, those before and after it that are mixed.
+    Return the stop of least risk and, if `full`, those before and after it, which are mixed.
     """
     stops: list[Stop] = []
-    before, past, lowest = _BEFORE if full else 0, 0, 0
+    lowest = 0
     with contextlib.ExitStack() as stack:
 
         def snapshots(windows: list[Array]) -> list[Any]:
@@ -278,15 +276,12 @@ def _follow(
             image = [next(one)[1] for one in images]
             changed = [next(one)[1] for one in changed_images]
             stop = Stop(time, image, changed, judge.risk(image, changed), model)
-            if not stops or stop.risk < stops[lowest].risk:
-                stops.append(stop)
-                del stops[: -before - 1]
-                past, lowest = 0, len(stops) - 1
-                continue
-            past += 1
-            if full:
-                stops.append(stop)
-            if past > _AFTER:
+            stops.append(stop)
+            if stop.risk < stops[lowest].risk:
+                lowest = len(stops) - 1
+                del stops[: lowest - 1]
+                lowest = min(lowest, 1)
+            elif len(stops) > lowest + 2:
                 break
-    wanted = {lowest - _BEFORE, lowest + _AFTER} if full else set()
-    return stops[lowest], [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
+    neighbours = [stops[k] for k in (lowest - 1, lowest + 1) if 0 <= k < len(stops)]
+    return stops[lowest], neighbours if full else []
