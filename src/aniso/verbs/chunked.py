@@ -66,4 +66,4 @@ def _follow_recipe(image: Any, recipe: Recipe, settings: Settings, channel_axis:
         return image.astype(arrays.result_type(image.dtype))
     prepared = settings.prepare(recipe.model, arrays.channels_first(image, channel_axis).shape[1:])
     cycles = tuple(recipe.scheme.plan(recipe.time, prepared.limit))
-    return lazy.evolve(image, channel_axis, cycles, prepared.problem)
+    return lazy.evolve(image, channel_axis, cycles, prepared)
