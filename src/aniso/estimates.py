@@ -176,15 +176,15 @@ def structure_tensor(
     sigma: float,
     rho: float,
     spacings: tuple[float, ...],
-    trim: tuple[int, ...] | None = None,
+    inner: tuple[slice, ...] = (),
 ) -> Field:
     """Compute the structure tensor, shape (ndim, ndim, …), per unit length: mean over channels and over rho.
 
-    `trim` leaves out this many pixels at the ends of each axis, where the smoothed image is mirrored.
+    Gradients outside of `inner` are not used, and the result has its shape: at the boundary, they are those of
+    a mirrored image.
     """
     narrow, wide = (tuple(scale / h for h in spacings) for scale in (sigma, rho))
-    ndim, shape = len(spacings), channels.shape[1:]
-    inner = tuple(slice(cut, n - cut) for cut, n in zip(trim or (0,) * ndim, shape, strict=True))
+    ndim = len(spacings)
     pairs = list(itertools.combinations_with_replacement(range(ndim), 2))
     sums: dict[tuple[int, int], Any] = dict.fromkeys(pairs, 0.0)
     for channel in channels:
