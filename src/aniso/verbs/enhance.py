@@ -58,7 +58,7 @@ class EnhancePlan(Plan):
 
     noise: float = describe("noise level", GREY)
     wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", plans.CONTRAST)
+    contrast: float = describe("contrast λ", plans.CONTRAST_UNIT)
     sigma: float = describe("noise scale σ")
     rho: float = describe("integration scale ρ")
     time: float = describe("time of each diffusion")
