@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 import aniso
 from aniso.blocks.stages import Pipeline
 from aniso.dispatch import takes_arrays
@@ -74,6 +76,7 @@ class Plan(ABC):
         image: Any,
         *,
         channel_axis: int | None = _SAME,
+        frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -87,6 +90,8 @@ class Plan(ABC):
             Never modified. Dask arrays stay lazy.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : int, optional
+            The axis of frames, which are filtered one by one.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -97,8 +102,21 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        axis = self.channel_axis if channel_axis is _SAME else channel_axis
-        return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
+        axis = channel_axis
+        if axis is _SAME:
+            axis = self.channel_axis
+            if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
+                others = np.ndim(image) - 1
+                axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
+        return _apply(
+            image,
+            self,
+            channel_axis=axis,
+            frame_axis=frame_axis,
+            engine=engine,
+            threads=threads,
+            progress=progress,
+        )
 
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
@@ -162,11 +180,12 @@ def _apply(
     plan: Plan,
     *,
     channel_axis: int | None,
+    frame_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
     )
