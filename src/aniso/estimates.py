@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from aniso import checks
 from aniso.arrays import Array, Field
@@ -145,6 +144,8 @@ def wavelength(
 
 def measure_wavelength(channels: Array, level: float, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
+    from scipy import ndimage
+
     channels, variance = channels.astype(np.float64), level**2
     ndim, pixel = len(spacings), pixel_size(spacings)
     # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
@@ -182,6 +183,8 @@ def structure_tensor(
 
     `trim` leaves out this many pixels at the ends of each axis, where the smoothed image is mirrored.
     """
+    from scipy import ndimage
+
     narrow, wide = (tuple(scale / h for h in spacings) for scale in (sigma, rho))
     ndim, shape = len(spacings), channels.shape[1:]
     inner = tuple(slice(cut, n - cut) for cut, n in zip(trim or (0,) * ndim, shape, strict=True))

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
@@ -233,6 +232,8 @@ def _extend(channels: Array, scales: LineScales, margins: tuple[int, ...]) -> Ar
     on which the pixel lies outside. For lines parallel to the boundary that would be far away; the constant
     in the divisor makes it go straight instead.
     """
+    from scipy import ndimage
+
     sigma, shape = scales.model.sigma, channels.shape[1:]
     trim = tuple(
         min(math.ceil(2 * sigma / h), (n - 1) // 4) for h, n in zip(scales.spacings, shape, strict=True)

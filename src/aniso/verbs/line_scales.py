@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.arrays import Array
@@ -103,5 +102,7 @@ class LineScales:
 
     def smooth(self, field: Array, part: float) -> Array:
         """Smooth the last axes with a Gaussian whose standard deviation is this part of the wavelength."""
+        from scipy import ndimage
+
         widths = tuple(part * self.wavelength / h for h in self.spacings)
         return ndimage.gaussian_filter(field, (0,) * (field.ndim - len(widths)) + widths, mode="nearest")

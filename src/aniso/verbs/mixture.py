@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array, Field
 from aniso.noise import measure_noise
@@ -130,6 +129,8 @@ def _principal_axes(image: Array) -> Array:
 
 def _flatness(image: Array, level: float, ndim: int) -> Array:
     """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level."""
+    from scipy import ndimage
+
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
         for axis in range(ndim):
