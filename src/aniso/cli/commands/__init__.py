@@ -42,7 +42,7 @@ def load(name: str) -> Any:
     import typer
 
     from aniso.cli.options.appearance import Command
-    from aniso.cli.options.bundles import expand
+    from aniso.cli.options.shared import expand
 
     command, needs_arguments = _command(name)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -64,7 +64,7 @@ def _command(name: str) -> tuple[Any, bool]:
     """Return the function of a command, and whether it needs arguments."""
     if name not in VERBS:
         return _module(name).command, _module(name).NEEDS_ARGUMENTS
-    from aniso.cli.commands.verb import make_command
+    from aniso.cli.commands.verbs import make_command
 
     return make_command(VERBS[name]), True
 

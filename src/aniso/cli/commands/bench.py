@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import ReportingOptions
+from aniso.cli.options.shared import ReportingOptions, option
 
 NEEDS_ARGUMENTS = False
 EXAMPLES = ("aniso bench", "aniso bench --size 2048 --threads 1 --json")
@@ -15,20 +11,12 @@ EXAMPLES = ("aniso bench", "aniso bench --size 2048 --threads 1 --json")
 
 def command(
     reporting: ReportingOptions,
-    size: Annotated[
-        int, typer.Option(min=16, max=16384, help="Image size along each side, in pixels.", metavar="N")
-    ] = 1024,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of threads. Default: all cores.", metavar="N", show_default=False),
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(parser=parsing.engine, help=parsing.engine_help(), metavar="NAME", show_default=False),
-    ] = "cpu",
-    rounds: Annotated[
-        int, typer.Option(min=1, help="Number of rounds, of which the best counts.", metavar="N")
-    ] = 3,
+    size: int = option(
+        "Image size along each side, in pixels.", default=1024, min=16, max=16384, metavar="N"
+    ),
+    threads: int | None = option("Number of threads. Default: all cores.", min=1, metavar="N"),
+    engine: str = option(parsing.engine_help, default="cpu", parser=parsing.engine, metavar="NAME"),
+    rounds: int = option("Number of rounds, of which the best counts.", default=3, min=1, metavar="N"),
 ) -> None:
     """Measure the speed on this machine, in a few seconds.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import ReportingOptions, StencilOptions, TensorOptions
+from aniso.cli.options.diffusion_options import StencilOptions, TensorOptions
+from aniso.cli.options.shared import ReportingOptions, option
 
 NEEDS_ARGUMENTS = False
 EXAMPLES = (
@@ -21,15 +20,12 @@ def command(
     stencil: StencilOptions,
     tensor: TensorOptions,
     reporting: ReportingOptions,
-    spacing: Annotated[
-        Any,
-        typer.Option(
-            help="Pixel spacing: a number, or 'Y,X'. Default: 1.",
-            parser=parsing.lengths,
-            metavar="SPACING",
-            show_default=False,
-        ),
-    ] = 1.0,
+    spacing: Any = option(
+        "Pixel spacing: a number, or 'Y,X'. Default: 1.",
+        default=1.0,
+        parser=parsing.lengths,
+        metavar="SPACING",
+    ),
 ) -> None:
     """Print weights, entries and step limits of a stencil.
 

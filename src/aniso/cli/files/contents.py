@@ -13,7 +13,7 @@ from aniso.cli.errors import describe_error
 from aniso.cli.files import reading as files
 from aniso.cli.jobs.file_job import picture_facts
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.bundles import ComputingOptions, ReadingOptions
+from aniso.cli.options.shared import ComputingOptions, ReadingOptions
 from aniso.io.pages import is_volume
 from aniso.io.picture import Picture
 

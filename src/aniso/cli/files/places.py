@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from aniso.cli.options.bundles import WritingOptions
+from aniso.cli.options.shared import WritingOptions
 from aniso.io.formats import format_of, suffix_of
 from aniso.io.picture import FileError
 
@@ -49,7 +49,7 @@ class Places:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from aniso.cli.options.bundles import WritingOptions
+    >>> from aniso.cli.options.shared import WritingOptions
     >>> from aniso.cli.files.places import Places
     >>> Places.of(WritingOptions(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
     'scans/a_denoised.tif'

@@ -11,8 +11,8 @@ import typer
 from aniso import stability
 from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import ComputingOptions, StencilOptions, TensorOptions
-from aniso.cli.options.scheme_options import SchemeOptions
+from aniso.cli.options.diffusion_options import SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import ComputingOptions
 from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven

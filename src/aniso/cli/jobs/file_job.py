@@ -17,7 +17,7 @@ from aniso.cli.files import places, reading
 from aniso.cli.files.losses import losses
 from aniso.cli.files.places import Places
 from aniso.cli.jobs.reporting import Report, Tell
-from aniso.cli.options.bundles import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
+from aniso.cli.options.shared import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages, is_guess
 from aniso.io.picture import Picture

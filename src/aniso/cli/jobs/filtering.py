@@ -10,7 +10,7 @@ from aniso.cli.jobs import zarrs
 from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
 from aniso.cli.jobs.reporting import Report, Tell, columns
 from aniso.cli.jobs.zarrs import StoreFilter
-from aniso.cli.options.bundles import ComputingOptions
+from aniso.cli.options.shared import ComputingOptions
 from aniso.io.pages import Page, Pages
 from aniso.verbs.info import summary_rows
 

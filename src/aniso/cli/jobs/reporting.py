@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from aniso.cli.errors import OutputClosed, describe_error
-from aniso.cli.options.bundles import ReportingOptions
+from aniso.cli.options.shared import ReportingOptions
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
