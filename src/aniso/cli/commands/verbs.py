@@ -107,7 +107,7 @@ def _run(
 ) -> None:
     from aniso.cli.files.reading import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, call_verb, filter_files
+    from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
@@ -123,7 +123,9 @@ def _run(
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
-            return call_verb(verb.function, page, computing, tell, **options, **masks)
+            described = {**options, **masks, **computing.arguments(page)}
+            result, info = verb.function(page.image, **described, progress=tell, return_info=True)
+            return result, info
 
         return filter_page
 
@@ -131,13 +133,12 @@ def _run(
     if cluster is not None:
         from aniso.verbs.chunked_recipes import RECIPES
 
-        default = inspect.signature(verb.function).parameters["stencil"].default
-        used = {"stencil": default, **options}
-        stores = StoreFilter(
-            cluster,
-            lambda windows, spacings: RECIPES[verb.name](windows(), spacings, **used),
-            used["stencil"],
-        )
+        used = {"stencil": inspect.signature(verb.function).parameters["stencil"].default, **options}
+
+        def choose(windows: Any, spacings: Any) -> Any:
+            return RECIPES[verb.name](windows(), spacings, **used)
+
+        stores = StoreFilter(cluster, choose, used["stencil"])
     filter_files(
         FileJob(verb.name, files, reading, writing, computing, reporting),
         verb.output.replace("{factor}", str(values.get("factor", ""))),

@@ -7,12 +7,15 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hints
 
 import typer
 
 from aniso.cli.options import parsing
 from aniso.parameters import About, Parameter
+
+if TYPE_CHECKING:
+    from aniso.io.pages import Page
 
 #: The default of options that have to be given.
 REQUIRED: Any = MISSING
@@ -196,6 +199,11 @@ class ComputingOptions(MeasuringOptions):
 
     engine: str | None = option(parsing.engine_help, parser=parsing.engine, metavar="NAME")
     threads: int | None = option("Number of threads. Default: all cores.", min=1, metavar="N")
+
+    def arguments(self, page: Page) -> dict[str, Any]:
+        """Return the arguments of verbs that say what a page is and how it is computed."""
+        where = {"spacing": page.spacing, "channel_axis": page.channel_axis}
+        return {**where, "engine": self.engine, "threads": self.threads}
 
 
 @dataclass(frozen=True)

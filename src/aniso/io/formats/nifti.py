@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_plain_volume, check_size, check_type, cut_short
+from aniso.io.formats import Format, check_numbers, check_size, cut_short
 from aniso.io.picture import FileError, Picture, stored
 
 _TYPES = (
@@ -37,8 +37,7 @@ def read(path: Path, limit: int | None) -> Picture:
         image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
-    if dtype.kind not in "iuf":
-        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
+    check_numbers(path, dtype)
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
             f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
@@ -69,13 +68,6 @@ def read(path: Path, limit: int | None) -> Picture:
     )
     details["shape"], details["dtype"] = picture.shape, picture.dtype
     return picture
-
-
-def check(picture: Picture) -> None:
-    """Raise if a NIfTI file cannot hold the picture."""
-    FORMAT.library()
-    check_plain_volume(picture, "NIfTI")
-    check_type(picture, FORMAT)
 
 
 def write(path: Path, picture: Picture) -> None:
@@ -172,7 +164,7 @@ FORMAT = Format(
     marks=((344, b"n+1\0"), (4, b"n+2\0")),
     read=read,
     write=write,
-    check=check,
+    content="volume",
     gzipped=(".nii.gz",),
     types=_TYPES,
     package="nibabel",

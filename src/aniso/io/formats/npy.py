@@ -45,10 +45,6 @@ def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
     file.seek(start)
 
 
-def check(picture: Picture) -> None:
-    """Accept every picture."""
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write an NPY file; alpha becomes the last channel."""
     with path.open("wb") as file:
@@ -64,6 +60,5 @@ FORMAT = Format(
     marks=((0, b"\x93NUMPY"),),
     read=read,
     write=write,
-    check=check,
     says_channels=False,
 )
