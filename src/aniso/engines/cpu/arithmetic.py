@@ -17,7 +17,9 @@ from aniso.engines.cpu.placeholders import (
     LN2_LOW,
     LOWEST,
     SPACED,
+    STRIDE,
     exponential_series,
+    index,
     inlined,
     real,
 )
@@ -106,8 +108,23 @@ def expm1(x):
 
 
 @inlined
-def unit_structure(u00, u01, u10, u11, per_x, per_y):
-    """Products of derivatives, per unit of length."""
+def pair(rows, at, j):
+    """Corners j and j + 1 in the row that starts at this offset."""
+    return rows[at + j], rows[at + j + index(1)]
+
+
+@inlined
+def store_entries(cells, j, xx, xy, yy, xz, yz, zz):
+    """Write the six entries of cell j of a volume, which are in rows at the distance `STRIDE`."""
+    cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)] = xx, xy, yy
+    cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)] = xz, yz, zz
+
+
+@inlined
+def unit_structure(smooth, top, bottom, j, per_x, per_y):
+    """Products of derivatives in cell j between two rows, per unit of length."""
+    u00, u01 = pair(smooth, top, j)
+    u10, u11 = pair(smooth, bottom, j)
     x, y, _ = modes(u00, u01, u10, u11)
     if SPACED:
         x, y = x * per_x, y * per_y

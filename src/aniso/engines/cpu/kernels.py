@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.arithmetic import unit_structure
+from aniso.engines.cpu.arithmetic import pair, unit_structure
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined
 from aniso.engines.cpu.rows import (
     across_rows,
@@ -34,15 +34,13 @@ from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 @inlined
 def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
     """What cell j gives to its four corners."""
-    x, y, z = modes(
-        pixels[top + j], pixels[top + j + index(1)], pixels[bottom + j], pixels[bottom + j + index(1)]
-    )
+    u00, u01 = pair(pixels, top, j)
+    u10, u11 = pair(pixels, bottom, j)
+    x, y, z = modes(u00, u01, u10, u11)
     f_x, f_y, f_z = fluxes(x, y, z, a, b, c, zeta)
     s00, s01, s10, s11 = corner_shares(f_x, f_y, f_z)
-    shares[j] = s00
-    shares[j + index(STRIDE)] = s01
-    shares[j + index(2 * STRIDE)] = s10
-    shares[j + index(3 * STRIDE)] = s11
+    shares[j], shares[j + index(STRIDE)] = s00, s01
+    shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s10, s11
 
 
 @compiled
@@ -79,14 +77,7 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
     second, third = index(n), index(2 * n)
     for k in range(n):
         j = index(k)
-        j_xx, j_xy, j_yy = unit_structure(
-            smooth[top + j],
-            smooth[top + j + index(1)],
-            smooth[bottom + j],
-            smooth[bottom + j + index(1)],
-            per_x,
-            per_y,
-        )
+        j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
         structures[j] += share * j_xx
         structures[second + j] += share * j_xy
         structures[third + j] += share * j_yy
@@ -230,7 +221,7 @@ def widened(span, by, length):
 
 @entry
 def frozen_steps(
-    u, previous, out, out_previous, channel, shape, rows, columns, continued, to_be_continued, weights, taus,
+    u, previous, out, out_previous, shape, channel, rows, columns, continued, to_be_continued, weights, taus,
     alpha, gamma, beta, a, b, c, delta, fixed,
 ):  # fmt: skip
     """Several steps of a tile of one channel with stored tensors, as many as there are `taus`.

@@ -78,7 +78,7 @@ def blur_size(shape, rows, reach):
 
 @entry
 def volume_step(
-    u, out, channel, shape, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
+    u, out, shape, channel, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
     tensors, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
 ):  # fmt: skip
     """One step of a tile of one channel: u is read once, out written once.
