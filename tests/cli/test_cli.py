@@ -831,7 +831,8 @@ class TestHelp:
 
         monkeypatch.setattr(models.image_driven, "SlowHeat", SlowHeat, raising=False)
         monkeypatch.setattr(models.image_driven, "__all__", [*models.image_driven.__all__, "SlowHeat"])
-        modules = ("aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
+        options = "aniso.cli.options.diffusion_options"
+        modules = (options, "aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
         for name in modules:
             importlib.import_module(name)  # so that there is something to come back to
             monkeypatch.delitem(sys.modules, name)
@@ -851,8 +852,8 @@ class TestHelp:
         ("words", "heavy"),
         [
             (["--help"], ("numpy", "scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
-            # The options are those of the function, whose module imports NumPy and SciPy.
-            (["denoise", "--help"], ("numba", "torch", "PIL", "tifffile", "matplotlib")),
+            # The options are those of the function, whose module imports NumPy.
+            (["denoise", "--help"], ("scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
             (["diffuse", "--help"], ("scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
         ],
     )

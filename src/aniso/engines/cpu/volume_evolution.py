@@ -39,7 +39,7 @@ class VolumeEvolution(Base):
         self._tensor_row = 0 if self._tensor_loops is None else self._tensor_loops.volume_tensor_row.address
         model, (depth, height, width) = problem.model, image.shape[1:]
         z, y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
-        # Half kernel and fold along x (one further out: mirrored voxels) and y, whole kernel and fold along z.
+        # Half kernels and folds along x (one further out: mirrored voxels) and y, a whole kernel along z.
         folds = edge_fold(width, len(x)), edge_fold(height, len(y) - 1), edge_fold(depth, len(z) - 1)
         self._narrow = x, folds[0], y, folds[1], _whole(z), folds[2]
         z, y, x = half_kernels(model.integration, problem.spacings, image.dtype)
