@@ -16,13 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.noise import (
-    check_channels,
-    choose_noise,
-    gradient_energy,
-    noise_level,
-    slopes,
-)
+from aniso.noise import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 
@@ -30,7 +24,7 @@ __all__ = ["contrast", "noise_level", "wavelength"]
 # on it of variance 2) over their number, by the number of axes; for images what fits smoothed noise, 1 in
 # place of 1.25.
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
-# About so many eigenvalues are looked at.
+# About this number of eigenvalues is computed.
 _ENOUGH_VOXELS = 2**16
 
 

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from aniso import io, samples
 from aniso.evolve import diffuse
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from aniso.models import FixedTensor
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil
@@ -180,7 +180,7 @@ def _left(column: int) -> int:
 
 def _draw_panel(panel: Panel) -> Image.Image:
     """Return the panel, with a part of it magnified in a corner and framed in the image."""
-    shown = Image.fromarray(stored(panel.image, np.uint8)).convert("RGB")
+    shown = Image.fromarray(as_dtype(panel.image, np.uint8)).convert("RGB")
     if panel.zoom is None:
         return shown
     row, column, size = panel.zoom
@@ -226,7 +226,7 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
             block = make()
             blocks.append(block)
             for panel in (*block.panels, *filter(None, [block.truth])):
-                written.append(io.write(target / f"{panel.name}.png", stored(panel.image, np.uint8)))
+                written.append(io.write(target / f"{panel.name}.png", as_dtype(panel.image, np.uint8)))
             tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
         picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
     except BaseException:  # no incomplete results

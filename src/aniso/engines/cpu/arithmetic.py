@@ -83,7 +83,7 @@ def sqrt(x):
 
 
 @inlined
-def _reduced(x):
+def _reduce(x):
     """The whole number n and e^f − 1 with x = n·ln 2 + f, |f| ≤ ½ ln 2."""
     x = maximum(x, LOWEST)
     n = nearest(x * (real(1.0) / (LN2_HIGH + LN2_LOW)))
@@ -94,7 +94,7 @@ def _reduced(x):
 @inlined
 def exp(x):
     """eˣ for x ≤ 0."""
-    n, loss = _reduced(x)
+    n, loss = _reduce(x)
     scale = two_to_the(n)
     return scale * loss + scale
 
@@ -102,7 +102,7 @@ def exp(x):
 @inlined
 def expm1(x):
     """eˣ − 1 for x ≤ 0."""
-    n, loss = _reduced(x)
+    n, loss = _reduce(x)
     scale = two_to_the(n)
     return scale * loss + (scale - real(1.0))
 

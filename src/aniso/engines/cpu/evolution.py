@@ -99,7 +99,7 @@ class ImageEvolution(Base):
 
     def _frozen_steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
         """Steps start … stop−1 of a cycle, in one pass."""
-        u, spare, (channels, *shape) = self._u, self._spare, self._shape
+        u, spare, (channels, height, width) = self._u, self._spare, self._shape
         # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
         (first_weight, first_tau), *others = steps
         rates = [(1.0, first_weight * first_tau), *others]
@@ -109,10 +109,10 @@ class ImageEvolution(Base):
             self._before = self._before or (np.empty_like(u), np.empty_like(u))
         previous, out_previous = self._before or (u, spare)
         taken = continued, to_be_continued, *np.array(rates[start:stop], u.dtype).T.copy()
-        tiles = itertools.product(range(channels), _tiles(*shape, _BLOCK_HEIGHT, _BLOCK_WIDTH))
+        tiles = itertools.product(range(channels), _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH))
         self._run(
             self._loops.frozen_steps,
-            (u, previous, spare, out_previous, tuple(shape)),
+            (u, previous, spare, out_previous, (height, width)),
             [(channel, *tile) for channel, tile in tiles],
             (*taken, *self._numbers[2:], *self._tensors, self._delta, self._fixed),
         )

@@ -102,7 +102,7 @@ class VolumeEvolution(Base):
         # A narrow Gaussian may have no neighbour: then the structure is the tensor already.
         if reach > 0:
             pieces = list(itertools.product(range(height + 1), spans(width + 1, _PIECE)))
-            self._run(self._loops.averaged_layers, (tensors, shape), pieces, (*model_row, *self._wide_z))
+            self._run(self._loops.average_layers, (tensors, shape), pieces, (*model_row, *self._wide_z))
 
 
 def _whole(half: Array) -> Array:

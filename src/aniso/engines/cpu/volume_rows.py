@@ -150,7 +150,7 @@ def flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, n):
 
 
 @compiled
-def begun_rows(begun, shares, n):
+def begin_rows(begun, shares, n):
     """What the voxels after a row of cells receive from it, in its first and in its second plane."""
     for k in range(n):
         j = index(k)
@@ -165,7 +165,7 @@ def near_rate(rate, r, begun, shares, j):
 
 
 @compiled
-def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
+def finish_row(out, o, u, at, rate, r, begun, shares, tau, n):
     """The explicit step for a row in the first plane."""
     for k in range(n):
         j = index(k)
@@ -173,7 +173,7 @@ def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
 
 
 @inlined
-def extrapolated_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
+def extrapolate_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
     """The same with extrapolation; out holds the volume before u."""
     # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
     # differs between a kernel that was just compiled and one that was loaded from the cache.

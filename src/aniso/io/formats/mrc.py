@@ -11,7 +11,7 @@ import numpy as np
 
 from aniso.io import units
 from aniso.io.formats import Format, check_numbers, check_size, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.picture import FileError, Picture, as_dtype
 
 _TYPES = ("int8", "int16", "uint16", "float16", "float32", "uint8")  # the last is widened to 16 bit
 _HEADER = 1024
@@ -72,7 +72,7 @@ def read(path: Path, limit: int | None) -> Picture:
 def write(path: Path, picture: Picture) -> None:
     """Write an MRC file."""
     mrcfile = FORMAT.library()
-    values = stored(picture.pixels, picture.dtype.newbyteorder("="))
+    values = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
     details: Any = FORMAT.details(picture)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on NaN in floats, which are the caller's own

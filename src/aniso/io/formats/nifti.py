@@ -16,7 +16,7 @@ import numpy as np
 
 from aniso.io import units
 from aniso.io.formats import Format, check_numbers, check_size, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.picture import FileError, Picture, as_dtype
 
 _TYPES = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
@@ -79,7 +79,7 @@ def write(path: Path, picture: Picture) -> None:
     if "scale" in details and details["dtype"] == dtype:
         slope, inter, dtype = details["scale"]
         values = (values.astype(np.float64) - inter) / slope
-    values = stored(values, dtype).T
+    values = as_dtype(values, dtype).T
     if details:
         header, affine = details["header"].copy(), details["affine"]
         if picture.shape != details["shape"]:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from aniso.io.formats import Format, check_size, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.picture import FileError, Picture, as_dtype
 
 
 def read(path: Path, limit: int | None) -> Picture:
@@ -49,7 +49,7 @@ def write(path: Path, picture: Picture) -> None:
     """Write an NPY file; alpha becomes the last channel."""
     with path.open("wb") as file:
         if picture.alpha is None:
-            np.save(file, stored(picture.pixels, picture.dtype), allow_pickle=False)
+            np.save(file, as_dtype(picture.pixels, picture.dtype), allow_pickle=False)
         else:
             np.save(file, picture.samples(), allow_pickle=False)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import exif
-from aniso.io.formats import Format, check_numbers, check_size, cut_short, origin, tiff_texts
+from aniso.io.formats import Format, check_numbers, check_size, cut_short, origin, tiff_descriptions
 from aniso.io.picture import FileError, Picture
 
 _TYPES = (
@@ -62,7 +62,7 @@ def read(path: Path, limit: int | None) -> Picture:
         _check_extent(path, series)
         pixels = series.asarray().reshape(series.shape)
         measured = bool(file.is_imagej or file.is_ome)
-        spacing, unit = tiff_texts.spacing(file, order) if measured else (None, None)
+        spacing, unit = tiff_descriptions.spacing(file, order) if measured else (None, None)
         tags = page.tags
         details: dict[str, Any] = {
             "byteorder": file.byteorder,
@@ -144,7 +144,7 @@ def write(path: Path, picture: Picture) -> None:
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
     samples, channels, text, options = _arrange(picture, details)
     if text is None and (picture.spacing is not None or channels > 1):
-        text, true = tiff_texts.imagej(picture, channels), {}
+        text, true = tiff_descriptions.imagej(picture, channels), {}
     text = text or picture.description
     if text is not None:
         options["description"] = text.encode()
@@ -177,7 +177,7 @@ def _arrange(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, st
     place = details.get("channel", samples.ndim - 1)
     if has_channels:
         samples = np.moveaxis(samples, -1, place)
-    text = tiff_texts.renew(picture, details, samples.shape)
+    text = tiff_descriptions.renew(picture, details, samples.shape)
     if has_channels and place == samples.ndim - 1:
         options["planarconfig"] = "contig"
     elif has_channels and details["planar"]:
