@@ -85,16 +85,7 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
 
 
 def number_or_auto(name: str, value: Any, meaning: str, *, open_low: bool = True) -> float | None:
-    """Return a finite number above 0 (or at least 0) as a float; None for "auto" and None.
-
-    Examples
-    --------
-    >>> from aniso import checks
-    >>> checks.number_or_auto("time", 2, "the stopping time")
-    2.0
-    >>> checks.number_or_auto("time", "auto", "the stopping time") is None
-    True
-    """
+    """Return a finite number above 0 (or at least 0) as a float; None for "auto" and None."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from aniso.cli.options import parsing
 from aniso.cli.options.shared import ReportingOptions, option
 
-NEEDS_ARGUMENTS = False
 EXAMPLES = ("aniso bench", "aniso bench --size 2048 --threads 1 --json")
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from aniso.cli.options.shared import ReportingOptions, option
 
-NEEDS_ARGUMENTS = False
 EXAMPLES = ("aniso demo", "aniso demo -o first-impression")
 
 

@@ -20,7 +20,6 @@ from aniso.cli.options.shared import (
 from aniso.parameters import TIME
 from aniso.verbs.table import DIFFUSE
 
-NEEDS_ARGUMENTS = True
 EXAMPLES = DIFFUSE.examples
 
 

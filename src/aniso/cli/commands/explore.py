@@ -9,7 +9,6 @@ import typer
 
 from aniso.cli.options.shared import option
 
-NEEDS_ARGUMENTS = False
 EXAMPLES = (
     "aniso explore",
     "aniso explore photo.jpg",

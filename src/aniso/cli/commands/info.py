@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aniso.cli.options.shared import Files, ReadingOptions, ReportingOptions, option
 
-NEEDS_ARGUMENTS = True
 EXAMPLES = ("aniso info photo.jpg", "aniso info scan.tif --json", "aniso info volume.npy --channel-axis none")
 
 

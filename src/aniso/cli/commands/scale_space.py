@@ -16,7 +16,6 @@ from aniso.cli.options.shared import (
     option,
 )
 
-NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso scale-space camera.png --times 1,4,16,64",
     "aniso scale-space camera.png --times 0,4,16,64,256 --scheme fed --figure",

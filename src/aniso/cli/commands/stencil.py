@@ -8,7 +8,6 @@ from aniso.cli.options import parsing
 from aniso.cli.options.diffusion_options import StencilOptions, TensorOptions
 from aniso.cli.options.shared import ReportingOptions, option
 
-NEEDS_ARGUMENTS = False
 EXAMPLES = (
     "aniso stencil --alpha 0.4 --gamma 1 --angle 30 --eigenvalues 1 0.1",
     "aniso stencil --stencil nonnegativity --tensor 1 0.25 0.5",

@@ -21,7 +21,6 @@ from aniso.parameters import PLATES, RHO, SIGMA, of_function
 from aniso.structure import coherence
 
 _SIGMA, _RHO = (of_function(coherence)[name].default for name in ("sigma", "rho"))
-NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso structure fibres.tif",
     "aniso structure fibres.tif --what orientation --degrees --rho 6",

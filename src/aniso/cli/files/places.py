@@ -44,16 +44,7 @@ def _location(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Places:
-    """Where results are written: a pattern, filled in for each input.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from aniso.cli.options.shared import WritingOptions
-    >>> from aniso.cli.files.places import Places
-    >>> Places.of(WritingOptions(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
-    'scans/a_denoised.tif'
-    """
+    """Where results are written: a pattern such as {folder}/{stem}_denoised{suffix}, filled in per input."""
 
     pattern: str
     makes_folders: bool = False
