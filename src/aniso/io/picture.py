@@ -98,9 +98,10 @@ class Picture:
             )
         object.__setattr__(self, "pixels", pixels)
         object.__setattr__(self, "dtype", _type_of_pixels(pixels.dtype if self.dtype is None else self.dtype))
-        if self.alpha is not None:
-            object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
-        if self.alpha is not None and self.alpha.shape != self.shape:
+        if self.alpha is None:
+            return
+        object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
+        if self.alpha.shape != self.shape:
             raise FileError(
                 f"alpha has shape {self.alpha.shape}, the pixels without channels {self.shape}: each pixel "
                 "has one opacity. Give alpha=None to leave it out."

@@ -54,28 +54,19 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     member = facts["stencil"]
     (a, b), (_, c) = facts["tensor"]
     larger, smaller = facts["eigenvalues"]
+    nonnegative, which = facts["nonnegative"], "neighbour has a negative weight"
+    step = show(facts["stable_step"])
     w = [show(weight + 0.0) for weight in facts["directional_weights"]]
     second = f"γ = {show(member.gamma)}" if member.beta is None else f"β = {show(member.beta)}"
     rows = [
         ("stencil", f"α = {show(member.alpha)}, {second}"),
-        (
-            "tensor",
-            f"a = {show(a)}, b = {show(b)}, c = {show(c)}  (a along x, c along y downwards)",
-        ),
+        ("tensor", f"a = {show(a)}, b = {show(b)}, c = {show(c)}  (a along x, c along y downwards)"),
         ("eigenvalues", f"{show(larger)} and {show(smaller)}"),
         ("δ", show(facts["delta"])),
         ("hourglass weight ζ", show(facts["hourglass_weight"])),
         ("directional weights", f"x {w[0]},  ↘ {w[1]},  y {w[2]},  ↙ {w[3]}"),
-        (
-            "maximum principle",
-            "holds: no neighbour has a negative weight"
-            if facts["nonnegative"]
-            else "not guaranteed: a neighbour has a negative weight",
-        ),
-        (
-            "largest stable step",
-            f"{show(facts['stable_step'])}  (sharp, for all tensors up to these eigenvalues)",
-        ),
+        ("maximum principle", f"{'holds: no' if nonnegative else 'not guaranteed: a'} {which}"),
+        ("largest stable step", f"{step}  (sharp, for all tensors up to these eigenvalues)"),
     ]
     if facts["paper_step"] is not None:
         rows.append(("by the paper's theorem", show(facts["paper_step"])))

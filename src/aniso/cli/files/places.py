@@ -33,13 +33,9 @@ def inputs(given: Sequence[str]) -> list[Path]:
         if not os.path.lexists(path) and glob.has_magic(word):
             matches = sorted(Path(match) for match in glob.glob(word, recursive=True))
         for each in matches or [path]:
-            found.setdefault(_location(each), each)
+            # A link is a file of its own.
+            found.setdefault(Path(os.path.realpath(each.parent), each.name), each)
     return list(found.values())
-
-
-def _location(path: Path) -> Path:
-    """Return the location of a name; a link is a location of its own."""
-    return Path(os.path.realpath(path.parent), path.name)
 
 
 @dataclass(frozen=True)
@@ -85,12 +81,9 @@ class Places:
 
     def place(self, path: Path, number: int, **further: str) -> Path:
         """Return where the result for this input is written."""
-        stem, suffix = split(path)
-        return Path(
-            self.pattern.format(
-                stem=stem, suffix=suffix, name=path.name, folder=path.parent, number=number, **further
-            )
-        )
+        suffix = suffix_of(path) or path.suffix
+        names = {"stem": path.name.removesuffix(suffix), "suffix": suffix, "name": path.name}
+        return Path(self.pattern.format(folder=path.parent, number=number, **names, **further))
 
     def places(self, paths: Sequence[Path]) -> list[Path]:
         """Return where all results are written: each to a place of its own, and none to another input."""
@@ -122,12 +115,6 @@ class Places:
                     )
                 found[target] = path
         return rows
-
-
-def split(path: Path) -> tuple[str, str]:
-    """Return stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
-    suffix = suffix_of(path) or path.suffix
-    return path.name.removesuffix(suffix), suffix
 
 
 def _check_suffix(place: Path) -> None:

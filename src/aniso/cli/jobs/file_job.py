@@ -116,50 +116,38 @@ class FileJob:
         """Write a picture according to the options."""
         for kind, text in _losses(target, picture, retyped=self.writing.dtype is not None):
             self.report.note(kind, text)
-        io.write(
-            target,
-            picture,
-            force=self.writing.force,
-            parents=where.makes_folders,
-            quality=self.writing.quality,
-        )
+        wanted = self.writing
+        io.write(target, picture, force=wanted.force, parents=where.makes_folders, quality=wanted.quality)
 
     def _like(self, picture: Picture) -> Picture:
         return picture if self.writing.dtype is None else picture.with_dtype(self.writing.dtype)
 
     def _hint(self, stack: Pages) -> None:
         """Note what may be unexpected."""
-        picture = stack.picture
+        picture, note = stack.picture, self.report.note
         source = picture.source.name if picture.source else "the picture"
+        pages = f"{source} has {picture.shape[0]} pages, which are filtered"
         if stack.volume:
             if self.reading.volume is None and is_guess(picture):
-                self.report.note(
-                    "volume",
-                    f"{source} has {picture.shape[0]} pages, which are filtered as one volume. Add "
-                    "--slices to filter them one by one.",
-                )
-            if picture.details.get("image_stack") and self.reading.volume is None:
-                self.report.note(
+                note("volume", f"{pages} as one volume. Add --slices to filter them one by one.")
+            if self.reading.volume is None and picture.details.get("image_stack"):
+                note(
                     "volume",
                     f"{source} is marked as a stack of {picture.shape[0]} images, which many programs do for "
                     "volumes, and is filtered as a volume. Add --slices to filter the images one by one.",
                 )
             return
         if len(picture.shape) == 3:
-            self.report.note(
-                "pages",
-                f"{source} has {picture.shape[0]} pages, which are filtered one by one. Add --volume if they "
-                "are slices of a volume.",
-            )
+            note("pages", f"{pages} one by one. Add --volume if they are slices of a volume.")
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
             return
         if abs(own[-1] / own[-2] - 1) > 0.01:
-            unit = f" {picture.unit}" if picture.unit else ""
-            self.report.note(
+            size = f"{own[-2]:g} × {own[-1]:g}" + (f" {picture.unit}" if picture.unit else "")
+            note(
                 "spacing",
-                f"pixels of {source} measure {own[-2]:g} × {own[-1]:g}{unit} but are treated as square. Add "
-                "--spacing file to use their size.",
+                f"pixels of {source} measure {size} but are treated as square. Add --spacing file to use "
+                "their size.",
             )
 
 
