@@ -150,6 +150,9 @@ class _Model:
 
     panel: ClassVar[str] = "Model"
     model: str
+    if TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None: ...
 
     def given(self) -> list[str]:
         """Return the options of the model that were given."""
