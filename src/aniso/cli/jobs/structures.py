@@ -25,9 +25,6 @@ from aniso.io.picture import FileError, Picture
 if TYPE_CHECKING:
     from aniso.blocks.stores.zarr_array import ZarrArray
 
-#: Kinds of files that hold nothing else.
-_WHOLE_NUMBERS = ("PNG", "JPEG")
-
 
 @dataclass(frozen=True)
 class Structures:
@@ -80,9 +77,10 @@ class Structures:
         where = work.places(f"{{stem}}_{self.what}.tif", renamed=True)
         targets = where.places(work.paths)
         for target in targets:
-            if (name := format_of(target).name) in _WHOLE_NUMBERS:
+            format = format_of(target)
+            if not format.holds(np.dtype(np.float32)):
                 raise typer.BadParameter(
-                    f"{name} files cannot hold floating-point numbers. Write .tif or .npy."
+                    f"{format.name} files cannot hold floating-point numbers. Write .tif or .npy."
                 )
 
         def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
