@@ -831,8 +831,7 @@ class TestHelp:
 
         monkeypatch.setattr(models.image_driven, "SlowHeat", SlowHeat, raising=False)
         monkeypatch.setattr(models.image_driven, "__all__", [*models.image_driven.__all__, "SlowHeat"])
-        options = "aniso.cli.options.diffusion_options"
-        modules = (options, "aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
+        modules = ("aniso.cli.commands.diffuse", "aniso.cli.commands.scale_space")
         for name in modules:
             importlib.import_module(name)  # so that there is something to come back to
             monkeypatch.delitem(sys.modules, name)

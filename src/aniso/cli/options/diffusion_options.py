@@ -215,5 +215,9 @@ def _model_options() -> Any:
 
 if TYPE_CHECKING:
     ModelOptions = _Model
-else:
-    ModelOptions = _model_options()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ModelOptions":  # made for the commands that have it
+        return _model_options()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
