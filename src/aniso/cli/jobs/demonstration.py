@@ -57,7 +57,7 @@ class Block:
 
 
 def _comparison(
-    verb: str,
+    prefix: str,
     title: str,
     call: str,
     images: tuple[Pixels, Pixels, Pixels],
@@ -65,13 +65,13 @@ def _comparison(
     zoom: tuple[int, int, int],
     corner: str = "top right",
 ) -> Block:
-    """Return images before and after, with their labels, and the truth."""
+    """Return images before and after, with their labels, and the truth; files start with the prefix."""
     before, after, truth = images
     panels = [
-        Panel(f"{verb}-{when}", label, _decibels(image, truth), image, zoom, corner)
+        Panel(f"{prefix}{when}", label, _decibels(image, truth), image, zoom, corner)
         for when, label, image in zip(("before", "after"), labels, (before, after), strict=True)
     ]
-    return Block(title, call, panels, Panel(f"{verb}-truth", "", "", truth))
+    return Block(title, call, panels, Panel(f"{prefix}truth", "", "", truth))
 
 
 def denoising() -> Block:
@@ -80,7 +80,7 @@ def denoising() -> Block:
     noisy = _float32(sample.image)
     images = noisy, denoise(noisy, channel_axis=-1), sample.truth
     labels = "with noise", "denoised"
-    return _comparison("denoise", "Denoising", "aniso.denoise(image)", images, labels, (28, 50, 32))
+    return _comparison("denoise-", "Denoising", "aniso.denoise(image)", images, labels, (28, 50, 32))
 
 
 def enhancing() -> Block:
@@ -92,7 +92,7 @@ def enhancing() -> Block:
     title, call = "Coherence enhancement", "aniso.enhance(image)"
     labels = "lines with gaps, noise", f"{closed:.0%} of gaps closed"
     images = damaged, result, sample.truth
-    return _comparison("enhance", title, call, images, labels, (8, 123, 32), "bottom right")
+    return _comparison("enhance-", title, call, images, labels, (8, 123, 32), "bottom right")
 
 
 def inpainting() -> Block:
@@ -102,7 +102,7 @@ def inpainting() -> Block:
     damaged = np.where(unknown[..., np.newaxis], 0, truth)
     images = damaged, inpaint(damaged, unknown, channel_axis=-1), truth
     labels = "one pixel in ten is known", "filled in"
-    return _comparison("inpaint", "Inpainting", "aniso.inpaint(image, mask)", images, labels, (128, 56, 32))
+    return _comparison("inpaint-", "Inpainting", "aniso.inpaint(image, mask)", images, labels, (128, 56, 32))
 
 
 def upsampling() -> Block:
@@ -112,7 +112,7 @@ def upsampling() -> Block:
     images = coarse.repeat(4, axis=0).repeat(4, axis=1), upsample(coarse, 4, channel_axis=-1), truth
     labels = "64 pixels wide", "256 pixels wide"
     return _comparison(
-        "upsample", "Super-resolution", "aniso.upsample(image, 4)", images, labels, (94, 44, 32)
+        "upsample-", "Super-resolution", "aniso.upsample(image, 4)", images, labels, (94, 44, 32)
     )
 
 
