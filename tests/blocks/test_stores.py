@@ -26,7 +26,7 @@ import aniso
 from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.engines import Problem
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from tests.registry import SAMPLES, colours
 
 MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
@@ -103,7 +103,7 @@ class TestWhatIsKept:
         assert new == {**old, "datasets": old["datasets"][:1]}
         assert list(after) == ["0"]
         assert after["0"].chunks == (16, 16)
-        expected = stored(aniso.diffuse(image, MODEL, 2.0, spacing=(0.5, 0.8)), np.uint16)
+        expected = as_dtype(aniso.diffuse(image, MODEL, 2.0, spacing=(0.5, 0.8)), np.uint16)
         np.testing.assert_array_equal(after["0"][:], expected)
 
     def test_shards_compression_names_and_attributes(self, client, tmp_path):

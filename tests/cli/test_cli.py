@@ -21,8 +21,8 @@ import aniso
 from aniso import io, models
 from aniso.cli import app, commands
 from aniso.cli.jobs.reporting import Report
-from aniso.cli.options import model_options
-from aniso.cli.options.bundles import ReportingOptions, describe
+from aniso.cli.options import diffusion_options
+from aniso.cli.options.shared import ReportingOptions, describe
 from aniso.io.picture import Picture
 from aniso.parameters import About, of_model
 from tests.cli.command_calls import PROGRAM, WIDE, aniso_command, called, contents, noisy
@@ -851,8 +851,8 @@ class TestHelp:
         ("words", "heavy"),
         [
             (["--help"], ("numpy", "scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
-            # The options are those of the function, whose module imports NumPy and SciPy.
-            (["denoise", "--help"], ("numba", "torch", "PIL", "tifffile", "matplotlib")),
+            # The options are those of the function, whose module imports NumPy.
+            (["denoise", "--help"], ("scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
             (["diffuse", "--help"], ("scipy", "numba", "torch", "PIL", "tifffile", "matplotlib")),
         ],
     )
@@ -939,10 +939,10 @@ def telling(told):
     return progress
 
 
-def test_usage_errors_of_bundles_are_typers():
+def test_usage_errors_of_options_are_typers():
     with pytest.raises(typer.BadParameter):
-        model_options.model_options()(
-            model="homogeneous", **dict.fromkeys(model_options._fields(), 1.0)
+        diffusion_options.ModelOptions(
+            model="homogeneous", **dict.fromkeys(diffusion_options._model_fields(), 1.0)
         ).chosen()
 
 

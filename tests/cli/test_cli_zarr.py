@@ -12,7 +12,7 @@ import zarr as zarr_package
 
 import aniso
 from aniso.blocks.stores.filtering import bokeh_hint
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from tests.blocks.test_stores import ome_group
 from tests.registry import SAMPLES
 
@@ -55,7 +55,7 @@ def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
     assert result["output"] == "out.zarr"
     found = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
     model = aniso.EdgeEnhancing(12.0, 0.5)
-    expected = stored(aniso.diffuse(image, model, 2.0, spacing=(1.0, 2.0)), np.uint16)
+    expected = as_dtype(aniso.diffuse(image, model, 2.0, spacing=(1.0, 2.0)), np.uint16)
     assert abs(found.astype(int) - expected.astype(int)).max() <= 1
     assert "Traceback" not in answer.stderr
 

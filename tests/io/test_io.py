@@ -27,7 +27,7 @@ from PIL import Image, ImageCms
 import aniso
 from aniso.io import FileError, Picture, check_output, formats, read, write
 from aniso.io.exif import with_orientation as exif_with_orientation
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 # Their annotations are too strict for options in a dictionary, and too general for a volume.
@@ -804,21 +804,21 @@ class TestValues:
         largest = float(np.finfo(real).max)
         values = np.array([-largest, -1e4, -0.6, 0.4, 0.5, 1.5, 2.6, 1e4, largest], real)
         expected = [min(max(round(float(value)), low), high) for value in values]
-        assert stored(values, dtype).tolist() == expected
-        assert stored(values, dtype).dtype == dtype
+        assert as_dtype(values, dtype).tolist() == expected
+        assert as_dtype(values, dtype).dtype == dtype
 
     @pytest.mark.parametrize("dtype", INTEGERS)
     @pytest.mark.parametrize("other", INTEGERS)
     def test_integers_as_integers(self, dtype, other):
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         values = pixels((50,), other)
-        assert stored(values, dtype).tolist() == [min(max(int(value), low), high) for value in values]
+        assert as_dtype(values, dtype).tolist() == [min(max(int(value), low), high) for value in values]
 
     def test_floats_as_shorter_floats(self):
         values = np.array([1e300, -1e300, np.inf, -np.inf, np.nan, 1.5])
         largest = float(np.finfo("float16").max)
         expected = [largest, -largest, np.inf, -np.inf, np.nan, 1.5]
-        np.testing.assert_array_equal(stored(values, "float16"), expected)
+        np.testing.assert_array_equal(as_dtype(values, "float16"), expected)
 
     @pytest.mark.parametrize("suffix", [".png", ".tif", ".npy", ".nii", ".mrc"])
     def test_in_files(self, tmp_path, suffix):

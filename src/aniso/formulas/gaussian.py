@@ -36,13 +36,13 @@ def gaussian_kernel(sigma: float) -> npt.NDArray[np.float64]:
     return kernel
 
 
-def edge_folded(position: Any, length: int) -> Any:
+def fold_at_edge(position: Any, length: int) -> Any:
     """Where pixels mirrored at their edges come from: … 1 0 | 0 1 …."""
     position = position % (2 * length)
     return minimum(position, 2 * length - 1 - position)
 
 
-def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
+def fold_at_centre(position: Any, length: int) -> tuple[Any, Any]:
     """Where cells mirrored at the centre of the first and last one come from: … 2 1 0 1 2 ….
 
     The second result is the sign of an odd quantity there.
@@ -54,11 +54,11 @@ def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
 
 def edge_fold(length: int, reach: int) -> Index:
     """Indices −reach … length−1+reach of pixels mirrored at their edges."""
-    index: Index = edge_folded(np.arange(-reach, length + reach), length)
+    index: Index = fold_at_edge(np.arange(-reach, length + reach), length)
     return index
 
 
 def centre_fold(length: int, reach: int) -> tuple[Index, npt.NDArray[np.float64]]:
     """Indices −reach … length−1+reach of cells mirrored at their centres, and the sign there."""
-    index, sign = centre_folded(np.arange(-reach, length + reach), length)
+    index, sign = fold_at_centre(np.arange(-reach, length + reach), length)
     return index, sign.astype(np.float64)

@@ -159,7 +159,7 @@ def over_cells(prediction: Tensor, image: Tensor) -> Tensor:
     """Numbers per pixel as means over the cells; on the boundary no mixed entry, so that no flux leaves."""
     formulas = dimensions.of(image.ndim - 2)
     if prediction.shape[2:] == image.shape[2:]:
-        sums = views.corners(operator.mirrored(prediction), formulas.ndim)
+        sums = views.corners(operator.pad_edges(prediction), formulas.ndim)
         while len(sums) > 1:
             sums = tuple(first + second for first, second in zip(sums[::2], sums[1::2], strict=True))
         prediction = sums[0] * 0.5**formulas.ndim

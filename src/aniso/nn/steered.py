@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from aniso import checks
 from aniso.engines.torch.operator import finite_gradient
-from aniso.engines.torch.smoothing import edge_extended
+from aniso.engines.torch.smoothing import extend_edges
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
 from aniso.nn.predicted import TensorDiffusion
 
@@ -97,7 +97,7 @@ class TensorPredictor(nn.Module):
         """log(1 + v²) of all kernels in all orientations, (N, 8·kernels, H+3, W+3), mean over channels."""
         images, channels = image.shape[:2]
         most = torch.finfo(image.dtype).max ** 0.24  # so that squares stay finite
-        seen = edge_extended((image / self.contrast).clamp(-most, most), _LOOK // 2 + _GATHER // 2)
+        seen = extend_edges((image / self.contrast).clamp(-most, most), _LOOK // 2 + _GATHER // 2)
         kernels = bounded(self.kernels).to(image.dtype)
         kernels = kernels - kernels.mean(dim=(-2, -1), keepdim=True)
         v = F.conv2d(seen.flatten(0, 1)[:, None], oriented(kernels).flatten(0, 1)[:, None])

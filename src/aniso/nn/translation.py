@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import checks
-from aniso.engines.torch.operator import Entries, mirrored
+from aniso.engines.torch.operator import Entries, pad_edges
 from aniso.formulas import dimensions, views, weights
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.nn.block import DiffusionBlock, Values, hourglass_weights
@@ -45,7 +45,7 @@ class MirroredConvolutions(nn.Module):
         images, channels = u.shape[:2]
         kernel = self.kernel.to(u.dtype)
         convolution, transposed = _CONVOLUTIONS[u.ndim - 2]
-        v = convolution(mirrored(u).flatten(0, 1)[:, None], kernel)
+        v = convolution(pad_edges(u).flatten(0, 1)[:, None], kernel)
         flux = activation(v.reshape(images, channels, *v.shape[1:]))
         return transposed(flux.flatten(0, 1), -kernel, padding=1).reshape(u.shape)
 
@@ -175,7 +175,7 @@ class StencilBlock(DiffusionBlock):
 
         def applied(u: Tensor) -> Tensor:
             height, width = u.shape[-2:]
-            padded = mirrored(u)
+            padded = pad_edges(u)
             return sum_of(
                 rows[y][x] * padded[..., y : y + height, x : x + width] for y in range(3) for x in range(3)
             )

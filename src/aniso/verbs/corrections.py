@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array
 from aniso.blocks.halo import Region
@@ -51,6 +50,8 @@ class Correction(Stage):
 
     def _smooth(self, image: Array, part: float) -> Array:
         """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
+        from scipy import ndimage
+
         result: Array = ndimage.gaussian_filter(image, [part * w for w in self.wavelengths], mode="nearest")
         return result
 

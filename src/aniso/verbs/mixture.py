@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array, Field
 from aniso.blocks.halo import Region
@@ -193,6 +192,8 @@ def flatness(image: Array, level: float) -> Array:
 
 
 def _band_flatness(image: Array, level: float) -> Array:
+    from scipy import ndimage
+
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
         for axis in range(energy.ndim):
