@@ -13,7 +13,7 @@ import zarr as zarr_package
 import aniso
 from aniso.blocks.stores.filtering import bokeh_hint
 from aniso.io.picture import stored
-from tests.blocks.test_stores import ome_group
+from tests.blocks.stores import ome_group
 from tests.registry import SAMPLES
 
 zarr: Any = zarr_package
