@@ -70,8 +70,8 @@ class TestFailures:
 
     def test_force(self, camera):
         before = (camera / "camera.png").read_bytes()
-        answer = aniso_command(camera, "denoise", "camera.png", "-o", "camera.png")
-        assert (answer.returncode, answer.stdout) == (1, "")
+        answer = called(camera, "denoise", "camera.png", "-o", "camera.png")
+        assert (answer.exit_code, answer.stdout) == (1, "")
         assert answer.stderr == (
             "aniso: camera.png exists already: it is the input itself, which would be replaced. Give another "
             "name, or add --force to overwrite it.\n"
@@ -84,8 +84,8 @@ class TestFailures:
         whole = (camera / "camera.png").read_bytes()
         (camera / "broken.png").write_bytes(whole[:300])
         io.write(camera / "zebra.png", noisy(seed=1))
-        answer = aniso_command(camera, "diffuse", "*.png", "--time", "1", "-o", "out/", "--json")
-        assert answer.returncode == 1
+        answer = called(camera, "diffuse", "*.png", "--time", "1", "-o", "out/", "--json")
+        assert answer.exit_code == 1
         summary = json.loads(answer.stdout)
         assert [entry["input"] for entry in summary["results"]] == ["camera.png", "zebra.png"]
         assert [entry["input"] for entry in summary["errors"]] == ["broken.png"]
@@ -167,8 +167,8 @@ class TestUsage:
         assert "Traceback" not in answer.stderr
 
     def test_quiet(self, camera):
-        answer = aniso_command(camera, "denoise", "camera.png", "--quiet")
-        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+        answer = called(camera, "denoise", "camera.png", "--quiet")
+        assert (answer.exit_code, answer.stdout, answer.stderr) == (0, "", "")
         assert (camera / "camera_denoised.png").is_file()
         answer = called(camera, "denoise", "camera.png", "-q")
         assert (answer.exit_code, answer.stderr.count("\n")) == (1, 1)

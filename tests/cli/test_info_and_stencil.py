@@ -9,15 +9,15 @@ import pytest
 import aniso
 from aniso import io
 from aniso.io.picture import Picture
-from tests.cli.command_calls import aniso_command, called, noisy
+from tests.cli.command_calls import called, noisy
 
 
 class TestInfo:
     def test_for_people(self, tmp_path):
         alpha = np.full((40, 44), 255, np.uint8)
         io.write(tmp_path / "photo.tif", Picture(noisy((40, 44, 3)), -1, alpha, description="A square."))
-        answer = aniso_command(tmp_path, "info", "photo.tif")
-        assert answer.returncode == 0
+        answer = called(tmp_path, "info", "photo.tif")
+        assert answer.exit_code == 0
         for line in (
             r"format +TIFF, uint8",
             r"size +40 × 44 pixels \(height × width\)",

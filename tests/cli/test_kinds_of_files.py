@@ -16,7 +16,7 @@ import aniso
 from aniso import io
 from aniso.io import exif
 from aniso.io.picture import Picture
-from tests.cli.command_calls import aniso_command, called, noisy
+from tests.cli.command_calls import called, noisy
 
 
 def roughness(pixels):
@@ -56,14 +56,14 @@ def all_kinds(tmp_path_factory):
     """All kinds of files, denoised by one call of the command."""
     folder = tmp_path_factory.mktemp("kinds")
     pictures = save_all_kinds(folder)
-    answer = aniso_command(folder, "denoise", *pictures, "-o", "out/", "--json")
+    answer = called(folder, "denoise", *pictures, "-o", "out/", "--json")
     return folder, pictures, answer
 
 
 class TestKindsOfFiles:
     def test_the_call(self, all_kinds):
         folder, pictures, answer = all_kinds
-        assert answer.returncode == 0, answer.stderr
+        assert answer.exit_code == 0, answer.stderr
         summary = json.loads(answer.stdout)
         assert [entry["input"] for entry in summary["results"]] == list(pictures)
         assert summary["errors"] == []
@@ -105,8 +105,8 @@ class TestKindsOfFiles:
         rng = np.random.default_rng(0)
         for name, shape in (("grey.png", (9, 11)), ("colour.png", (9, 11, 3)), ("colour.tif", (9, 11, 3))):
             io.write(tmp_path / name, rng.integers(0, 2**16, shape).astype(np.uint16))
-        answer = aniso_command(tmp_path, "diffuse", "*.png", "*.tif", "--time", "0", "-q")
-        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+        answer = called(tmp_path, "diffuse", "*.png", "*.tif", "--time", "0", "-q")
+        assert (answer.exit_code, answer.stdout, answer.stderr) == (0, "", "")
         for name in ("grey.png", "colour.png", "colour.tif"):
             before, after = (io.read(tmp_path / n) for n in (name, name.replace(".", "_diffused.")))
             assert after.dtype == np.uint16

@@ -48,16 +48,17 @@ class TestBits:
         script = """
             import hashlib, numpy as np, aniso
             rng = np.random.default_rng(0)
-            for shape in ((40, 90), (12, 14, 30)):
+            schemes = (aniso.FED(2), aniso.FSI(2), aniso.Explicit())
+            for shape, start in (((40, 90), 0), ((12, 14, 30), 2)):  # loops over volumes take long to compile
                 image = rng.normal(100, 30, shape).astype("float32")
-                for scheme in (aniso.Explicit(), aniso.FED(2), aniso.FSI(2)):
+                for scheme in schemes[start:]:
                     result = aniso.diffuse(image, aniso.Homogeneous(), 3.0, scheme=scheme, engine="cpu")
                     print(len(shape), scheme, hashlib.sha256(result.tobytes()).hexdigest())
         """
         compiled = run(tmp_path / "kernels", script)
         stored = stamps(tmp_path / "kernels")
         loaded = run(tmp_path / "kernels", script)
-        assert compiled.stdout.count("\n") == 6
+        assert compiled.stdout.count("\n") == 4
         assert compiled.stdout == loaded.stdout
         assert stamps(tmp_path / "kernels") == stored  # a second process compiles nothing
 
@@ -285,10 +286,9 @@ class TestThreads:
         """
         # End without waiting for the threads, which Python cannot stop safely.
         script = RUN + "    import os, sys; sys.stdout.flush(); os._exit(0)\n"
-        for _ in range(3):
-            answer = run(warm, before=tracebacks, script=script)
-            assert answer.stdout == expected
-            assert answer.stderr == ""
+        answer = run(warm, before=tracebacks, script=script)
+        assert answer.stdout == expected
+        assert answer.stderr == ""
 
     def test_kernels_are_made_without_syntax_trees(self, warm, expected):
         no_ast = """
