@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import aniso
 from aniso.cli import app
-from aniso.explorer.choosing.methods import methods, parameters_of
+from aniso.explorer.choosing.choices import methods, parameters_of
 from benchmarks.explorer_process import browser_path, explorer
 
 WAIT = 30_000  # milliseconds: the machine may be busy

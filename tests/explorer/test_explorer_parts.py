@@ -13,20 +13,18 @@ from PIL import Image
 
 import aniso
 from aniso.explorer.choosing import unknown_pixels
-from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
+from aniso.explorer.choosing.choices import AUTO, Choices, methods, suggest_contrast
 from aniso.explorer.choosing.controls import LOG, controls
-from aniso.explorer.choosing.methods import methods
-from aniso.explorer.choosing.parts import Part, View
+from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.computing import memory, previews, scrubbing
-from aniso.explorer.computing.blocks import block_means
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.slabs import Slab
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
 from aniso.explorer.showing import overlays, pictures, stencils
-from aniso.explorer.showing.album import Album
+from aniso.explorer.showing.pictures import Album
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
 from aniso.parameters import of_model

@@ -25,7 +25,7 @@ from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.page.session import Session
 from aniso.stencil import DeltaStencil
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy.typing as npt
-
-from aniso.explorer.choosing.measures import Measures, invalid_pixels
-from aniso.explorer.choosing.source import Source
-from aniso.explorer.computing.blocks import block_means
+from aniso.arrays import Array
+from aniso.explorer.choosing.parts import block_means
+from aniso.explorer.choosing.source import Measures, Source, invalid_pixels
 from aniso.io.pages import voxel_shape
 from aniso.io.picture import Picture
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.explorer.computing.blocks import block_means
-
-Mask = npt.NDArray[np.bool_]
+from aniso.arrays import Mask
+from aniso.explorer.choosing.parts import block_means
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aniso import stability
+from aniso.arrays import Array
 from aniso.blocks.halo import reach, tensor_reach
 from aniso.explorer.choosing.choices import Call
-from aniso.explorer.choosing.parts import Part
+from aniso.explorer.choosing.parts import Part, block_means, real
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.computing.blocks import block_means, real
 from aniso.models import ImageDriven
 from aniso.stencil import DeltaStencil
-
-Array = npt.NDArray[Any]
 
 # A drop of ink is spread over √(2t); farther away than so many times that, next to nothing arrives.
 _SPREADS = 3.0
@@ -34,19 +31,7 @@ class Slab:
 
     @classmethod
     def of(cls, scene: Scene, part: Part, spacing: tuple[float, ...] | None) -> Slab:
-        """The part, with `part.depth` slices on both sides as far as there are so many.
-
-        Examples
-        --------
-        >>> from aniso.explorer.choosing.parts import Part
-        >>> from aniso.explorer.choosing.scene import Scene
-        >>> from aniso.explorer.computing.slabs import Slab
-        >>> from aniso.explorer.choosing.source import Source
-        >>> scene = Scene(Source.of_sample("fibres"), axis=1, index=5, whole=True)
-        >>> slab = Slab.of(scene, Part(0, 32, 0, 32, factor=2, depth=4), None)
-        >>> slab.volume.shape, slab.middle, slab.spacing
-        ((7, 32, 32), 2, (2.0, 2.0, 2.0))
-        """
+        """The part, with `part.depth` slices on both sides as far as there are so many."""
         volume, f = np.moveaxis(scene.source.pixels, scene.axis, 0), part.factor
         # The shown slice lies in the middle of its block.
         first = scene.index - f // 2

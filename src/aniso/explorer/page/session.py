@@ -20,7 +20,7 @@ from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.results import Results
 from aniso.explorer.page.tab import Stage, Tab, describe_error
 from aniso.explorer.showing import stencils

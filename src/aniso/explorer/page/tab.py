@@ -7,18 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
+from aniso.arrays import Array
 from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
-from aniso.explorer.showing.album import Album
+from aniso.explorer.showing.pictures import Album
 from aniso.explorer.showing.rendering import Shot
 from aniso.io.picture import FileError
-
-Array = npt.NDArray[Any]
 
 
 class Stage(Protocol):
@@ -83,10 +80,6 @@ class Tab:
                 self.post(self.fail, error, version)
 
         worker.submit(guarded, lane)
-
-    def compute_in_background(self, job: Callable[[Ticket], None], lane: str) -> None:
-        """Compute something that does not concern the picture."""
-        self.submit(self.side_worker, job, lane)
 
     def publish(
         self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aniso.arrays import Array
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing import slabs
 from aniso.explorer.computing.slabs import Slab
 from aniso.explorer.showing import pictures
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.structure import diffusion_tensor, structure_tensor
-
-Array = npt.NDArray[Any]
 
 # Overlays are computed on so many pixels per side at most, and show so many ellipses.
 _LARGEST, _ELLIPSES = 384, 26

@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.explorer.choosing.parts import Part, View
+from aniso.arrays import Array, Mask
+from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.unknown_pixels import Mask
-from aniso.explorer.computing.blocks import block_means
 from aniso.explorer.showing import pictures
-
-Array = npt.NDArray[Any]
 
 _UNKNOWN = (58, 132, 255)
 
