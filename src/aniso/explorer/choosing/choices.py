@@ -122,7 +122,8 @@ class Choices:
         own = {name: given[name] for name in of_model(kind) if name in given}
         if own.get("contrast") == AUTO:
             own["contrast"] = suggest_contrast(scene, self.model)
-        return (kind(**own), given["time"]), {"scheme": scheme_of(given["scheme"], given["cycles"])}
+        cycles = {"cycles": int(given["cycles"])} if has_cycles(given["scheme"]) else {}
+        return (kind(**own), given["time"]), {"scheme": schemes.kinds()[given["scheme"]](**cycles)}
 
     def _verb(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
         own = self.parameters
@@ -169,11 +170,6 @@ def parameters_of(method: str, model: str) -> dict[str, Parameter]:
 def has_cycles(scheme: str) -> bool:
     """Whether a scheme of this name has a number of cycles."""
     return "cycles" in schemes.kinds()[scheme].__dataclass_fields__
-
-
-def scheme_of(name: str, cycles: float) -> schemes.Scheme:
-    """Return the scheme of this name; `cycles` is used if it has them."""
-    return schemes.kinds()[name](**({"cycles": int(cycles)} if has_cycles(name) else {}))
 
 
 def suggest_contrast(scene: Scene, model: str) -> float:

@@ -61,11 +61,7 @@ class Tab:
         self.film_worker = Worker("aniso film", interrupts=True)
         self.side_worker = Worker("aniso overlays", interrupts=True)
         self._shows_error = False
-        self._loop = asyncio.get_running_loop()
-
-    def later(self, seconds: float, function: Callable[..., object], *arguments: Any) -> asyncio.TimerHandle:
-        """Call a function after a delay."""
-        return self._loop.call_later(seconds, function, *arguments)
+        self.loop = asyncio.get_running_loop()
 
     def submit(self, worker: Worker, job: Callable[[Ticket], None], lane: str = "") -> None:
         """Run a job in a thread; errors are shown on the page."""
@@ -105,8 +101,8 @@ class Tab:
 
     def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """From a thread: call a function in the event loop."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: function(*arguments, **options))
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(lambda: function(*arguments, **options))
 
     def fail(self, error: Exception, version: int) -> None:
         """Show an error, unless it is outdated."""
