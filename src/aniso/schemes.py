@@ -108,7 +108,8 @@ class _EqualCycles:
     cycles: int = 5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cycles", _cycle_count(self.cycles))
+        cycles = checks.whole_within("cycles", self.cycles, 1, _MOST, "A good choice is cycles=5.")
+        object.__setattr__(self, "cycles", cycles)
 
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """Return equal cycles, which end exactly at this time."""
@@ -185,18 +186,6 @@ def kinds() -> dict[str, type[Explicit | FED | FSI]]:
     ['explicit', 'fed', 'fsi']
     """
     return {kind.__name__.lower(): kind for kind in (Explicit, FED, FSI)}
-
-
-def _cycle_count(cycles: int) -> int:
-    cycles = checks.whole("cycles", cycles, "A good choice is cycles=5.")
-    if cycles < 1:
-        raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
-    if cycles > _MOST:
-        raise ValueError(
-            f"cycles must be at most {_MOST:,}, got {cycles}: more would never end. A good choice is "
-            "cycles=5."
-        )
-    return cycles
 
 
 def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:

@@ -23,7 +23,8 @@ from aniso.explorer.computing import memory, previews
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.slabs import Slab
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
-from aniso.explorer.showing import overlays, pictures, rendering, stencils
+from aniso.explorer.page import stencil_tab
+from aniso.explorer.showing import overlays, pictures, rendering
 from aniso.explorer.showing.pictures import Album
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
@@ -549,13 +550,13 @@ class TestScrubbing:
 
 class TestStencils:
     def test_figures_are_those_of_the_library(self):
-        choice = stencils.StencilChoice(alpha=0.25, gamma=0.0, angle=0.0)
+        choice = stencil_tab.StencilChoice(alpha=0.25, gamma=0.0, angle=0.0)
         facts = choice.facts()
         assert facts["stable_step"] == 0.5
         assert facts["paper_step"] == pytest.approx(2 / 5)
         assert np.sum(facts["entries"]) == pytest.approx(0)
 
     def test_the_ring_test_tells_stencils_apart(self):
-        lost = [stencils.RingTest.of(stencils.StencilChoice(alpha, gamma)).changed for alpha, gamma in
+        lost = [stencil_tab.RingTest.of(stencil_tab.StencilChoice(alpha, gamma)).changed for alpha, gamma in
                 ((0.0, 0.0), (0.0, 1.0), (0.4, 1.0))]  # fmt: skip
         assert lost[0] > lost[1] > lost[2]

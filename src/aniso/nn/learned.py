@@ -142,12 +142,7 @@ class LearnedDiffusivity(nn.Module):
         z = np.linspace(0.01, 0.98, 200)
         r = z / (1 - z)
         check_diffusivity(start)
-        degree = checks.whole("degree", degree, "A good choice is degree=8.")
-        if not 1 <= degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"degree must lie in [1, {_HIGHEST_DEGREE}], got {degree}: it is that of a polynomial. A "
-                "good choice is degree=8."
-            )
+        degree = checks.whole_within("degree", degree, 1, _HIGHEST_DEGREE, "A good choice is degree=8.")
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
         free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)

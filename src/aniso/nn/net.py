@@ -102,9 +102,7 @@ def one_step(of_scheme: float | None, given: float | None) -> float | None:
 
 def cycles_of(scheme: Explicit | FED | FSI | None, steps: int) -> tuple[int, Pattern, float | None]:
     """Return the number of cycles, the steps of each, and the step if the scheme gives one."""
-    steps = checks.whole("steps", steps, "Give the number of steps, e.g. steps=10.")
-    if not 1 <= steps <= _MOST_STEPS:
-        raise ValueError(f"steps must be at least 1 and at most {_MOST_STEPS}, got {steps}. Try steps=10.")
+    steps = checks.whole_within("steps", steps, 1, _MOST_STEPS, "Try steps=10.")
     scheme = Explicit() if scheme is None else scheme
     checks.instance("scheme", scheme, (Explicit, FED, FSI), "Explicit, FED or FSI", "aniso.FSI(cycles=2)")
     if isinstance(scheme, Explicit):

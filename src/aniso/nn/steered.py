@@ -68,7 +68,7 @@ class TensorPredictor(nn.Module):
         super().__init__()
         why = "grey values are seen in units of it."
         self.contrast = checks.within("contrast", contrast, 1e-30, 1e30, why)
-        count = at_least_one("kernels", kernels)
+        count = checks.whole_within("kernels", kernels, 1, _MOST, "Try kernels=2.")
         # Orientations between 0 and 45°, which the symmetries of the grid spread over the circle.
         angles = torch.arange(1, 2 * count, 2) * (math.pi / (8 * count))
         factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
@@ -149,7 +149,7 @@ class SteeredDiffusionNet(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.stages = at_least_one("stages", stages)
+        self.stages = checks.whole_within("stages", stages, 1, _MOST, "Try stages=2.")
         count = 1 if shared else self.stages
         factory = {"device": device, "dtype": dtype}
         self.predictors = nn.ModuleList(
@@ -193,16 +193,6 @@ def oriented(kernels: Tensor) -> Tensor:
 def bounded(free: Tensor) -> Tensor:
     """Limit numbers smoothly to ±30; small ones hardly change."""
     return _LARGEST * (free / _LARGEST).tanh()
-
-
-def at_least_one(name: str, value: int) -> int:
-    """Return a whole number from 1 to 10 000."""
-    number = checks.whole(name, value, f"Give how many, e.g. {name}=2.")
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}: there would be nothing to learn.")
-    if number > _MOST:
-        raise ValueError(f"{name} must be at most {_MOST}, got {number}: memory has an end. Try {name}=2.")
-    return number
 
 
 def _derivatives(angles: Tensor) -> Tensor:

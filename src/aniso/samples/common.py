@@ -28,12 +28,9 @@ class Sample:
     gaps: npt.NDArray[np.bool_]
 
 
-def check_side(name: str, value: Any, what: str) -> int:
+def check_side(name: str, value: Any) -> int:
     """Return a number of pixels along a side."""
-    length = checks.whole(name, value, f"It is {what}.")
-    if not 1 <= length <= LONGEST_SIDE:
-        raise ValueError(f"{name} must be at least 1 and at most {LONGEST_SIDE}, got {value}: it is {what}.")
-    return length
+    return checks.whole_within(name, value, 1, LONGEST_SIDE, "It is the number of pixels along each side.")
 
 
 def check_positive(name: str, value: Any, what: str) -> float:
@@ -46,12 +43,7 @@ def check_positive(name: str, value: Any, what: str) -> float:
 
 def check_count(name: str, value: Any, what: str) -> int:
     """Return a number of things, which may be 0."""
-    number = checks.whole(name, value, f"It is the number of {what}.")
-    if not 0 <= number <= _MOST:
-        raise ValueError(
-            f"{name} must be at least 0 and at most {_MOST}, got {value}: it is the number of {what}."
-        )
-    return number
+    return checks.whole_within(name, value, 0, _MOST, f"It is the number of {what}.")
 
 
 def generator(seed: Any) -> np.random.Generator:
@@ -72,7 +64,7 @@ def with_noise(image: Field, noise: Any, rng: np.random.Generator) -> Field:
 
 def centred_grid(size: int, ndim: int, extra: int = 0) -> Field:
     """Return the coordinates of pixels around the centre of a square or cube, axis 0 first."""
-    size = check_side("size", size, "the number of pixels along each side") + extra
+    size = check_side("size", size) + extra
     axis = np.arange(size, dtype=np.float64) - 0.5 * (size - 1)
     return np.array(np.meshgrid(*[axis] * ndim, indexing="ij"))
 

@@ -231,11 +231,10 @@ def _balls_at(
 
 
 def _sides(shape: Shape) -> tuple[int, int, int]:
-    what = "a number of voxels along a side"
     sides = shape if isinstance(shape, tuple | list) else (shape,) * 3
     if len(sides) != 3:
         raise ValueError(
             f"shape must be a number of voxels, or three for (D, H, W), each at least 1, got {shape}."
         )
-    depth, height, width = (common.check_side("shape", length, what) for length in sides)
+    depth, height, width = (common.check_side("shape", length) for length in sides)
     return depth, height, width

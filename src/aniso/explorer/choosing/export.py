@@ -65,7 +65,7 @@ def to_command(choices: Choices, scene: Scene) -> str:
     """Return commands for a terminal that write the same file."""
     call = choices.call(scene)
     lines, file, code = [], scene.source.name, _image_lines(scene)
-    if not scene.source.is_file or _is_slice(scene):
+    if not scene.source.is_file or scene.is_slice:
         file = f"{scene.source.stem}{_slice_name(scene)}.npy"
         lines.append(_one_line([], code, f"np.save({file!r}, image)"))
     arguments, mask_words = list(call.arguments), []
@@ -91,7 +91,7 @@ def to_command(choices: Choices, scene: Scene) -> str:
 
 def _image_lines(scene: Scene) -> list[str]:
     """Return lines that define `image`."""
-    place = f"[{':, ' * scene.axis}{scene.index}]" if _is_slice(scene) else ""
+    place = f"[{':, ' * scene.axis}{scene.index}]" if scene.is_slice else ""
     if not scene.source.is_file:
         return [f"image = {scene.source.line}{place}"]
     if scene.filtered.dtype != scene.source.picture.pixels.dtype:
@@ -101,7 +101,7 @@ def _image_lines(scene: Scene) -> list[str]:
 
 def _like(scene: Scene) -> str:
     """Return the picture whose data type and profile the result gets; nothing for arrays of floats."""
-    if scene.source.is_file and not _is_slice(scene):
+    if scene.source.is_file and not scene.is_slice:
         return "picture"
     if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.filtered, np.float32):
         return ""
@@ -180,9 +180,5 @@ def _option_words(name: str, value: Any, file: str) -> list[str]:
     return [f"--{flag}", str(value)]
 
 
-def _is_slice(scene: Scene) -> bool:
-    return scene.source.is_volume and not scene.whole
-
-
 def _slice_name(scene: Scene) -> str:
-    return f"_{'zyx'[scene.axis]}{scene.index}" if _is_slice(scene) else ""
+    return f"_{'zyx'[scene.axis]}{scene.index}" if scene.is_slice else ""

@@ -22,6 +22,8 @@ LARGEST_SIDE = 2048
 # Larger pictures take too long to send losslessly.
 _LOSSLESS = 2**21
 _QUALITY = 90
+#: Slots of the pictures on the stencil tab, which do not depend on the image, and their captions.
+RINGS = {"rings-before": "rings", "rings-after": "after diffusion along the rings"}
 # Number of pictures of each slot that are kept for pages that fetch slowly.
 _KEPT = 3
 
