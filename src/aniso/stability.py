@@ -16,15 +16,7 @@ import numpy.typing as npt
 from aniso import checks, tensor_fields
 from aniso.checks import Spacing
 from aniso.formulas import bounds, views, weights
-from aniso.stencil import (
-    DeltaStencil,
-    ImageStencil,
-    Stencil,
-    check_stencil,
-    collapse_ghost_cells,
-    directional_weights,
-    entries,
-)
+from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
 
 if TYPE_CHECKING:  # models use the bounds
     from aniso.models import Model
@@ -333,7 +325,7 @@ def stencil_properties(
         "spacing": [h_y, h_x],
         "delta": delta,
         "hourglass_weight": float(stencil.hourglass_weight(*seen)),
-        "directional_weights": [float(w) for w in directional_weights(*seen, delta)],
+        "directional_weights": [float(w) for w in weights.directional_weights(*seen, delta)],
         "entries": stencil_entries[:, :, 1, 1].tolist(),
         "nonnegative": stencil.is_nonnegative(a, b, c, (h_y, h_x)),
         "spectral_bound": bound,

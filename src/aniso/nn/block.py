@@ -17,13 +17,7 @@ from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, volume_weights, weights
 from aniso.models import ImageDriven
 from aniso.models.diffusivity import forms
-from aniso.nn.inputs import (
-    check_dimension,
-    check_image,
-    checked_factory,
-    full_precision,
-    working_precision,
-)
+from aniso.nn import inputs
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive, names_of
 from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
@@ -97,9 +91,9 @@ class DiffusionBlock(Learning):
         checks.instance("model", model, (ImageDriven,), "a model that follows the image", _EXAMPLE)
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
-        check_dimension(ndim, self.dimensions, type(self).__name__)
+        inputs.check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
-        factory = checked_factory(device, dtype)
+        factory = inputs.checked_factory(device, dtype)
         for name in ("sigma", "rho"):
             checks.not_too_many_pixels(name, getattr(model, name, 0.0), spacings)
         lambda1, lambda2 = model.eigenvalue_bounds(ndim)
@@ -135,10 +129,10 @@ class DiffusionBlock(Learning):
 
     def forward(self, image: Tensor) -> Tensor:
         """Return the images (N, C, H, W), or volumes (N, C, D, H, W), after one step."""
-        check_image(image, self.ndim, self)
+        inputs.check_image(image, self.ndim, self)
         # Steps are computed in single precision at least: half precision would lose them to rounding.
-        with full_precision(image):
-            return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
+        with inputs.full_precision(image):
+            return self.cycle(inputs.working_precision(image), ONE_STEP).to(image.dtype)
 
     def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:
         """Return the images after steps that share one tensor, that of the images given."""

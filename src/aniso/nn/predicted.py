@@ -15,22 +15,7 @@ from aniso.engines.torch.operator import Entries
 from aniso.formulas import dimensions, views
 from aniso.formulas.predicted import squashed, squashed_volume
 from aniso.models import Homogeneous
-from aniso.nn.block import (
-    DiffusionBlock,
-    Values,
-    hourglass_weights,
-    largest_step,
-    share_of_limit,
-    stencil_and_step,
-)
-from aniso.nn.inputs import (
-    check_dimension,
-    check_image,
-    check_prediction,
-    checked_factory,
-    full_precision,
-    working_precision,
-)
+from aniso.nn import block, inputs
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
@@ -78,7 +63,7 @@ class TensorDiffusion(Learning):
     """
 
     #: Supported numbers of dimensions.
-    dimensions: tuple[int, ...] = DiffusionBlock.dimensions
+    dimensions: tuple[int, ...] = block.DiffusionBlock.dimensions
 
     def __init__(
         self,
@@ -95,14 +80,14 @@ class TensorDiffusion(Learning):
     ) -> None:
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         cycles, pattern, scheme_step = cycles_of(scheme, steps)
-        check_dimension(ndim, self.dimensions, type(self).__name__)
+        inputs.check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
         # Eigenvalues up to 1 in all directions, like homogeneous diffusion.
         limit = stable_step(Homogeneous(), stencil, spacings, ndim)
-        share = share_of_limit(one_step(scheme_step, step), limit)
+        share = block.share_of_limit(one_step(scheme_step, step), limit)
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
-        factory = checked_factory(device, dtype)
-        super().__init__(constants, stencil_and_step(stencil, share, factory), learn)
+        factory = inputs.checked_factory(device, dtype)
+        super().__init__(constants, block.stencil_and_step(stencil, share, factory), learn)
         self.cycles, self.pattern, self.stencil = cycles, pattern, stencil
         self.ndim, self.spacings = ndim, spacings
 
@@ -112,27 +97,27 @@ class TensorDiffusion(Learning):
         The prediction has shape (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1) for images, (N, 6 or 7, D, H, W)
         or (N, 6 or 7, D+1, H+1, W+1) for volumes.
         """
-        check_image(image, self.ndim, self)
-        check_prediction(prediction, image)
-        with full_precision(image):
-            u, values = working_precision(image), self.values()
+        inputs.check_image(image, self.ndim, self)
+        inputs.check_prediction(prediction, image)
+        with inputs.full_precision(image):
+            u, values = inputs.working_precision(image), self.values()
             # Clamped where the logistic function is constant: no mean of huge numbers is inf − inf.
             bounded = prediction.to(u.dtype).clamp(-_SATURATION, _SATURATION)
             entries, inner = self._weights(over_cells(bounded, image), values)
-            tau = values["step"] * largest_step(1.0, 1.0, self.spacings, values, self.stencil.beta)
+            tau = values["step"] * block.largest_step(1.0, 1.0, self.spacings, values, self.stencil.beta)
             steps = tuple((weight, tau * factor) for weight, factor in self.pattern)
             for _ in range(self.cycles):
                 u = operator.cycle(u, lambda v: operator.rate(v, entries, inner), steps)
             return u.to(image.dtype)
 
-    def _weights(self, prediction: Tensor, values: Values) -> tuple[Entries, Entries]:
+    def _weights(self, prediction: Tensor, values: block.Values) -> tuple[Entries, Entries]:
         """Return the tensor and the hourglass weights over the cells, scaled to unit spacing."""
         numbers = prediction[:, :, None].unbind(1)
         count = len(dimensions.of(self.ndim).entry_axes)
         tensor = squashed(*numbers[:3]) if self.ndim == 2 else squashed_volume(*numbers[:6])
         entries = operator.at_unit_spacing(tensor, self.spacings)
         if len(numbers) == count:
-            return entries, hourglass_weights(entries, values, self.stencil.beta)
+            return entries, block.hourglass_weights(entries, values, self.stencil.beta)
         return entries, self._predicted_weights(numbers[count].sigmoid())
 
     def _predicted_weights(self, zeta: Tensor) -> Entries:

@@ -69,16 +69,7 @@ class Part:
 
 
 def block_means(image: Array, factor: int) -> Array:
-    """Return means of factor × factor pixels; blocks beyond the boundary repeat it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aniso.explorer.choosing import parts
-    >>> parts.block_means(np.arange(12.0).reshape(3, 4), 2)
-    array([[ 2.5,  4.5],
-           [ 8.5, 10.5]])
-    """
+    """Return means of factor × factor pixels; blocks beyond the boundary repeat it."""
     rows, columns = (-(-n // factor) for n in image.shape[:2])
     sums = np.zeros((rows, columns, *image.shape[2:]), real(image))
     # Without a floating-point copy of the whole image.

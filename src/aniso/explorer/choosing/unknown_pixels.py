@@ -65,15 +65,6 @@ def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase
     """Paint a stroke of a round brush through these points (x, y), in pixels, on the mask itself.
 
     The time does not depend on the size of the mask.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aniso.explorer.choosing.unknown_pixels import paint
-    >>> mask = np.zeros((5, 9), bool)
-    >>> paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
-    >>> mask.sum()
-    np.int64(18)
     """
     height, width = mask.shape
     ways = list(itertools.pairwise(points)) or [(points[0], points[0])]

@@ -17,18 +17,7 @@ from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
 from aniso.explorer.page.tab import Result
-from aniso.explorer.page.widgets import (
-    FileDrop,
-    Viewer,
-    button,
-    html,
-    segments,
-    select,
-    show_or_hide,
-    show_value,
-    text,
-    toggle,
-)
+from aniso.explorer.page.widgets import button, html, segments, select, show_or_hide, show_value, text, toggle
 from aniso.io.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
@@ -72,7 +61,7 @@ class ExplorerPage:
                 text("aniso ")
                 text("explorer", "small")
             endings = ",".join(suffix for format in FORMATS.values() for suffix in format.suffixes)
-            files = FileDrop(self.url("file"), self._limit, endings)
+            files = widgets.FileDrop(self.url("file"), self._limit, endings)
             files.on("too_large", lambda event: self.tell(error=_too_large(event.args, self._limit)))
             files.on(
                 "failed",
@@ -106,7 +95,7 @@ class ExplorerPage:
         with html("div", "error hidden", role="alert") as self._error:
             self._error_text = text("", classes="grow")
             button("×", lambda: self.tell(error=None), "", aria_label="Close the message")
-        self._viewer = Viewer()
+        self._viewer = widgets.Viewer()
         self._viewer.on("view", lambda event: self.session.look(View(**event.args)))
         self._viewer.on("stroke", self._stroke)
         self._viewer.on("film", lambda: self._film())
