@@ -60,6 +60,15 @@ def whole(name: str, value: Any, remedy: str, what: str = "a whole number") -> i
     return int(value)
 
 
+def whole_within(name: str, value: Any, low: int, high: int, remedy: str) -> int:
+    """Return an integer in [low, high] as an int."""
+    number = whole(name, value, remedy)
+    if not low <= number <= high:
+        bound = f"at least {low}" if number < low else f"at most {high:,}"
+        raise ValueError(f"{name} must be {bound}, got {value}. {remedy}")
+    return number
+
+
 def real(name: str, value: Any, remedy: str) -> float:
     """Return a real number that is not NaN as a float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

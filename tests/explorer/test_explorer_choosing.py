@@ -8,12 +8,11 @@ import pytest
 
 import aniso
 from aniso.explorer.choosing import unknown_pixels
-from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
+from aniso.explorer.choosing.choices import AUTO, Choices, methods, suggest_contrast
 from aniso.explorer.choosing.controls import LOG, controls
-from aniso.explorer.choosing.methods import methods
+from aniso.explorer.choosing.parts import block_means
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
-from aniso.explorer.computing.blocks import block_means
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
 from aniso.parameters import of_model

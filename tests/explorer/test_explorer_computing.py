@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.methods import methods
-from aniso.explorer.choosing.parts import Part, View
+from aniso.explorer.choosing.choices import Choices, methods
+from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
-from aniso.explorer.computing import previews, scrubbing
-from aniso.explorer.computing.blocks import block_means
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing import previews
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
+from aniso.explorer.showing import rendering
 from tests.explorer.sessions import afford, layers, scene_of
 
 
@@ -157,22 +156,22 @@ class TestScrubbing:
         steering: Any = call.steering(None)
         model, end = steering
         ticket = Ticket()
-        film = list(scrubbing.frames(shapes, call, model, end, ticket, count=5))
-        assert [frame.time for frame in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
+        film = list(rendering.film(shapes, call, model, end, ticket, count=5))
+        assert [shot.facts["time"] for shot in film] == pytest.approx([0, 10 / 16, 10 / 4, 90 / 16, 10])
         assert ticket.share == 1
 
     def test_a_film_of_a_volume_shows_its_slice(self):
         scene = layers(2)
         call = Choices("diffuse").with_value("time", 2.0).call(scene)
         model, end = call.arguments
-        film = list(scrubbing.frames(scene, call, model, end, Ticket(), count=4))
-        assert [(frame.picture.height, frame.picture.width) for frame in film] == [scene.shape] * 4
+        film = list(rendering.film(scene, call, model, end, Ticket(), count=4))
+        assert [(shot.picture.height, shot.picture.width) for shot in film] == [scene.shape] * 4
 
     def test_it_stops_when_nobody_looks(self, shapes):
         call, ticket = Choices("diffuse").call(shapes), Ticket()
         steering: Any = call.steering(None)
         model, end = steering
-        frames = scrubbing.frames(shapes, call, model, end, ticket)
+        frames = rendering.film(shapes, call, model, end, ticket)
         next(frames)
         ticket.withdraw()
         with pytest.raises(Stale):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 import aniso
-from aniso.explorer.choosing.methods import methods, parameters_of
+from aniso.explorer.choosing.choices import methods, parameters_of
 from tests.explorer.pages import (
     WAIT,
     choose_method,

@@ -9,8 +9,9 @@ from PIL import Image
 import aniso
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
-from aniso.explorer.showing import overlays, pictures, stencils
-from aniso.explorer.showing.album import Album
+from aniso.explorer.page import stencil_tab
+from aniso.explorer.showing import overlays, pictures
+from aniso.explorer.showing.pictures import Album
 from aniso.io.picture import Picture
 from tests.explorer.sessions import scene_of
 
@@ -105,13 +106,13 @@ class TestOverlays:
 
 class TestStencils:
     def test_figures_are_those_of_the_library(self):
-        choice = stencils.StencilChoice(alpha=0.25, gamma=0.0, angle=0.0)
+        choice = stencil_tab.StencilChoice(alpha=0.25, gamma=0.0, angle=0.0)
         facts = choice.facts()
         assert facts["stable_step"] == 0.5
         assert facts["paper_step"] == pytest.approx(2 / 5)
         assert np.sum(facts["entries"]) == pytest.approx(0)
 
     def test_the_ring_test_tells_stencils_apart(self):
-        lost = [stencils.RingTest.of(stencils.StencilChoice(alpha, gamma)).changed for alpha, gamma in
+        lost = [stencil_tab.RingTest.of(stencil_tab.StencilChoice(alpha, gamma)).changed for alpha, gamma in
                 ((0.0, 0.0), (0.0, 1.0), (0.4, 1.0))]  # fmt: skip
         assert lost[0] > lost[1] > lost[2]

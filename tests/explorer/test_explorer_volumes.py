@@ -8,11 +8,10 @@ import pytest
 
 import aniso
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.parts import Part, View
+from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.computing import memory, previews
-from aniso.explorer.computing.blocks import block_means
 from aniso.explorer.computing.slabs import Slab
 from tests.explorer.sessions import a_volume, afford, in_a_session, layers, until
 
