@@ -15,6 +15,7 @@ from aniso.arrays import Array
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, State, Take, whole_region
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
+from aniso.estimates import pixel_size
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
@@ -32,8 +33,9 @@ __all__ = ["EnhancePlan", "enhance"]
 
 # How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
-# Pixels (with margins) from which is learned what is usual, by the number of axes, if one window is not all.
-_LEARNED = {2: 800_000, 3: 1_000_000}
+# Windows are used to learn what is usual up to this number of pixels (with margins) times wavelengths in pixels,
+# by the number of axes: the time that it takes is about proportional to both.
+_LEARNED = {2: 6e6, 3: 4e6}
 
 _WAVELENGTH = About(
     unit="length",
@@ -273,8 +275,8 @@ def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> Enhan
     pipeline = plan.pipeline(windows[0].shape[1:], settings)
     region = whole_region(pipeline.grid)
     inner = tuple(slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
-    count = max(_LEARNED[len(inner)] // (math.prod(pipeline.grid) * plan.channels), 1)
-    states: list[State] = [{"image": window} for window in windows[:count]]
+    work = math.prod(pipeline.grid) * plan.channels * plan.wavelength / pixel_size(plan.spacings)
+    states: list[State] = [{"image": window} for window in windows[: max(int(_LEARNED[len(inner)] / work), 1)]]
     usual: dict[type[Stage], list[float]] = {FillGaps: [], PutBack: []}
     corrected: dict[type[Stage], list[Array]] = {}
     for stage in pipeline.stages:

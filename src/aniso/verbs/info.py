@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from aniso.models import CoherenceEnhancing, EdgeContinuing, ImageDriven
+from aniso.models import EdgeContinuing, ImageDriven
 
-__all__ = ["BlockInfo", "DenoiseInfo", "EnhanceInfo", "Info", "InpaintInfo", "UpsampleInfo"]
+__all__ = ["BlockInfo", "DenoiseInfo", "Info", "InpaintInfo", "UpsampleInfo"]
 
 _GREY, _CONTRAST = "grey values", "grey values per unit length"
 
@@ -54,26 +54,6 @@ class DenoiseInfo(Info):
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
         return None if self.model is None else (self.model, self.time)
-
-
-@dataclass(frozen=True)
-class EnhanceInfo(Info):
-    """The values that :func:`aniso.enhance` used."""
-
-    noise: float = describe("noise level", _GREY)
-    wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", _CONTRAST)
-    sigma: float = describe("noise scale σ")
-    rho: float = describe("integration scale ρ")
-    time: float = describe("time of each diffusion")
-    diffusions: int = describe("diffusions")
-    interrupted: float = describe("fraction treated as gaps in lines")
-    put_back: float = describe("fraction of structure restored")
-
-    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
-        """Return the first diffusion."""
-        plates = options.get("plates", True)
-        return CoherenceEnhancing(self.contrast, self.sigma, self.rho, plates=plates), self.time
 
 
 @dataclass(frozen=True)
