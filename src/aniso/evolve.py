@@ -66,7 +66,7 @@ def _diffuse_dask(image: Any, model: Any, time: float, **options: Any) -> Any:
     end = check_time(time)
     check_progress(options["progress"])
     prepared, mask = _begin_lazily(image, model, **options)
-    return lazy.evolve(image, options["channel_axis"], tuple(prepared.plan(end)), prepared.problem, mask)
+    return lazy.evolve(image, options["channel_axis"], tuple(prepared.plan(end)), prepared, mask)
 
 
 def _scale_space_dask(
@@ -81,7 +81,7 @@ def _scale_space_dask(
     def snapshots() -> Generator[tuple[float, Any], None, None]:
         now = image
         for stop, cycles in zip(stops, plans, strict=True):
-            now = lazy.evolve(now, options["channel_axis"], cycles, prepared.problem, mask)
+            now = lazy.evolve(now, options["channel_axis"], cycles, prepared, mask)
             yield stop, now
 
     return snapshots()

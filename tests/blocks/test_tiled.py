@@ -1,6 +1,7 @@
 """Dask arrays: in blocks as in one piece, whatever the blocks."""
 
 import os
+import pickle
 import re
 import signal
 import time
@@ -14,9 +15,11 @@ import pytest
 
 import aniso
 from aniso import arrays
-from aniso.blocks import costs, exchanges, halo, lazy
+from aniso.blocks import costs, groups, halo, lazy
 from aniso.blocks import worker as blocks
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import cluster
+from aniso.settings import Settings
 from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, VOLUME_MODELS, VOLUME_SAMPLES, colours
 
 SHAPE = (23, 19)
@@ -77,7 +80,7 @@ def test_blocks_do_not_show_in_volumes(name, scheme, dtype):
 @pytest.mark.parametrize("name", VOLUME_MODELS)
 def test_an_exchange_after_every_cycle(monkeypatch, name, scheme):
     """Small blocks do many cycles between two exchanges; large ones would exchange after each."""
-    monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+    monkeypatch.setattr(lazy, "group_stages", lambda stages, *_: groups.cut_stages(stages, 0))
     volume, model = VOLUME_SAMPLES["noise"](VOLUME), VOLUME_MODELS[name](VOLUME)
     result = aniso.diffuse(da.from_array(volume, chunks=(7, 6, 13)), model, VOLUME_TIME, scheme=scheme)
     assert_same(result.compute(), aniso.diffuse(volume, model, VOLUME_TIME, scheme=scheme))
@@ -204,25 +207,46 @@ class TestReach:
             assert abs(seen).max() >= far - 1
 
 
+def explicit_steps(count, shape, sigma=0.5):
+    """Explicit steps of edge-enhancing diffusion, one stage each."""
+    prepared = Settings(spacings=(1.0,) * len(shape)).prepare(aniso.EdgeEnhancing(3.0, sigma), shape)
+    cycles = [aniso.schemes.Cycle(0.1, ((0.1, 1.0),))] * count
+    return Pipeline.diffuse(shape, prepared, cycles).parts()
+
+
 class TestExchanges:
     def test_halos_grow_with_the_cycles(self):
-        cycles = [aniso.schemes.Cycle(1.0, ((1.0, 1.0),))] * 5
-        groups = list(exchanges.group_cycles(cycles, (3, 4), 2))
-        assert [len(group.cycles) for group in groups] == [2, 2, 1]
-        assert [group.halo for group in groups] == [(6, 8), (6, 8), (3, 4)]
+        steps = explicit_steps(5, (40, 40))
+        far = steps[0].reach[0]
+        found = groups.cut_stages(steps, 2 * far + 1)
+        assert [len(group.stages) for group in found] == [2, 2, 1]
+        assert [group.halo for group in found] == [(2 * far,) * 2, (2 * far,) * 2, (far,) * 2]
+
+    def test_a_single_stage_may_be_wider_than_the_limit(self):
+        assert [len(group.stages) for group in groups.cut_stages(explicit_steps(3, (40, 40)), 0)] == [1, 1, 1]
 
     def test_small_blocks_exchange_more_seldom(self):
-        numbers = [exchanges.cycles_per_exchange(4e-9, (5, 5), (n, n), 4) for n in (64, 1024, 8192)]
-        assert numbers[0] > numbers[-1] >= 1
+        steps = explicit_steps(64, (9000, 9000))
+        numbers = [len(groups.group_stages(steps, {"image": 1}, (n, n), 4)) for n in (64, 1024, 8192)]
+        assert numbers[0] < numbers[-1]
 
     def test_what_is_chosen_costs_least(self):
         for block in ((100, 100), (2000, 500), (64, 64, 64)):
-            far = (5,) * len(block)
-            best = exchanges.cycles_per_exchange(4e-9, far, block, 4)
-            times = {
-                n: exchanges.exchange_seconds(n, 4e-9, far, block, 4) / n for n in (1, 2, 4, 8, 16, best)
-            }
-            assert min(times, key=lambda n: times[n]) == best
+            steps = explicit_steps(30, block)
+            best = groups.group_stages(steps, {"image": 1}, block, 4)
+            least = groups.estimate_seconds(best, {"image": 1}, block, 4)
+            for limit in groups.halo_limits(steps):
+                other = groups.cut_stages(steps, limit)
+                assert least <= groups.estimate_seconds(other, {"image": 1}, block, 4)
+
+    def test_tasks_hold_only_their_part_of_given_tensors(self):
+        model = aniso.FixedTensor.from_matrix([[1.0, 0.2], [0.2, 0.5]], (200, 200))
+        result = aniso.diffuse(da.zeros((200, 200), chunks=20), model, 0.2)
+        graph: Any = result.__dask_graph__()
+        layer = graph.layers[result.name]
+        tasks = [task for key, task in layer.items() if key[0] == result.name]
+        assert len(tasks) == 100
+        assert max(len(pickle.dumps(task)) for task in tasks) < 0.2 * len(pickle.dumps(model))
 
     def test_cycles_cost_more_with_more_of_everything(self):
         edges = aniso.EdgeEnhancing(3.0)
@@ -302,7 +326,7 @@ class TestBadInput:
             result.compute()
 
     def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
-        monkeypatch.setattr(lazy, "cycles_per_exchange", lambda *_: 1)
+        monkeypatch.setattr(lazy, "group_stages", lambda stages, *_: groups.cut_stages(stages, 0))
         looked, original = [], blocks.check_pixels
 
         def counted(*given):

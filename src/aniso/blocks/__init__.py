@@ -1,11 +1,13 @@
-"""Arrays in blocks: each block evolves on its own, surrounded by a halo of pixels of its neighbours.
+"""Arrays in blocks: each block is computed on its own, surrounded by a halo of pixels of its neighbours.
 
 ``halo``
     the reach of a cycle, and the pixels that a block needs
 ``costs``
     estimated times of cycles and transfers
-``exchanges``
-    the number of cycles between two exchanges of halos
+``stages``
+    local operations one after another, and how they are run in memory and on one block
+``groups``
+    which of them are computed between two exchanges of halos
 ``worker``
     the work on one block
 ``lazy``

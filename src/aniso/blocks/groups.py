@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aniso.blocks.costs import NETWORK_BYTES_PER_SECOND, TASK_SECONDS
+from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, channels_after, total_reach, total_seconds
 
 
@@ -21,28 +22,41 @@ class StageGroup:
     stages: tuple[Stage, ...]
     halo: tuple[int, ...]
 
+    def cut(self, region: Region) -> tuple[Stage, ...]:
+        """Return the stages for one block."""
+        return tuple(stage.cut(region) for stage in self.stages)
+
 
 def group_stages(
     stages: Sequence[Stage], channels: Channels, block: Sequence[int], itemsize: int
 ) -> list[StageGroup]:
     """Return the stages in groups, for blocks of this size (without channels)."""
-    widest = max(total_reach(stages), default=0)
-    limits = [2**k for k in range(widest.bit_length() + 1)]
     return min(
-        (cut_stages(stages, limit) for limit in limits),
+        (cut_stages(stages, limit) for limit in halo_limits(stages)),
         key=lambda groups: estimate_seconds(groups, channels, block, itemsize),
     )
 
 
+def halo_limits(stages: Sequence[Stage]) -> list[int]:
+    """Return limits for the width of halos: powers of 2, up to one halo for all stages."""
+    widest = max(total_reach(stages), default=0)
+    return [2**k for k in range(widest.bit_length() + 1)]
+
+
 def cut_stages(stages: Sequence[Stage], limit: int) -> list[StageGroup]:
     """Return the stages in groups whose halo is at most `limit` wide, or that of a single stage."""
-    groups: list[list[Stage]] = []
+    groups: list[tuple[list[Stage], tuple[int, ...]]] = []
     for stage in stages:
-        if groups and max(total_reach([*groups[-1], stage])) <= limit:
-            groups[-1].append(stage)
-        else:
-            groups.append([stage])
-    return [StageGroup(tuple(group), total_reach(group)) for group in groups]
+        reach = stage.reach
+        if groups:
+            group, halo = groups[-1]
+            wider = tuple(map(sum, zip(halo, reach, strict=True)))
+            if max(wider) <= limit:
+                group.append(stage)
+                groups[-1] = group, wider
+                continue
+        groups.append(([stage], reach))
+    return [StageGroup(tuple(group), halo) for group, halo in groups]
 
 
 def estimate_seconds(

@@ -1,4 +1,4 @@
-"""Dask arrays: the evolution as a graph of tasks, one layer per exchange of halos."""
+"""Dask arrays: stages as a graph of tasks, one layer per exchange of halos."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from aniso import arrays
 from aniso.blocks import worker
-from aniso.blocks.costs import cycle_seconds
-from aniso.blocks.exchanges import Exchange, cycles_per_exchange, group_cycles
 from aniso.blocks.groups import StageGroup, group_stages
-from aniso.blocks.halo import Chunks, Window, pieces, reach, regions
+from aniso.blocks.halo import Chunks, Window, pieces, regions
 from aniso.blocks.stages import Channels, Pipeline, channels_after, run_stages
-from aniso.engines import Problem
 from aniso.schemes import Cycle
+from aniso.settings import Prepared
 
 if TYPE_CHECKING:
     import dask.array
@@ -50,29 +48,22 @@ def evolve(
     image: dask.array.Array,
     channel_axis: int | None,
     cycles: Sequence[Cycle],
-    problem: Problem,
+    prepared: Prepared,
     fixed: Any = None,
 ) -> dask.array.Array:
-    """Return the image after all cycles, lazily, with the same chunks.
+    """Return the image after all cycles, lazily, with the same chunks. `fixed` may be a Dask array of bool."""
+    shape = arrays.channels_first(image, channel_axis).shape[1:]
+    pipeline = Pipeline.diffuse(shape, prepared, cycles)
+    return run_pipeline(image, channel_axis, pipeline, fixed)
 
-    All `cycles` have the same number of steps. `fixed` may be a Dask array of bool.
+
+def run_pipeline(
+    image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline, fixed: Any = None
+) -> dask.array.Array:
+    """Return the image after all stages, lazily, with the same chunks.
+
+    `fixed` may be a Dask array of bool, for pipelines without margins: pixels that keep their values.
     """
-    source: Any = arrays.channels_first(image, channel_axis)
-    whole = source.rechunk({0: -1})
-    dtype = arrays.result_type(image.dtype)
-    result = check_finite(whole).astype(dtype)
-    if cycles:
-        far = reach(cycles[0], problem.model, problem.spacings)
-        largest = [max(lengths) for lengths in whole.chunks[1:]]
-        each = cycle_seconds(cycles[0], problem.model, whole.shape[0], problem.spacings, dtype.itemsize)
-        together = cycles_per_exchange(each, far, largest, whole.shape[0] * dtype.itemsize)
-        for exchange in group_cycles(cycles, far, together):
-            result = _add_layer(result, problem, exchange, fixed)
-    return arrays.channels_back(result.rechunk(source.chunks), channel_axis)
-
-
-def run_pipeline(image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline) -> dask.array.Array:
-    """Return the image after all stages, lazily, with the same chunks."""
     source: Any = arrays.channels_first(image, channel_axis)
     whole = source.rechunk({0: -1})
     dtype = arrays.result_type(image.dtype)
@@ -82,7 +73,7 @@ def run_pipeline(image: dask.array.Array, channel_axis: int | None, pipeline: Pi
     channels = {"image": whole.shape[0]}
     block = [max(lengths) for lengths in inner]
     for number, group in enumerate(group_stages(pipeline.parts(), channels, block, dtype.itemsize)):
-        result = _add_stages(result, pipeline, group, channels, chunks, first=number == 0)
+        result = _add_layer(result, pipeline, group, channels, chunks, fixed, first=number == 0)
         channels = channels_after(group.stages, channels)
     crop = (slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
     result = result[(slice(None), *crop)]
@@ -96,12 +87,14 @@ def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
     return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
 
 
-def _add_stages(
+def _add_layer(
     state: dask.array.Array,
     pipeline: Pipeline,
     group: StageGroup,
     channels: Channels,
     chunks: Chunks,
+    fixed: dask.array.Array | None,
+    *,
     first: bool,
 ) -> dask.array.Array:
     """Add one layer to the graph: stages on each block of a stacked state, with its halo."""
@@ -109,17 +102,18 @@ def _add_stages(
     tasks = []
     for region in regions(chunks, group.halo):
         window = pipeline.source_window(region.needed) if first else region.needed
-        tasks.append(
-            BlockTask(
-                (0, *region.index), _run_block, [(state, (count, *window))], (group.stages, channels, region)
-            )
-        )
+        windows: list[tuple[Any, Window]] = [(state, (count, *window))]
+        if fixed is not None:
+            windows.append((fixed, region.needed))
+        arguments = group.cut(region), channels, region
+        tasks.append(BlockTask((0, *region.index), _run_block, windows, arguments))
     after = sum(channels_after(group.stages, channels).values())
     return from_windows(tasks, ((after,), *chunks), state.dtype, group)
 
 
-def _run_block(pixels: Any, stages: Any, channels: Channels, region: Any) -> Any:
-    return run_stages(stages, pixels, channels, region)
+def _run_block(pixels: Any, *given: Any) -> Any:
+    *fixed, stages, channels, region = given
+    return run_stages(stages, pixels, channels, region, *fixed)
 
 
 def check_finite(channels: Any) -> Any:
@@ -131,21 +125,6 @@ def _check_block(pixels: Any, block_info: Any = None) -> Any:
     about = block_info[0]
     starts = [start for start, _ in about["array-location"]]
     return worker.check_pixels(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
-
-
-def _add_layer(
-    image: dask.array.Array, problem: Problem, exchange: Exchange, fixed: dask.array.Array | None
-) -> dask.array.Array:
-    """Add one layer to the graph: each block is computed from its own pixels and those of its halo."""
-    channels = slice(0, image.shape[0])
-    tasks = []
-    for region in regions(image.chunks[1:], exchange.halo):
-        function, windows = worker.advance, [(image, (channels, *region.needed))]
-        if fixed is not None:
-            function, windows = worker.advance_with_mask, [*windows, (fixed, region.needed)]
-        arguments = worker.cut_problem(problem, region), exchange.cycles, region
-        tasks.append(BlockTask((0, *region.index), function, windows, arguments))
-    return from_windows(tasks, image.chunks, image.dtype, (problem, exchange))
 
 
 @dataclass(frozen=True)

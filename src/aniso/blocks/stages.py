@@ -15,7 +15,7 @@ import numpy as np
 
 from aniso.arrays import Array
 from aniso.blocks import worker
-from aniso.blocks.costs import cycle_seconds
+from aniso.blocks.costs import cycle_seconds, stores_tensors
 from aniso.blocks.halo import Region, Window, reach
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
@@ -26,6 +26,9 @@ from aniso.settings import Prepared
 State = dict[str, Array]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
+
+# Numbers per pixel and channel of stored tensors, and of the image before, by the number of axes.
+_TENSOR_NUMBERS = {1: 5, 2: 5, 3: 8}
 
 
 class Stage(ABC):
@@ -50,6 +53,14 @@ class Stage(ABC):
     def parts(self) -> Iterable[Stage]:
         """Return stages that do the same one after another, with smaller reaches."""
         return (self,)
+
+    def cut(self, region: Region) -> Stage:
+        """Return the stage for one block, without data for the rest of the array."""
+        return self
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Return how many numbers per pixel it needs in memory besides the state before and after it."""
+        return 2 * max(channels.values())
 
     def seconds(self, channels: Channels, itemsize: int) -> float:
         """Estimate the time per pixel."""
@@ -91,7 +102,7 @@ class Diffuse(Stage):
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Run all cycles."""
-        prepared = replace(self.prepared, problem=worker.cut_problem(self.prepared.problem, region))
+        prepared = self.prepared
         if "fixed" in state:
             prepared = prepared.with_fixed(state["fixed"] != 0)
         evolving = EvolvingImage.of_channels(state[self.source], prepared)
@@ -129,6 +140,20 @@ class Diffuse(Stage):
                 looks=tuple((1, look) for when, look in self.looks if when == number),
                 keep=self.keep or number < len(self.cycles),
             )
+
+    def cut(self, region: Region) -> Diffuse:
+        """Return the diffusion of one block: tensors, stencils and masks that cover the array are cut."""
+        looks = tuple((when, look.cut(region)) for when, look in self.looks)
+        problem = worker.cut_problem(self.prepared.problem, region)
+        return replace(self, prepared=replace(self.prepared, problem=problem), looks=looks)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Return the numbers of the image and its successor, and of tensors and the image before."""
+        problem, count = self.prepared.problem, channels[self.source]
+        tensors = any(stores_tensors(cycle, problem.model, count) for cycle in self.cycles)
+        during = channels | {self.target: count}
+        looks = max((look.working(during, ndim) for _, look in self.looks), default=0)
+        return count * (2 + (_TENSOR_NUMBERS[ndim] if tensors else 0)) + looks
 
     def seconds(self, channels: Channels, itemsize: int) -> float:
         """Estimate the time per pixel."""
@@ -177,6 +202,12 @@ class Pipeline:
         if not self.margins:
             object.__setattr__(self, "margins", (0,) * len(self.shape))
 
+    @classmethod
+    def diffuse(cls, shape: tuple[int, ...], prepared: Prepared, cycles: Iterable[Cycle]) -> Pipeline:
+        """Return a single diffusion; without cycles nothing is done."""
+        known = tuple(cycles)
+        return cls(shape, (Diffuse("image", "image", prepared, known),) if known else ())
+
     @property
     def grid(self) -> tuple[int, ...]:
         """The shape of the array with its margins."""
@@ -222,7 +253,7 @@ def run_stages(
 ) -> Array:
     """Run stages on a block: from a stacked state that covers its halo to that of the block alone.
 
-    `channels` are those of the state before, and say how it is stacked along the first axis.
+    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked along the first axis.
     """
     state = unstack(pixels, channels)
     if fixed is not None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from aniso import arrays
-from aniso.arrays import Array, Mask
+from aniso.arrays import Array
 from aniso.blocks.halo import Region, Window
 from aniso.engines import Problem
-from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
 
 def cut_problem(problem: Problem, region: Region) -> Problem:
     """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
+    if (
+        problem.model.entries is None
+        and problem.fixed is None
+        and not isinstance(problem.stencil, FreeStencil)
+    ):
+        return problem
     problem = replace(problem, model=problem.model.part(region.cells))
     if isinstance(problem.stencil, FreeStencil):
         problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
@@ -35,26 +38,6 @@ def join(parts: Sequence[Array], places: Sequence[Window]) -> Array:
     for part, place in zip(parts, places, strict=True):
         whole[place] = part
     return whole
-
-
-def advance(pixels: Array, problem: Problem, cycles: Sequence[Cycle], region: Region) -> Array:
-    """Return a block after these cycles, from its pixels and those of its halo, (channels, …).
-
-    Pixels must be finite: :func:`check_pixels` checks them when they are read, and results are finite again.
-    """
-    layout = arrays.ArrayLayout(pixels, 0, problem.on_tensors)
-    with contextlib.closing(problem.start(layout.start)) as evolution:
-        for cycle in cycles:
-            evolution.advance(cycle)
-        image: Array = arrays.restore_image(layout, evolution.image)
-    return np.ascontiguousarray(image[(slice(None), *region.inner)])
-
-
-def advance_with_mask(
-    pixels: Array, fixed: Mask, problem: Problem, cycles: Sequence[Cycle], region: Region
-) -> Array:
-    """Do the same with pixels that keep their values where `fixed` is True."""
-    return advance(pixels, replace(problem, fixed=fixed), cycles, region)
 
 
 def check_pixels(

@@ -81,7 +81,7 @@ def inpaint(
     cycle = fsi_cycle(prepared.limit)
 
     def evolve(start: Any, fixed: Any, count: int) -> Any:
-        return lazy.evolve(start, 0, (cycle,) * count, prepared.problem, fixed)
+        return lazy.evolve(start, 0, (cycle,) * count, prepared, fixed)
 
     start = _start(values, known, evolve, Solver(prepared, 1.0, 0.0, 1))
     filled = evolve(start, known, CYCLES if max_cycles is None else max_cycles)

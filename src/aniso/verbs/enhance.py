@@ -60,7 +60,7 @@ class EnhancePlan(Plan):
 
     noise: float = describe("noise level", GREY)
     wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", plans.CONTRAST)
+    contrast: float = describe("contrast λ", plans.CONTRAST_UNIT)
     sigma: float = describe("noise scale σ")
     rho: float = describe("integration scale ρ")
     time: float = describe("time of each diffusion")
@@ -130,6 +130,7 @@ def enhance(
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -177,6 +178,9 @@ def enhance(
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
+        filtered alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -202,7 +206,7 @@ def enhance(
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     if len(source.shape) < 2:
         raise ValueError(
             f"image must have at least two axes besides the channels, got shape {source.array.shape}: a signal "

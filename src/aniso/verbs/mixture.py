@@ -12,6 +12,7 @@ from scipy import ndimage
 from aniso.arrays import Array, Field
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
+from aniso.formulas.gaussian import gaussian_radius
 from aniso.noise import measure_noise
 from aniso.verbs.risk import Judge, Stop
 
@@ -25,8 +26,11 @@ _RISK_IN_DOUBT = 0.05
 # Gaussians in pixels through which gradients are seen and averaged.
 _EDGE_ENERGY = 0.05
 _SEEN, _AVERAGED = 1.0, 1.5
+_REACH = gaussian_radius(_SEEN) + gaussian_radius(_AVERAGED)
+# Rows (in volumes, slices) of a band in which flatness is computed at least, and its values.
+_BAND, _BAND_VALUES = 48, 2**19
 # Pixels that are computed at a time, so that they stay in the cache.
-_AT_ONCE = 2**14
+_AT_ONCE = 2**13
 
 #: Weights from channels to channels.
 Matrix = tuple[tuple[float, ...], ...]
@@ -40,18 +44,22 @@ class Weights:
     flat: Matrix
 
 
+#: Images that are mixed, and their weights; None for one that is taken alone.
+Mixture = list[tuple[Stop, Weights | None]]
+
+
 # -- choosing -----------------------------------------------------------------------------------------------
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[list[tuple[Stop, Weights]], float]:
+def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
-    The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their principal
-    axes, which keeps white noise white, and each axis has its own weights: brightness needs other ones than
-    colour. The risk is a quadratic function of the weights; those without a significant gain are 0. The
-    estimate holds for white noise of the given level: an axis with clearly less noise (channels with common
-    noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a larger
-    distance from the best image than the noise level, is rejected: then there are no images to mix.
+    The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
+    principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
+    ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
+    0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
+    common noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a
+    larger distance from the best image than the noise level, is rejected: then there are no images to mix.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
@@ -111,8 +119,8 @@ class _View:
                 terms = self._terms(number, part, flats[0], changed=False)
                 follows = (self._terms(number, part, flats[1], changed=True) - terms) / self.judge.step
                 residual = self._project(window, part) - self._project(self.best.image[number], part)
-                gram += terms @ terms.T
-                doubt += follows @ follows.T
+                gram += _products(terms)
+                doubt += _products(follows)
                 probe = self._project(self.judge.probe[number], part)
                 gain += terms @ residual - variance * (follows @ probe)
             first += size
@@ -128,6 +136,16 @@ class _View:
         start, *others = (self._project(image, part) for image in images)
         differences = np.array([other - start for other in others])
         return np.concatenate([differences, flat * differences])
+
+
+def _products(rows: Field) -> Field:
+    """Return the scalar products of all pairs."""
+    # One by one, since matrix products use threads of BLAS, which are slow on a busy machine.
+    products = np.empty((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        for j in range(i + 1):
+            products[i, j] = products[j, i] = row @ rows[j]
+    return products
 
 
 def _has_noise(windows: list[Array], level: float) -> bool:
@@ -162,7 +180,19 @@ def _principal_axes(flat: Array) -> Array:
 
 
 def flatness(image: Array, level: float) -> Array:
-    """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level."""
+    """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level.
+
+    It is computed band by band, because it takes several times the memory of the image.
+    """
+    flat = np.empty(image.shape[1:], image.dtype)
+    rows = max(_BAND, _BAND_VALUES // max(flat[0].size, 1))
+    for core in range(0, len(flat), rows):
+        low, high = max(core - _REACH, 0), min(core + rows + _REACH, len(flat))
+        flat[core : core + rows] = _band_flatness(image[:, low:high], level)[core - low :][:rows]
+    return flat
+
+
+def _band_flatness(image: Array, level: float) -> Array:
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
         for axis in range(energy.ndim):
@@ -238,7 +268,7 @@ class MeasureFlatness(Stage):
     @property
     def reach(self) -> tuple[int, ...]:
         """The radii of both Gaussians."""
-        return (int(4 * _SEEN + 0.5) + int(4 * _AVERAGED + 0.5),) * self.ndim
+        return (_REACH,) * self.ndim
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Compute "flat"."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 import aniso
 from aniso.blocks.stages import Pipeline
 from aniso.dispatch import takes_arrays
@@ -20,7 +22,7 @@ from aniso.verbs.source import Source
 
 __all__ = ["Plan"]
 
-GREY, CONTRAST = "grey values", "grey values per unit length"
+GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
 _SAME: Any = object()
 
@@ -74,6 +76,7 @@ class Plan(ABC):
         image: Any,
         *,
         channel_axis: int | None = _SAME,
+        frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -87,6 +90,8 @@ class Plan(ABC):
             Never modified. Dask arrays stay lazy.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : int, optional
+            The axis of frames, which are filtered one by one.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -97,8 +102,21 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        axis = self.channel_axis if channel_axis is _SAME else channel_axis
-        return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
+        axis = channel_axis
+        if axis is _SAME:
+            axis = self.channel_axis
+            if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
+                others = np.ndim(image) - 1
+                axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
+        return _apply(
+            image,
+            self,
+            channel_axis=axis,
+            frame_axis=frame_axis,
+            engine=engine,
+            threads=threads,
+            progress=progress,
+        )
 
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
@@ -112,15 +130,13 @@ class Plan(ABC):
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
             raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got an array of shape "
-                f"{source.array.shape} with channel_axis={source.channel_axis}: it has {axes} axes besides the "
-                "channels. Make a plan for such arrays, with return_info=True."
+                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has "
+                f"{axes} axes besides the channels. Make a plan for such arrays, with return_info=True."
             )
         if count != self.channels:
             raise ValueError(
-                f"this plan of {self.verb} is for {_count(self.channels)}, got an array of shape "
-                f"{source.array.shape} with channel_axis={source.channel_axis}, which has {_count(count)}. Make a "
-                "plan for such images, with return_info=True."
+                f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
+                f"{_count(count)}. Make a plan for such images, with return_info=True."
             )
 
     def to_json(self) -> str:
@@ -149,8 +165,8 @@ class Plan(ABC):
             )
         if version != aniso.__version__:
             raise ValueError(
-                f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in another "
-                "way. Make the plan again."
+                f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
+                "another way. Make the plan again."
             )
         if verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
@@ -164,11 +180,12 @@ def _apply(
     plan: Plan,
     *,
     channel_axis: int | None,
+    frame_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
     )
@@ -189,6 +206,11 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
     return rows
+
+
+def summary_values(plan: Any) -> dict[str, Any]:
+    """Return the described fields by name."""
+    return {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
 
 
 def format_value(value: Any) -> str:

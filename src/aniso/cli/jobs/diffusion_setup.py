@@ -17,7 +17,7 @@ from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven
 from aniso.stencil import DeltaStencil
-from aniso.verbs.info import format_value
+from aniso.verbs.plan import format_value
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from aniso.cli.jobs.reporting import Report, Tell, columns
 from aniso.cli.jobs.zarrs import StoreFilter
 from aniso.cli.options.bundles import ComputingOptions
 from aniso.io.pages import Page, Pages
-from aniso.verbs.info import summary_rows
+from aniso.verbs.plan import summary_rows, summary_values
 
 #: Takes a page and a progress function; returns the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
@@ -53,7 +53,11 @@ def filter_files(
         rows = [*summary, *(summary_rows(known) if known else ())]
         if len(job.paths) == 1 and rows:
             lines.append(columns(rows))
-        return {"output": target, **picture_facts(written), "info": known}, lines
+        return {
+            "output": target,
+            **picture_facts(written),
+            "info": [summary_values(info) for info in known],
+        }, lines
 
     each_file(job.report, job.paths, action)
     job.report.finish(**(facts or {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aniso.cli.jobs.reporting import columns
-from aniso.verbs.info import format_value as show
+from aniso.verbs.plan import format_value as show
 
 
 def stencil_lines(facts: dict[str, Any]) -> list[str]:

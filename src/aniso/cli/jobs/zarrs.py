@@ -16,7 +16,7 @@ from aniso.cli.jobs.file_job import FileJob
 from aniso.cli.jobs.reporting import columns
 from aniso.cli.options.bundles import ClusterOptions
 from aniso.stencil import Stencil
-from aniso.verbs.info import format_value, summary_rows
+from aniso.verbs.plan import format_value, summary_rows
 from aniso.verbs.table import DIFFUSE, VERBS
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from aniso.explorer.page.tab import describe_error
 from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
 from aniso.models import kinds
 from aniso.stencil import DeltaStencil
-from aniso.verbs.info import summary_rows
+from aniso.verbs.plan import summary_rows
 
 
 class ParameterPanel:
