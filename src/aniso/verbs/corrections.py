@@ -77,6 +77,10 @@ class FillGaps(Correction):
         """The radii of the mean and of the neighbourhood."""
         return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD)
 
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the departure, and the images for sums and for one channel at a time."""
+        return channels["image"] + 7
+
     def channels(self, before: Channels) -> Channels:
         """Return the channels, the last time with those of "trust"."""
         return before | {"trust": 1} if self.last else before
@@ -106,9 +110,10 @@ class FillGaps(Correction):
         faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
-        excess /= max(2.5 * self.usual, tiny)
-        # Beyond 1000 times the usual departure nothing changes, but powers may overflow.
-        np.minimum(excess, 1e3, out=excess)
+        scale = max(2.5 * self.usual, tiny)
+        # Beyond 1000 times the scale nothing changes, but quotients and powers may overflow.
+        np.minimum(excess, 1e3 * scale, out=excess)
+        excess /= scale
         trust = excess * excess * excess
         trust *= trust
         trust += 1
@@ -135,6 +140,10 @@ class PutBack(Correction):
     def reach(self) -> tuple[int, ...]:
         """The radii of both Gaussians."""
         return self._radii(self.part, _LOST)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the residual, its energy and its share."""
+        return channels["image"] + 4
 
     def channels(self, before: Channels) -> Channels:
         """Return the same channels."""

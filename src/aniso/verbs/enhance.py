@@ -22,11 +22,10 @@ from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs import plan as plans
 from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
 from aniso.verbs.extension import Extend
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
-from aniso.verbs.plan import GREY, Plan, describe
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.source import Source
 
 __all__ = ["EnhancePlan", "enhance"]
@@ -53,14 +52,14 @@ class EnhancePlan(Plan):
 
     `first` is the time of the first diffusion. `departures` is, for each time that gaps are filled, the usual
     departure of the image from the diffused one, and `energies`, for each scale at which structure is put back,
-    twice the usual energy of what was lost.
+    twice the usual energy of what was lost. `interrupted` and `put_back` are measured on windows of the image.
     """
 
     verb: ClassVar[str] = "enhance"
 
     noise: float = describe("noise level", GREY)
     wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", plans.CONTRAST_UNIT)
+    contrast: float = describe("contrast λ", CONTRAST_UNIT)
     sigma: float = describe("noise scale σ")
     rho: float = describe("integration scale ρ")
     time: float = describe("time of each diffusion")
@@ -271,7 +270,11 @@ def choose(
         departures=(0.0,) * rounds,
         energies=(0.0,) * len(PUT_BACK) if rounds else (),
     )
-    return _learn(plan, windows, settings) if rounds else plan
+    if not rounds:
+        return plan
+    # Nothing departs from a constant.
+    lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
+    return _learn(plan, lined, settings)
 
 
 def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> EnhancePlan:
