@@ -1,4 +1,4 @@
-"""What diffusion along lines does wrong, corrected: lines with gaps become weak, and curved structure is lost.
+"""Corrections of diffusion along lines, which weakens lines with gaps and removes curved structure.
 
 Both are found by comparison with what is usual in the image.
 """
@@ -55,7 +55,7 @@ class Correction(Stage):
         return result
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
-        """Return how far such Gaussians reach one after another: at cut edges they need more than there is."""
+        """Return how far such Gaussians reach one after another."""
         return tuple(sum(gaussian_radius(part * w) for part in parts) for w in self.wavelengths)
 
 

@@ -32,8 +32,8 @@ __all__ = ["EnhancePlan", "enhance"]
 
 # How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
-# Windows are used to learn what is usual up to this number of pixels (with margins) times wavelengths in pixels,
-# by the number of axes: the time that it takes is about proportional to both.
+# What is usual is learned from windows up to this number of pixels (with margins) times the wavelength in
+# pixels, by the number of axes: the time that it takes is about proportional to both.
 _LEARNED = {2: 6e6, 3: 4e6}
 
 _WAVELENGTH = About(
@@ -50,9 +50,10 @@ _REFINE = About(switch=True, meaning="close gaps and put back lost structure, or
 class EnhancePlan(Plan):
     """The values that :func:`aniso.enhance` used.
 
-    `first` is the time of the first diffusion. `departures` is, for each time that gaps are filled, the usual
-    departure of the image from the diffused one, and `energies`, for each scale at which structure is put back,
-    twice the usual energy of what was lost. `interrupted` and `put_back` are measured on windows of the image.
+    `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
+    usual departure of the image from the diffused one, and `energies`, for each scale at which structure is put
+    back, twice the usual energy of what was lost. Like `interrupted` and `put_back`, they are measured on
+    windows of the image.
     """
 
     verb: ClassVar[str] = "enhance"
@@ -208,8 +209,8 @@ def enhance(
     source = Source.check(image, channel_axis, progress, frame_axis)
     if len(source.shape) < 2:
         raise ValueError(
-            f"image must have at least two axes besides the channels, got shape {source.array.shape}: a signal "
-            "has no lines. Use denoise for signals."
+            "image must have at least two axes besides the channels, got shape "
+            f"{source.array.shape}: a signal has no lines. Use denoise for signals."
         )
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
@@ -239,7 +240,7 @@ def choose(
     plates: bool = True,
     refine: bool | None = None,
 ) -> EnhancePlan:
-    """Return the scales of windows of the image, and what is usual in them; the arguments are those of `enhance`."""
+    """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`."""
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
     windows = source.sample()
@@ -283,7 +284,8 @@ def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> Enhan
     region = whole_region(pipeline.grid)
     inner = tuple(slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
     work = math.prod(pipeline.grid) * plan.channels * plan.wavelength / pixel_size(plan.spacings)
-    states: list[State] = [{"image": window} for window in windows[: max(int(_LEARNED[len(inner)] / work), 1)]]
+    count = max(int(_LEARNED[len(inner)] / work), 1)
+    states: list[State] = [{"image": window} for window in windows[:count]]
     usual: dict[type[Stage], list[float]] = {FillGaps: [], PutBack: []}
     corrected: dict[type[Stage], list[Array]] = {}
     for stage in pipeline.stages:
