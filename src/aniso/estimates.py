@@ -175,8 +175,8 @@ def structure_tensor(
 ) -> Field:
     """Compute the structure tensor, shape (ndim, ndim, …), per unit length: mean over channels and over rho.
 
-    Gradients outside of `inner` are not used, and the result has its shape: at the boundary, they are those of
-    a mirrored image.
+    Gradients outside of `inner` are not used, since those at the boundary are those of a mirrored image, and
+    the result has its shape.
     """
     from scipy import ndimage
 

@@ -1,4 +1,4 @@
-"""What diffusion along lines does wrong, corrected: lines with gaps become weak, and curved structure is lost.
+"""Corrections of diffusion along lines, which weakens lines with gaps and removes curved structure.
 
 Both are found by comparison with what is usual in the image.
 """
@@ -56,7 +56,7 @@ class Correction(Stage):
         return result
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
-        """Return how far such Gaussians reach one after another: at cut edges they need more than there is."""
+        """Return how far such Gaussians reach one after another."""
         return tuple(sum(gaussian_radius(part * w) for part in parts) for w in self.wavelengths)
 
 
@@ -77,6 +77,10 @@ class FillGaps(Correction):
     def reach(self) -> tuple[int, ...]:
         """The radii of the mean and of the neighbourhood."""
         return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the departure, and the images for sums and for one channel at a time."""
+        return channels["image"] + 7
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels, the last time with those of "trust"."""
@@ -107,9 +111,10 @@ class FillGaps(Correction):
         faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
-        excess /= max(2.5 * self.usual, tiny)
-        # Beyond 1000 times the usual departure nothing changes, but powers may overflow.
-        np.minimum(excess, 1e3, out=excess)
+        scale = max(2.5 * self.usual, tiny)
+        # Beyond 1000 times the scale nothing changes, but quotients and powers may overflow.
+        np.minimum(excess, 1e3 * scale, out=excess)
+        excess /= scale
         trust = excess * excess * excess
         trust *= trust
         trust += 1
@@ -136,6 +141,10 @@ class PutBack(Correction):
     def reach(self) -> tuple[int, ...]:
         """The radii of both Gaussians."""
         return self._radii(self.part, _LOST)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the residual, its energy and its share."""
+        return channels["image"] + 4
 
     def channels(self, before: Channels) -> Channels:
         """Return the same channels."""

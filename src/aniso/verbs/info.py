@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aniso.models import CoherenceEnhancing, EdgeContinuing, ImageDriven
+from aniso.models import EdgeContinuing, ImageDriven
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe, summary_rows
 
-__all__ = ["BlockInfo", "EnhanceInfo", "Info", "InpaintInfo", "UpsampleInfo"]
+__all__ = ["BlockInfo", "Info", "InpaintInfo", "UpsampleInfo"]
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,6 @@ class Info(ABC):
 
         `options` are those with which the verb was called.
         """
-
-
-@dataclass(frozen=True)
-class EnhanceInfo(Info):
-    """The values that :func:`aniso.enhance` used."""
-
-    noise: float = describe("noise level", GREY)
-    wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", CONTRAST_UNIT)
-    sigma: float = describe("noise scale σ")
-    rho: float = describe("integration scale ρ")
-    time: float = describe("time of each diffusion")
-    diffusions: int = describe("diffusions")
-    interrupted: float = describe("fraction treated as gaps in lines")
-    put_back: float = describe("fraction of structure restored")
-
-    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
-        """Return the first diffusion."""
-        plates = options.get("plates", True)
-        return CoherenceEnhancing(self.contrast, self.sigma, self.rho, plates=plates), self.time
 
 
 @dataclass(frozen=True)
