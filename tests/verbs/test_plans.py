@@ -97,7 +97,9 @@ def test_large_images_are_sampled_and_small_ones_are_not(monkeypatch):
         assert all(0 <= part.start < part.stop <= n for window in found for part, n in zip(window, shape))
     # The choice costs the same whatever the size of the array.
     looked_at = []
-    monkeypatch.setattr("aniso.verbs.denoise.Judge", lambda windows, level: looked_at.append(windows) or 1 / 0)
+    monkeypatch.setattr(
+        "aniso.verbs.denoise.Judge", lambda windows, level: looked_at.append(windows) or 1 / 0
+    )
     monkeypatch.setitem(sample._VALUES, 2, 9 * 20**2)
     with pytest.raises(ZeroDivisionError):
         aniso.denoise(picture((200, 300)))
