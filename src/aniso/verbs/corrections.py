@@ -13,7 +13,6 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array
 from aniso.blocks.halo import Region
@@ -183,5 +182,7 @@ class PutBack(Correction):
 
 
 def _smooth_band(bands: list[list[Array]], axis: int, width: float, number: int) -> None:
+    from scipy import ndimage
+
     before, after = (each[number] for each in bands)
     ndimage.gaussian_filter1d(before, width, axis, output=after, mode="nearest")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso import estimates
 from aniso.arrays import Array, Field
@@ -123,6 +122,8 @@ class Extend(Stage):
 
     def _layer(self, image: Array, known: list[range], area: list[range], axis: int, along: Field) -> Array:
         """Return the values of new pixels (channels, …) next to a plane with these directions."""
+        from scipy import ndimage
+
         place = np.stack(np.meshgrid(*area, indexing="ij"), -1)
         nearest = []
         for k, (r, cut, n) in enumerate(zip(area, self._trim, self.shape, strict=True)):

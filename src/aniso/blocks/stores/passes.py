@@ -19,7 +19,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stores import budget, cluster, journal
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 from aniso.engines import Problem
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from aniso.schemes import Cycle
 
 # Least side of the chunks between passes, in pixels.
@@ -170,7 +170,7 @@ def filter_block(
                 pixels = worker.advance(pixels, worker.cut_problem(problem, region), cycles, region)
             values = arrays.channels_back(pixels, _place_of_channels(origin))
             with journal.explain_write_errors(target):
-                write[index_of(origin, frame, region.core)] = stored(values, write.dtype)
+                write[index_of(origin, frame, region.core)] = as_dtype(values, write.dtype)
     # The name is listed as complete, which must hold after a power failure too.
     indices = (index_of(origin, frame, region.core) for frame in frames)
     keys = {key for index in indices for key, _ in chunks_at(write, index)}

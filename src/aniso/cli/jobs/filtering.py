@@ -10,7 +10,6 @@ from aniso.cli.jobs import zarrs
 from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
 from aniso.cli.jobs.reporting import Report, Tell, columns
 from aniso.cli.jobs.zarrs import StoreFilter
-from aniso.cli.options.bundles import ComputingOptions
 from aniso.io.pages import Page, Pages
 from aniso.verbs.plan import summary_rows, summary_values
 
@@ -61,23 +60,6 @@ def filter_files(
 
     each_file(job.report, job.paths, action)
     job.report.finish(**(facts or {}))
-
-
-def call_verb(
-    verb: Callable[..., Any], page: Page, computing: ComputingOptions, tell: Tell, **options: Any
-) -> tuple[Any, Any]:
-    """Return what a verb makes of a page, and what it chose."""
-    result, info = verb(
-        page.image,
-        **options,
-        spacing=page.spacing,
-        channel_axis=page.channel_axis,
-        engine=computing.engine,
-        threads=computing.threads,
-        progress=tell,
-        return_info=True,
-    )
-    return result, info
 
 
 def _filter_pages(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:

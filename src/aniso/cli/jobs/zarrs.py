@@ -14,7 +14,7 @@ import typer
 
 from aniso.cli.jobs.file_job import FileJob
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.bundles import ClusterOptions
+from aniso.cli.options.shared import ClusterOptions
 from aniso.stencil import Stencil
 from aniso.verbs.plan import format_value, summary_rows
 from aniso.verbs.table import DIFFUSE, VERBS

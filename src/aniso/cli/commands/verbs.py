@@ -9,57 +9,48 @@ from typing import Annotated, Any
 import typer
 
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import (
+from aniso.cli.options.diffusion_options import StencilOptions
+from aniso.cli.options.shared import (
     ClusterOptions,
     ComputingOptions,
     Files,
+    MaskOptions,
     ReadingOptions,
     ReportingOptions,
-    StencilOptions,
     WritingOptions,
     default_words,
     describe,
-    flag,
-    number_option,
+    number,
+    option,
 )
-from aniso.cli.options.mask_options import MaskOptions
 from aniso.parameters import Parameter
 from aniso.verbs.table import Verb
 
 
 def make_command(verb: Verb) -> Callable[..., None]:
     """Return a function whose signature has the options of a verb and whose docstring is its help."""
-    bundles: dict[str, Any] = {
-        "reading": ReadingOptions,
-        "writing": WritingOptions,
-        "computing": ComputingOptions,
-    }
-    if verb.fills:
-        bundles = {"unknown": MaskOptions, **bundles}
-    if verb.takes_stencil:
-        bundles = {"stencil": StencilOptions, **bundles}
-    if verb.stores:
-        bundles["cluster"] = ClusterOptions
-    bundles["reporting"] = ReportingOptions
-    required = {name: _argument(each) for name, each in verb.parameters.items() if each.required}
-    optional = {name: _option(each) for name, each in verb.parameters.items() if not each.required}
-    kinds = {**required, "files": Files, **bundles, **optional}
+    shared: list[tuple[str, Any]] = [
+        ("files", Files),
+        *([("stencil", StencilOptions)] if verb.takes_stencil else []),
+        *([("unknown", MaskOptions)] if verb.fills else []),
+        *[("reading", ReadingOptions), ("writing", WritingOptions), ("computing", ComputingOptions)],
+        *([("cluster", ClusterOptions)] if verb.stores else []),
+        ("reporting", ReportingOptions),
+    ]
+    required = [(each.name, _argument(each)) for each in verb.parameters.values() if each.required]
+    optional = [(each.name, *_option(each)) for each in verb.parameters.values() if not each.required]
 
     def command(**values: Any) -> None:
         _run(verb, **values)
 
-    command.__doc__ = _help(verb)
-    command.__annotations__ = {**kinds, "return": None}
     function: Any = command
+    function.__doc__ = _help(verb)
+    rows = [*((*row, inspect.Parameter.empty) for row in [*required, *shared]), *optional]
+    function.__annotations__ = {name: kind for name, kind, _ in rows}
     function.__signature__ = inspect.Signature(
         [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if name in optional else inspect.Parameter.empty,
-                annotation=kind,
-            )
-            for name, kind in kinds.items()
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, _, default in rows
         ]
     )
     return command
@@ -89,16 +80,16 @@ def _argument(parameter: Parameter) -> Any:
     ]
 
 
-def _option(parameter: Parameter) -> Any:
+def _option(parameter: Parameter) -> tuple[Any, Any]:
+    """Return the type and the option of a parameter."""
     about, name = parameter.about, parameter.name.replace("_", "-")
     text = f"{describe(about)} Default: {default_words(parameter)}."
     if about.switch:
-        return Annotated[bool | None, flag(f"--{name}/--no-{name}", help=text)]
+        return bool | None, option(text, f"--{name}/--no-{name}")
     if about.whole:
-        option = typer.Option(help=text, min=int(about.low), metavar="N", show_default=False)
-        return Annotated[int | None, option]
+        return int | None, option(text, min=int(about.low), metavar="N")
     limits: dict[str, Any] = {"low": about.low, "high": about.high, "open_low": about.open_low}
-    return Annotated[float | None, number_option(text, auto=parameter.automatic, **limits)]
+    return float | None, number(text, auto=parameter.automatic, **limits)
 
 
 def _run(
@@ -114,8 +105,9 @@ def _run(
     cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
+    from aniso.cli.files.reading import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, call_verb, filter_files
+    from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
@@ -127,11 +119,13 @@ def _run(
         unknown.check()
 
     def filters(pages: Pages, report: Report) -> Filter:
-        mask = None if unknown is None else unknown.mask(pages.picture, reading, report)
+        mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
-            return call_verb(verb.function, page, computing, tell, **options, **masks)
+            described = {**options, **masks, **computing.arguments(page)}
+            result, info = verb.function(page.image, **described, progress=tell, return_info=True)
+            return result, info
 
         return filter_page
 
@@ -139,13 +133,12 @@ def _run(
     if cluster is not None:
         from aniso.verbs.chunked_recipes import RECIPES
 
-        default = inspect.signature(verb.function).parameters["stencil"].default
-        used = {"stencil": default, **options}
-        stores = StoreFilter(
-            cluster,
-            lambda windows, spacings: RECIPES[verb.name](windows(), spacings, **used),
-            used["stencil"],
-        )
+        used = {"stencil": inspect.signature(verb.function).parameters["stencil"].default, **options}
+
+        def choose(windows: Any, spacings: Any) -> Any:
+            return RECIPES[verb.name](windows(), spacings, **used)
+
+        stores = StoreFilter(cluster, choose, used["stencil"])
     filter_files(
         FileJob(verb.name, files, reading, writing, computing, reporting),
         verb.output.replace("{factor}", str(values.get("factor", ""))),
