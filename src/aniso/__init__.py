@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aniso import stability as stability
     from aniso import stencil as stencil
     from aniso import volumes as volumes
+    from aniso.blocks.stores.filtering import filter_store as filter_store
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
     from aniso.figures import scale_space_figure as scale_space_figure
@@ -63,6 +64,7 @@ _HOMES = {
     "diffuse": "evolve",
     "diffusion_tensor": "structure",
     "enhance": "verbs.enhance",
+    "filter_store": "blocks.stores.filtering",
     "inpaint": "verbs.inpaint",
     "orientation": "structure",
     "scale_space": "evolve",
@@ -102,6 +104,7 @@ __all__ = [
     "diffusion_tensor",
     "enhance",
     "estimates",
+    "filter_store",
     "info",
     "inpaint",
     "io",

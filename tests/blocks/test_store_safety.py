@@ -15,7 +15,7 @@ import pytest
 import zarr as zarr_package
 from dask.distributed import Client, LocalCluster
 
-from aniso.blocks.stores import cluster, journal, passes
+from aniso.blocks.stores import cluster, ends, journal
 from aniso.blocks.stores.zarr_array import chunks_at, open_array
 from tests.blocks.test_stores import ome_group, run
 from tests.cli.command_calls import PROGRAM, WIDE
@@ -166,7 +166,7 @@ class TestDamagedChunks:
         zarr.create_array(str(source), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
         array = Tired(zarr.open_array(str(source), mode="r"))
         with pytest.raises(OSError, match=r"a chunk among c/0/0, c/0/1 of .*the network is down"):
-            passes.read_window(array, open_array(source), (), (slice(0, 5), slice(0, 15)))
+            ends.read_channels(array, open_array(source), (), (slice(0, 5), slice(0, 15)))
 
 
 def _listening():

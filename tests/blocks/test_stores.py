@@ -23,10 +23,13 @@ from dask.distributed import Client, KilledWorker, LocalCluster, Security
 from zarr.codecs import BloscCodec, BytesCodec
 
 import aniso
+from aniso.blocks.groups import StageGroup
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
-from aniso.engines import Problem
+from aniso.evolve import DiffusePlan
 from aniso.io.picture import stored
+from aniso.settings import Settings
 from tests.registry import SAMPLES, colours
 
 MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
@@ -75,13 +78,23 @@ def ome_group(path, image, axes, scale, version="0.5", units=None, **options):
 
 
 def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, channel_axis=None):
+    """A run in given blocks, with so many steps in a pass; or in those that suit the memory."""
     source = open_array(path, channel_axis)
-    limit = aniso.stability.stable_step(model, spacing=source.spacing, ndim=len(source.spacing))
-    problem = Problem(model, aniso.DeltaStencil(), source.spacing, None, 1)
-    cycles = tuple(aniso.Explicit().plan(time, limit))
+    plan = DiffusePlan(
+        spacings=source.spacing,
+        channel_axis=channel_axis,
+        channels=source.channels,
+        stencil=aniso.DeltaStencil(),
+        model=model,
+        time=time,
+        scheme=aniso.Explicit(),
+    )
+    pipeline = plan.pipeline(source.spatial_shape, plan.settings(threads=1))
+    facts = json.loads(plan.to_json())
     if block is None:
-        return passes.StoreRun.plan(source, problem, cycles, memory or 1e9, 2)
-    return passes.StoreRun(source, problem, cycles, block, together)
+        return passes.StoreRun.plan(source, pipeline, facts, memory or 1e9, 2)
+    widest = max((max(stage.reach) for stage in pipeline.parts()), default=0)
+    return passes.StoreRun(source, pipeline, facts, block, together * widest)
 
 
 def run(client, path, target, **options):
@@ -262,7 +275,9 @@ class TestInterruptions:
         self.half_done(client, source, tmp_path / "out.zarr", block=(10, 10), together=1)
         other = job(source, block=(20, 30), together=2)
         done = passes.carry_out(other, tmp_path / "out.zarr", client, lambda *_: None)
-        assert (done.block, done.together) == ((10, 10), 1)
+        assert done.block == (10, 10)
+        assert {len(group.stages) for group in done.passes} == {1}
+        assert {len(group.stages) for group in other.passes[:-1]} == {2}
         whole, parts = (
             zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
         )
@@ -484,42 +499,65 @@ class TestDisk:
         assert os.listdir(tmp_path) == ["in.zarr"]
 
 
+def explicit_steps(count, shape):
+    """Explicit steps of edge-enhancing diffusion."""
+    prepared = Settings(spacings=(1.0,) * len(shape)).prepare(aniso.EdgeEnhancing(3.0), shape)
+    cycles = [aniso.schemes.Cycle(0.1, ((0.1, 1.0),))] * count
+    return tuple(Pipeline.diffuse(shape, prepared, cycles).parts())
+
+
 class TestBudget:
-    job = budget.Workload((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 20, 9e-9, stored_tensors=False)
+    shape = (1000, 2000, 3000)
+    job = budget.Workload(shape, (64, 64, 64), (0, 0, 0), 1, 1, 4, explicit_steps(20, shape))
 
     @pytest.mark.parametrize("memory", [5e8, 1e9, 4e9])
     def test_blocks_fit_and_use_the_memory(self, memory):
-        block, cycles = budget.blocks_and_cycles(self.job, memory, 1)
+        block, limit = budget.block_and_limit(self.job, memory, 1)
         assert all(n % 64 == 0 for n in block)
-        assert 0.4 * memory < self.job.needed_bytes(block, cycles) <= memory
+        assert 0.4 * memory < self.job.needed_bytes(block, limit) <= memory
 
     @pytest.mark.parametrize("workers", [1, 2, 3, 8])
     def test_nothing_that_fits_is_faster_by_estimate(self, workers):
-        small = replace(self.job, shape=(200, 256, 320), cycles=7)
-        block, cycles = budget.blocks_and_cycles(small, 1e9, workers)
+        small = replace(self.job, shape=(200, 256, 320), stages=self.job.stages[:7])
+        block, limit = budget.block_and_limit(small, 1e9, workers)
         sides = (range(64, n + 64, 64) for n in small.shape)
         cubes = [each for each in itertools.product(*sides) if max(each) - min(each) <= 64]
-        for other, together in itertools.product(cubes, range(1, 8)):
-            if small.needed_bytes(other, together) <= 1e9:
-                assert small.seconds(block, cycles, workers) <= small.seconds(other, together, workers)
+        for other, wide in itertools.product(cubes, small.costs):
+            if small.needed_bytes(other, wide) <= 1e9:
+                assert small.seconds(block, limit, workers) <= small.seconds(other, wide, workers)
 
     def test_workers_share_the_work(self):
         cube = replace(self.job, shape=(512, 512, 512))
         for workers in (2, 4):
-            block, _ = budget.blocks_and_cycles(cube, 64e9, workers)
+            block, _ = budget.block_and_limit(cube, 64e9, workers)
             count = np.prod([-(-512 // n) for n in block])
             assert count % workers == 0
             assert all(512 % n == 0 for n in block)  # all are equal
 
     def test_no_block_fits(self):
         with pytest.raises(MemoryError, match="smaller chunks"):
-            budget.blocks_and_cycles(self.job, 3.4e8, 1)
+            budget.block_and_limit(self.job, 3.4e8, 1)
 
     def test_the_size_of_the_array_does_not_matter(self):
         larger = replace(self.job, shape=(10_000, 20_000, 30_000))
         for memory in (1e9, 4e9):
-            block, cycles = budget.blocks_and_cycles(larger, memory, 2)
-            assert larger.needed_bytes(block, cycles) <= memory
+            block, limit = budget.block_and_limit(larger, memory, 2)
+            assert larger.needed_bytes(block, limit) <= memory
+
+    def test_a_state_of_several_images_needs_more_memory(self):
+        """That of a mixture: image, diffused image, mixture and flatness are read and written."""
+        image, state = {"image": 1}, {"image": 1, "mixture": 1, "flat": 1, "diffused": 1}
+        group = StageGroup(self.job.stages[:2], (10, 10, 10))
+        few, many = (budget.PassCost.of(group, channels, 4) for channels in (image, state))
+        assert (few.read, few.written, few.numbers) == (1, 1, 5)
+        assert (many.read, many.written) == (4, 4)
+        assert many.numbers >= 4 + 3 + 4 + 4
+
+    def test_a_margin_counts_where_it_is_wider_than_the_halo(self):
+        wide = replace(self.job, margins=(100, 0, 0))
+        assert wide.with_halo((64, 64, 64), (5, 5, 5)) == (64 + 5 + 100) * 74 * 74
+        assert wide.with_halo((1024, 64, 64), (5, 5, 5)) == (1024 + 105) * 74 * 74
+        assert wide.with_halo((2000, 64, 64), (5, 5, 5)) == 1200 * 74 * 74
 
 
 def test_threads_of_a_worker_share_its_memory():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import aniso
+from aniso import checks
 from aniso.blocks.stages import Pipeline
+from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.models import ImageDriven
 from aniso.settings import Progress, Settings
@@ -100,14 +102,20 @@ class Plan(ABC):
         axis = self.channel_axis if channel_axis is _SAME else channel_axis
         return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
 
+    def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
+        """Return the settings of all diffusions, except their schemes."""
+        return Settings.check(
+            len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
+        )
+
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self._check_fit(source)
+        self.check_fit(source)
         if source.is_lazy and settings.threads is None:
             settings = replace(settings, threads=1)  # workers of Dask are threads themselves
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def _check_fit(self, source: Source) -> None:
+    def check_fit(self, source: Source) -> None:
         """Reject arrays with another number of axes or channels."""
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
@@ -150,6 +158,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
+        if isinstance(verb, str) and verb in aniso.__all__:
+            getattr(aniso, verb)  # its module defines the class of its plans
         if verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
@@ -167,10 +177,18 @@ def _apply(
     progress: Progress,
 ) -> Any:
     source = Source.check(image, channel_axis, progress)
-    settings = Settings.check(
-        len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
-    )
-    return plan.filter(source, settings, progress)
+    return plan.filter(source, plan.settings(engine, threads), progress)
+
+
+def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str], object]) -> None:
+    """Note if a plan was made for another spacing than that of an image, which is not used then."""
+    try:
+        found = checks.axis_spacing(spacing, len(plan.spacings))
+    except ValueError:
+        return  # the number of axes is rejected later
+    if found != plan.spacings:
+        ours, others = (" × ".join(f"{h:.4g}" for h in each) for each in (plan.spacings, found))
+        note("plan", f"the plan is for a spacing of {ours}, which is used in place of {others}")
 
 
 def _count(channels: int) -> str:

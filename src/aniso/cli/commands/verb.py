@@ -23,6 +23,7 @@ from aniso.cli.options.bundles import (
     number_option,
 )
 from aniso.cli.options.mask_options import MaskOptions
+from aniso.cli.options.plan_options import PlanOptions
 from aniso.parameters import Parameter
 from aniso.verbs.table import Verb
 
@@ -38,12 +39,12 @@ def make_command(verb: Verb) -> Callable[..., None]:
         bundles = {"unknown": MaskOptions, **bundles}
     if verb.takes_stencil:
         bundles = {"stencil": StencilOptions, **bundles}
-    if verb.stores:
-        bundles["cluster"] = ClusterOptions
+    if verb.choose is not None:
+        bundles = {"plans": PlanOptions, **bundles, "cluster": ClusterOptions}
     bundles["reporting"] = ReportingOptions
-    required = {name: _argument(each) for name, each in verb.parameters.items() if each.required}
+    arguments = {name: _argument(each) for name, each in verb.parameters.items() if each.required}
     optional = {name: _option(each) for name, each in verb.parameters.items() if not each.required}
-    kinds = {**required, "files": Files, **bundles, **optional}
+    kinds = {**arguments, "files": Files, **bundles, **optional}
 
     def command(**values: Any) -> None:
         _run(verb, **values)
@@ -68,9 +69,9 @@ def make_command(verb: Verb) -> Callable[..., None]:
 def _help(verb: Verb) -> str:
     result = verb.output.format(stem="photo", suffix=".jpg", factor="2")
     stores = (
-        " Zarr stores, which may be larger than memory, are filtered block by block with a single diffusion; "
-        "repeat the command to continue an interrupted run."
-        if verb.stores
+        " Zarr stores, which may be larger than memory, are filtered block by block; repeat the command to "
+        "continue an interrupted run."
+        if verb.choose
         else ""
     )
     return f"{verb.summary}\n\n{verb.description}\n\nThe result of photo.jpg is {result}.{stores}"
@@ -111,14 +112,17 @@ def _run(
     reporting: ReportingOptions,
     stencil: StencilOptions | None = None,
     unknown: MaskOptions | None = None,
+    plans: PlanOptions | None = None,
     cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, call_verb, filter_files
+    from aniso.cli.jobs.filtering import Filter, apply_plan, call_verb, filter_files
+    from aniso.cli.jobs.plans import PlanFile, read_plan, reject_options
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
+    from aniso.verbs.plan import note_spacing
 
     options = {name: value for name, value in values.items() if value is not None}
     if stencil is not None and (chosen := stencil.chosen()) is not None:
@@ -126,10 +130,29 @@ def _run(
     if unknown is not None:
         unknown.check()
 
+    job = FileJob(verb.name, files, reading, writing, computing, reporting)
+    plan, saved = None, None
+    if plans is not None:
+        plans.check()
+        if plans.save_plan is not None:
+            saved = PlanFile(plans.save_plan, verb.name, writing.force)
+        if plans.plan is not None:
+            spaced = ["spacing"] if computing.spacing is not None else []
+            needed = [name for name, each in verb.parameters.items() if each.required]
+            reject_options([name for name in (*options, *spaced) if name not in needed])
+            with job.report.attempt(str(plans.plan)):
+                plan = read_plan(plans.plan, verb.name)
+            if plan is None:
+                job.report.finish()
+
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown.mask(pages.picture, reading, report)
+        if plan is not None:
+            note_spacing(plan, pages.spacing, report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
+            if plan is not None:
+                return apply_plan(plan, page, computing, tell)
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
             return call_verb(verb.function, page, computing, tell, **options, **masks)
 
@@ -137,20 +160,13 @@ def _run(
 
     stores = None
     if cluster is not None:
-        from aniso.verbs.chunked_recipes import RECIPES
-
-        default = inspect.signature(verb.function).parameters["stencil"].default
-        used = {"stencil": default, **options}
-        stores = StoreFilter(
-            cluster,
-            lambda windows, spacings: RECIPES[verb.name](windows(), spacings, **used),
-            used["stencil"],
-        )
+        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved)
     filter_files(
-        FileJob(verb.name, files, reading, writing, computing, reporting),
+        job,
         verb.output.replace("{factor}", str(values.get("factor", ""))),
         filters,
         stores=stores,
+        saved=saved,
         factor=values["factor"] if verb.refines else 1,
         unknown=verb.fills,
     )
