@@ -19,7 +19,7 @@ from dask.distributed import LocalCluster
 import aniso
 from aniso.blocks.halo import Region, without_margins
 from aniso.blocks.stages import Channels, Diffuse, Pipeline, Stage, State
-from aniso.blocks.stores import budget, filtering, journal, passes
+from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import stored
 from aniso.settings import Settings
@@ -66,7 +66,6 @@ def result_of(path):
 class TestSameBits:
     """In memory, as a Dask array, and as a store."""
 
-    @pytest.mark.quick
     @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
     @pytest.mark.parametrize(
         ("image", "channel_axis", "chunks", "block", "limit"),
@@ -74,7 +73,7 @@ class TestSameBits:
             (IMAGE, None, (16, 16), (48, 32), 6),
             (IMAGE, None, (30, 40), (60, 40), 20),
             (IMAGE, None, (72, 61), (72, 61), 1000),
-            (COLOUR, -1, (32, 32, 1), (32, 32), 12),
+            (COLOUR, -1, (32, 32, 1), (64, 32), 25),
             (VOLUME, None, (10, 10, 10), (10, 20, 20), 6),
             (VOLUME, None, (8, 20, 18), (8, 20, 18), 8),
         ],
@@ -104,18 +103,18 @@ class TestSameBits:
     def test_frames_are_filtered_by_the_plan_of_the_first(self, tmp_path, scheduler, cut):
         frames = np.stack([np.moveaxis(COLOUR, -1, 0), np.moveaxis(COLOUR[:, ::-1] + 5, -1, 0)])
         source = ome_group(tmp_path / "in.zarr", frames, "tcyx", (1, 1, 0.5, 1.0), chunks=(2, 1, 20, 20))
-        cut((40, 20), 10)
+        cut((40, 40), 30)
         done = aniso.filter_store(source, tmp_path / "out.zarr", aniso.denoise, scheduler=scheduler)
         _, plan = aniso.denoise(frames[0], channel_axis=0, spacing=(1.0, 2.0), return_info=True)
         assert done.plan == plan
-        assert done.passes > 2
+        assert done.passes > 1
         for found, frame in zip(result_of(tmp_path / "out.zarr"), frames, strict=True):
             np.testing.assert_array_equal(found, plan.apply(frame))
 
     def test_a_plan_from_another_image(self, tmp_path, scheduler, cut):
         _, plan = aniso.denoise(IMAGE[:40], return_info=True)
         zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(16, 16))
-        cut((32, 32), 5)
+        cut((48, 32), 16)
         restored = aniso.Plan.from_json(plan.to_json())
         done = aniso.filter_store(tmp_path / "in.zarr", tmp_path / "out.zarr", restored, scheduler=scheduler)
         assert done.plan == plan
@@ -197,7 +196,7 @@ def test_pipelines_with_margins(tmp_path, scheduler, margins, chunks, block, lim
         assert all(start % side == 0 for start, side in zip(starts, run.chunk_sides, strict=True))
         for start, m, first, side in zip(starts, margins, run.offset, run.chunk_sides, strict=True):
             assert start == 0 or (start + m + first) % side == 0
-    with filtering.connect(scheduler, 1, None) as client:
+    with cluster.connect(scheduler, 1, None) as client:
         passes.carry_out(run, tmp_path / "out.zarr", client, lambda done, total: None)
     expected = pipeline.run(IMAGE[np.newaxis])[0]
     np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)

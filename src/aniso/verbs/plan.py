@@ -119,14 +119,15 @@ class Plan(ABC):
         """Reject arrays with another number of axes or channels."""
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
-            raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has {axes} "
-                "axes besides the channels. Make a plan for such arrays, with return_info=True."
+            kind = _KINDS[len(self.spacings)]
+            raise _unfit(
+                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes besides the "
+                "channels. Make a plan for such arrays,"
             )
         if count != self.channels:
-            raise ValueError(
+            raise _unfit(
                 f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
-                f"{_count(count)}. Make a plan for such images, with return_info=True."
+                f"{_count(count)}. Make a plan for such images,"
             )
 
     def to_json(self) -> str:
@@ -189,6 +190,10 @@ def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str],
     if found != plan.spacings:
         ours, others = (" × ".join(f"{h:.4g}" for h in each) for each in (plan.spacings, found))
         note("plan", f"the plan is for a spacing of {ours}, which is used in place of {others}")
+
+
+def _unfit(fault: str) -> ValueError:
+    return checks.refusal(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
 
 
 def _count(channels: int) -> str:
