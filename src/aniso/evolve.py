@@ -97,9 +97,9 @@ class DiffusePlan(Plan):
 
     verb: ClassVar[str] = "diffuse"
 
-    model: ImageDriven = describe("model")
+    model: ImageDriven = describe("model")  # noqa: RUF009
     time: float = describe("time")
-    scheme: Scheme = describe("scheme")
+    scheme: Scheme = describe("scheme")  # noqa: RUF009
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float]:
         """Return the model and the time."""

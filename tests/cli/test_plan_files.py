@@ -202,8 +202,8 @@ class TestApplying:
             (
                 (40, 44, 3),
                 ("--channel-axis", "-1"),
-                "is for one channel, got an array of shape (40, 44, 3) with channel_axis=-1, which has 3 channels. "
-                "Make a plan for such images, with --save-plan.",
+                "is for one channel, got an array of shape (40, 44, 3) with channel_axis=2, which has 3 "
+                "channels. Make a plan for such images, with --save-plan.",
             ),
             ((9, 10, 11), (), "is for images, got an array of shape (9, 10, 11)"),
         ],

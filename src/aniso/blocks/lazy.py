@@ -51,7 +51,7 @@ def evolve(
     prepared: Prepared,
     fixed: Any = None,
 ) -> dask.array.Array:
-    """Return the image after all cycles, lazily, with the same chunks. `fixed` may be a Dask array of bool."""
+    """Return the image after all cycles, lazily, with the same chunks; `fixed` may be a Dask array."""
     shape = arrays.channels_first(image, channel_axis).shape[1:]
     pipeline = Pipeline.diffuse(shape, prepared, cycles)
     return run_pipeline(image, channel_axis, pipeline, fixed)

@@ -222,7 +222,8 @@ def run_stages(
 ) -> Array:
     """Run stages on a block: from a stacked state that covers its halo to that of the block alone.
 
-    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked along the first axis.
+    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked
+    along the first axis.
     """
     state = unstack(pixels, channels)
     if fixed is not None:

@@ -30,7 +30,7 @@ class PassCost:
 
     halo: tuple[int, ...]
     seconds: float
-    numbers: int  # in memory at the same time
+    held: int  # numbers in memory at the same time
     read: int  # numbers of the state before
     written: int
 
@@ -38,15 +38,15 @@ class PassCost:
     def of(cls, group: StageGroup, before: Channels, itemsize: int) -> PassCost:
         """Return the cost of stages that begin with this state."""
         # The state that was read, and copies of all but the image, which stages may modify. Then what the
-        # stages work with and the images that they add; and what is written, with its compressed form.
+        # stages work with, and the images that they add.
         read = sum(before.values())
         held, channels = 0, before
         for stage in group.stages:
             working, channels = stage.working(channels, len(group.halo)), stage.channels(channels)
             held = max(held, working + max(sum(channels.values()) - read, 0))
         written = sum(channels.values())
-        numbers = 2 * read - before["image"] + held + 2 * written
-        return cls(group.halo, total_seconds(group.stages, before, itemsize), numbers, read, written)
+        held += 2 * read - before["image"]
+        return cls(group.halo, total_seconds(group.stages, before, itemsize), held, read, written)
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,10 @@ class Workload:
 
     def needed_bytes(self, block: Block, limit: int) -> float:
         """Return the memory that a worker needs for a block with its halo, in the pass that needs most."""
-        most = max(self.with_halo(block, each.halo) * each.numbers for each in self.costs[limit])
-        return (WORKER_BYTES + most * self.itemsize) / USABLE
+        core = math.prod(block)  # is written, and compressed before
+        wide = ((self.with_halo(block, each.halo), each) for each in self.costs[limit])
+        needs = (pixels * each.held + 2 * core * each.written for pixels, each in wide)
+        return (WORKER_BYTES + max(needs) * self.itemsize) / USABLE
 
     def seconds(self, block: Block, limit: int, workers: int) -> float:
         """Estimate the time of all passes; in each of them, workers wait for the last block."""
@@ -92,7 +94,7 @@ class Workload:
         return wide * cost.seconds + moved + STORE_TASK_SECONDS
 
     def with_halo(self, block: Block, halo: Sequence[int]) -> int:
-        """Return the number of pixels of a block with its halo, or at the border with the margin, if wider."""
+        """Return the number of pixels of a block with its halo, or with the margin where that is wider."""
         sides = zip(block, halo, self.margins, self.shape, strict=True)
         return math.prod(min(n + far + max(far, m), length + 2 * m) for n, far, m, length in sides)
 

@@ -21,7 +21,7 @@ Index = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class ImageEnd:
-    """The source or the result, which has the axes of the source. Windows are those of the pipeline's grid."""
+    """The source or the result, with the axes of the source. Windows are those of the pipeline's grid."""
 
     origin: ZarrArray
     location: str

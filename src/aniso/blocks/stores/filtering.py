@@ -188,8 +188,8 @@ def _choose(
 def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
     if options:
         raise ValueError(
-            f"a plan has all parameters of {plan.verb}, got {', '.join(options)} too. Leave them out, or give "
-            "the verb in place of the plan."
+            f"a plan has all parameters of {plan.verb}, got {', '.join(options)} too. Leave them out, or "
+            "give the verb in place of the plan."
         )
 
 

@@ -36,8 +36,9 @@ def filter_files(
 ) -> None:
     """Filter all files page by page and write the results; or a Zarr store, with `stores`.
 
-    `usual` is the default pattern of their names. `saved` is where the plan is written. Results are `factor` times finer. `unknown`: whether
-    pixels may be NaN. `facts` and `summary` are what is the same for all files.
+    `usual` is the default pattern of their names, and `saved` where the plan is written. Results are
+    `factor` times finer. `unknown`: whether pixels may be NaN. `facts` and `summary` are what is the same for
+    all files.
     """
     if zarrs.are_stores(job.files):
         zarrs.filter_store(job, usual, stores)

@@ -29,12 +29,12 @@ class PlanFile:
         if count > 1:
             raise typer.BadParameter(
                 f"--save-plan writes one plan, but there are {count} inputs. Make it from one of them, e.g. "
-                f"aniso {self.command} first.tif --save-plan {self.path}, then add --plan {self.path} for all."
+                f"aniso {self.command} first.tif --save-plan {self.path}, then use --plan {self.path}."
             )
         if pages > 1:
             raise FileError(
-                f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Save one page "
-                "as a file, or add --volume if they are slices of a volume."
+                f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Save one "
+                "page as a file, or add --volume if they are slices of a volume."
             )
         io.check_text_output(self.path, force=self.force)
 

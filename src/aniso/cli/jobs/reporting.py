@@ -141,7 +141,9 @@ def to_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        inner = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = dataclasses.fields(value)
+        shown = [field for field in fields if "meaning" in field.metadata] or fields  # not all of a plan
+        inner = {field.name: to_json(getattr(value, field.name)) for field in shown}
         return {"name": type(value).__name__, **inner}
     if isinstance(value, Mapping):
         return {str(key): to_json(entry) for key, entry in value.items()}

@@ -28,7 +28,7 @@ class PlanOptions:
     save_plan: Annotated[
         Path | None,
         typer.Option(
-            help="Save the chosen parameters as a plan, in a JSON file, to filter other images in the same way.",
+            help="Save the chosen parameters as a plan (JSON), to filter other images in the same way.",
             metavar="FILE",
             show_default=False,
             rich_help_panel=_PANEL,
