@@ -21,15 +21,16 @@ from aniso.blocks.halo import Region, without_margins
 from aniso.blocks.stages import Channels, Diffuse, Pipeline, Stage, State
 from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from aniso.settings import Settings
-from tests.blocks.test_stores import ome_group
+from tests.blocks.stores import ome_group
 
 # A group may hold groups and arrays, which types cannot tell apart.
 zarr: Any = zarr_package
 
 IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61]
 VOLUME = aniso.samples.balls(22, noise=20.0).image[:, :20, :18]
+RINGS = aniso.samples.rings(72).image.astype(np.float32)
 COLOUR = np.stack([IMAGE, IMAGE[::-1]], -1)
 
 
@@ -80,7 +81,7 @@ class TestSameBits:
         ids=["narrow halos", "wide halos", "one block", "colour", "volume", "slabs"],
     )
     def test_denoise(self, tmp_path, scheduler, cut, dtype, image, channel_axis, chunks, block, limit):
-        pixels = stored(image, dtype)
+        pixels = as_dtype(image, dtype)
         expected, plan = aniso.denoise(pixels, channel_axis=channel_axis, return_info=True)
         assert plan.model is not None
         lazy = aniso.denoise(da.from_array(pixels, chunks=chunks), channel_axis=channel_axis)
@@ -98,7 +99,23 @@ class TestSameBits:
         assert (done.passes == 1) == (limit == 1000)
         found = result_of(tmp_path / "out.zarr")
         assert found.dtype == dtype
-        np.testing.assert_array_equal(found, stored(expected, dtype))
+        np.testing.assert_array_equal(found, as_dtype(expected, dtype))
+
+    @pytest.mark.parametrize(
+        ("image", "chunks", "block", "limit"),
+        [(RINGS, (24, 24), (48, 48), 40), (VOLUME, (11, 11, 11), (11, 22, 22), 24)],
+        ids=["image", "volume"],
+    )
+    def test_enhance(self, tmp_path, scheduler, cut, image, chunks, block, limit):
+        expected, plan = aniso.enhance(image, return_info=True)
+        zarr.create_array(str(tmp_path / "in.zarr"), data=image, chunks=chunks)
+        cut(block, limit)
+        done = aniso.filter_store(
+            tmp_path / "in.zarr", tmp_path / "out.zarr", aniso.enhance, scheduler=scheduler
+        )
+        assert done.plan == plan
+        assert done.passes > 1
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
 
     def test_frames_are_filtered_by_the_plan_of_the_first(self, tmp_path, scheduler, cut):
         frames = np.stack([np.moveaxis(COLOUR, -1, 0), np.moveaxis(COLOUR[:, ::-1] + 5, -1, 0)])

@@ -14,14 +14,13 @@ from typer.testing import CliRunner
 import aniso
 from aniso.cli import app
 from aniso.explorer.choosing import export
-from aniso.explorer.choosing.choices import Choices
+from aniso.explorer.choosing.choices import Choices, methods
 from aniso.explorer.choosing.controls import controls
-from aniso.explorer.choosing.methods import methods
 from aniso.explorer.choosing.parts import Part
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing import memory, previews
-from aniso.explorer.computing.pace import BUDGET, Pace
+from aniso.explorer.computing.previews import BUDGET, Pace
 from aniso.parameters import NOISE, About
 from aniso.verbs import info as infos
 from aniso.verbs.info import Info, describe

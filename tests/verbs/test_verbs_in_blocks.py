@@ -65,24 +65,6 @@ class TestDenoise:
             aniso.denoise(blocks(NOISY.image), mix=True)
 
 
-class TestEnhance:
-    def test_it_is_one_diffusion(self):
-        rings = aniso.samples.rings(96)
-        result, info = aniso.enhance(blocks(rings.image), return_info=True)
-        chosen: Any = info
-        expected = aniso.enhance(rings.image, refine=False)
-        np.testing.assert_allclose(result.compute(), expected, atol=2e-5 * 255)
-        assert isinstance(chosen.model, aniso.CoherenceEnhancing)
-
-    def test_refinement_is_refused(self):
-        with pytest.raises(ValueError, match="Leave refine out"):
-            aniso.enhance(blocks(NOISY.image), refine=True)
-
-    def test_a_constant_stays(self):
-        image = np.full((50, 50), 7.0)
-        np.testing.assert_array_equal(aniso.enhance(blocks(image)).compute(), image)
-
-
 class TestInpaint:
     @pytest.mark.parametrize("in_one_piece", [2**20, 300, 50])
     @pytest.mark.parametrize(

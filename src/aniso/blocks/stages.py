@@ -165,6 +165,29 @@ class Diffuse(Stage):
 
 
 @dataclass(frozen=True)
+class Take(Stage):
+    """Return one of the images as the result."""
+
+    name: str
+    ndim: int
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Pixel by pixel."""
+        return (0,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Leave this image only."""
+        taken = state[self.name]
+        state.clear()
+        state["image"] = taken
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels of the image."""
+        return {"image": before[self.name]}
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """Stages from "image" to "image", for arrays of one shape (without channels).
 
@@ -200,8 +223,7 @@ class Pipeline:
 
     def run(self, image: Array, report: Callable[[float], object] = lambda done: None) -> Array:
         """Return the result for a whole array (channels, …); report parts of 1."""
-        everything = tuple(slice(0, n) for n in self.grid)
-        region = Region((0,) * len(everything), everything, everything)
+        region = whole_region(self.grid)
         total, done = sum(stage.ticks for stage in self.stages), 0
 
         def tick() -> None:
@@ -215,6 +237,12 @@ class Pipeline:
         inner = (slice(m, n + m) for m, n in zip(self.margins, self.shape, strict=True))
         result = state["image"][(slice(None), *inner)]
         return result.copy() if np.may_share_memory(result, image) else result
+
+
+def whole_region(grid: tuple[int, ...]) -> Region:
+    """Return a grid as one block."""
+    everything = tuple(slice(0, n) for n in grid)
+    return Region((0,) * len(grid), everything, everything)
 
 
 def run_stages(

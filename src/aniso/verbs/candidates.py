@@ -13,8 +13,14 @@ _COHERENCES = {
 }
 # The noise scale for a given contrast, in pixels.
 _GIVEN_SIGMA = 0.5
-#: Times, in squared pixels.
-TIMES = tuple(0.25 * 1.35**k for k in range(17))
+# Times in squared pixels: the first one, the ratio of each to the one before, and their number.
+_TIMES = {2: (0.25, 2.2, 7), 3: (0.25, 2.7, 6)}
+
+
+def choose_times(pixel: float, ndim: int) -> list[float]:
+    """Return the times at which a diffusion may stop."""
+    first, ratio, count = _TIMES[max(ndim, 2)]
+    return [first * ratio**k * pixel**2 for k in range(count)]
 
 
 def choose_models(level: float, contrast: float | None, pixel: float, ndim: int) -> list[ImageDriven]:

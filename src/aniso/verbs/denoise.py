@@ -20,20 +20,18 @@ from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
-from aniso.schemes import FED, Explicit, Scheme
+from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import TIMES, choose_models
+from aniso.verbs.candidates import choose_models, choose_times
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.mixture import AddWeighted, MeasureFlatness, TakeMixture, Weights, mix_stops
-from aniso.verbs.plan import GREY, Plan, describe
+from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, TakeMixture, Weights, mix_stops
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.source import Source
 
 __all__ = ["DenoisePlan", "denoise"]
 
-# Stops before and after the best one that are mixed.
-_BEFORE, _AFTER = 5, 3
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
@@ -58,10 +56,12 @@ class DenoisePlan(Plan):
 
     noise: float = describe("noise level", GREY)
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
+    contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
     time: float = describe("its time")
     single_error: float = describe("its expected error (root mean square)", GREY)
     expected_error: float = describe("expected error of the result", GREY)
     candidates: int = describe("diffusions computed")
+    mixed: int = describe("images averaged")
     scheme: Scheme
     start: Weights | None
     paths: tuple[Path, ...]
@@ -75,17 +75,6 @@ class DenoisePlan(Plan):
         for path in self.paths:
             if len(path.times) != len(path.weights) or not path.times:
                 raise ValueError("a path of a plan must have weights, or None, for each of its times.")
-
-    @property
-    def contrast(self) -> float:
-        """Contrast λ of the best single diffusion; NaN if the image is left unchanged."""
-        return float(getattr(self.model, "contrast", math.nan))
-
-    @property
-    def mixed(self) -> int:
-        """Number of images that are mixed."""
-        found = sum(one is not None for path in self.paths for one in path.weights) + (self.start is not None)
-        return max(found, 1)
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
@@ -104,7 +93,8 @@ class DenoisePlan(Plan):
         # The best one first, since the weights depend on its flatness.
         for path in sorted(self.paths, key=lambda path: path.model != self.model):
             prepared = settings.prepare(path.model, shape)
-            cycles, looks = [], []
+            cycles: list[Cycle] = []
+            looks: list[tuple[int, Stage]] = []
             for before, time, weights in zip((0.0, *path.times), path.times, path.weights, strict=False):
                 cycles += prepared.plan(time - before)
                 if mixing and path.model == self.model and time == self.time:
@@ -127,6 +117,7 @@ def denoise(
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -165,6 +156,9 @@ def denoise(
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
+        filtered alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -190,7 +184,7 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
@@ -221,7 +215,7 @@ def choose(
     level = float(np.median([choose_noise(noise, window) for window in windows]))
     pixel = estimates.pixel_size(settings.spacings)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))
-    times = [t * pixel**2 for t in TIMES] if given_time is None else [given_time]
+    times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
     judge = Judge(windows, level)
     # Leaving the image unchanged is a candidate too, unless a time is given.
     best = judge.start if given_time is None or not models else None
@@ -232,7 +226,10 @@ def choose(
         helpers += others
         best = stop if best is None or stop.risk < best.risk else best
     assert best is not None
-    mixture, risk = mix_stops(judge, best, helpers) if helpers else ([], best.risk)
+    mixture: Mixture = []
+    risk = best.risk
+    if helpers:
+        mixture, risk = mix_stops(judge, best, helpers)
     if not mixture and best.model is not None:
         mixture = [(best, None)]
     return DenoisePlan(
@@ -242,17 +239,19 @@ def choose(
         stencil=settings.stencil,
         noise=level,
         model=best.model,
+        contrast=getattr(best.model, "contrast", None),
         time=best.time,
         single_error=math.sqrt(max(best.risk, 0.0)),
         expected_error=math.sqrt(max(risk, 0.0)),
         candidates=len(models),
+        mixed=max(len(mixture), 1),
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
 
 
-def _path(model: ImageDriven, times: list[float], mixture: list[tuple[Stop, Weights | None]]) -> Path | None:
+def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:
     """Return the way of a diffusion to the last of its images that is used, or None if none is."""
     used = {stop.time: weights for stop, weights in mixture if stop.model is model}
     if not used:
@@ -264,12 +263,12 @@ def _path(model: ImageDriven, times: list[float], mixture: list[tuple[Stop, Weig
 def _follow(
     judge: Judge, model: ImageDriven, prepared: Prepared, times: list[float], *, full: bool
 ) -> tuple[Stop, list[Stop]]:
-    """Run a diffusion until its risk has clearly passed the minimum, and keep only what may be needed.
+    """Run a diffusion until its risk has passed the minimum twice, and keep only what may be needed.
 
-    Return the stop of least risk and, if `full`, those before and after it that are mixed.
+    Return the stop of least risk and, if `full`, those before and after it, which are mixed.
     """
     stops: list[Stop] = []
-    before, past, lowest = _BEFORE if full else 0, 0, 0
+    lowest = 0
     with contextlib.ExitStack() as stack:
 
         def snapshots(windows: list[Array]) -> list[Any]:
@@ -281,15 +280,12 @@ def _follow(
             image = [next(one)[1] for one in images]
             changed = [next(one)[1] for one in changed_images]
             stop = Stop(time, image, changed, judge.risk(image, changed), model)
-            if not stops or stop.risk < stops[lowest].risk:
-                stops.append(stop)
-                del stops[: -before - 1]
-                past, lowest = 0, len(stops) - 1
-                continue
-            past += 1
-            if full:
-                stops.append(stop)
-            if past > _AFTER:
+            stops.append(stop)
+            if stop.risk < stops[lowest].risk:
+                lowest = len(stops) - 1
+                del stops[: lowest - 1]
+                lowest = min(lowest, 1)
+            elif len(stops) > lowest + 2:
                 break
-    wanted = {lowest - _BEFORE, lowest + _AFTER} if full else set()
-    return stops[lowest], [stops[k] for k in sorted(wanted) if 0 <= k < len(stops)]
+    neighbours = [stops[k] for k in (lowest - 1, lowest + 1) if 0 <= k < len(stops)]
+    return stops[lowest], neighbours if full else []

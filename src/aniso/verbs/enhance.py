@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
-from aniso import checks, estimates
-from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
+from aniso import checks
+from aniso.arrays import Array
+from aniso.blocks.stages import Diffuse, Pipeline, Stage, State, Take, whole_region
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
-from aniso.evolving import EvolvingImage
+from aniso.estimates import pixel_size
+from aniso.models import CoherenceEnhancing, ImageDriven
+from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
-from aniso.settings import EngineName, Progress, Settings, check_progress, report_progress
+from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs import chunked
-from aniso.verbs.info import EnhanceInfo
-from aniso.verbs.line_scales import CYCLES, LineScales
+from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
+from aniso.verbs.extension import Extend
+from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
+from aniso.verbs.source import Source
 
-__all__ = ["enhance"]
+__all__ = ["EnhancePlan", "enhance"]
 
-# Scales of the corrections, as parts of the wavelength.
-_COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
-_PUT_BACK = (0.15, 0.1, 0.05, 0.025)
+# How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
+# What is usual is learned from windows up to this number of pixels (with margins) times the wavelength in
+# pixels, by the number of axes: the time that it takes is about proportional to both.
+_LEARNED = {2: 6e6, 3: 4e6}
 
 _WAVELENGTH = About(
     unit="length",
@@ -41,7 +46,78 @@ _COHERENCE = replace(CONTRAST, meaning="structures that are more coherent than t
 _REFINE = About(switch=True, meaning="close gaps and put back lost structure, or diffuse only once")
 
 
-@takes_arrays(dask=chunked.enhance)
+@dataclass(frozen=True, kw_only=True)
+class EnhancePlan(Plan):
+    """The values that :func:`aniso.enhance` used.
+
+    `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
+    usual departure of the image from the diffused one, and `energies`, for each scale at which structure is put
+    back, twice the usual energy of what was lost. Like `interrupted` and `put_back`, they are measured on
+    windows of the image.
+    """
+
+    verb: ClassVar[str] = "enhance"
+
+    noise: float = describe("noise level", GREY)
+    wavelength: float = describe("line spacing")
+    contrast: float = describe("contrast λ", CONTRAST_UNIT)
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    time: float = describe("time of each diffusion")
+    diffusions: int = describe("diffusions")
+    interrupted: float = describe("fraction treated as gaps in lines")
+    put_back: float = describe("fraction of structure restored")
+    first: float
+    plates: bool
+    departures: tuple[float, ...]
+    energies: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.spacings) < 2:
+            raise ValueError(f"a plan of enhance is for images or volumes, got the spacings {self.spacings}.")
+        if min(self.wavelength, self.time, self.first) <= 0:
+            raise ValueError("wavelength and times of a plan of enhance must be positive.")
+        if len(self.departures) != max(self.diffusions - 1, 0):
+            raise ValueError("a plan of enhance must have a departure for each diffusion but the first one.")
+        if len(self.energies) != (len(PUT_BACK) if self.departures else 0):
+            raise ValueError(
+                f"a plan of enhance with several diffusions must have {len(PUT_BACK)} energies, others none."
+            )
+
+    @property
+    def model(self) -> CoherenceEnhancing:
+        """The model of all diffusions."""
+        return CoherenceEnhancing(self.contrast, self.sigma, self.rho, plates=self.plates)
+
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
+        """Return a diffusion; None if the image is left unchanged."""
+        return (self.model, self.time) if self.diffusions else None
+
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return a diffusion, or several of them with corrections on a grid with margins."""
+        ndim = len(shape)
+        margins = (0,) * ndim
+        if self.departures:
+            margins = tuple(math.ceil(self.wavelength / h) for h in self.spacings)
+        grid = tuple(n + 2 * m for n, m in zip(shape, margins, strict=True))
+        prepared = replace(settings, scheme=FED(CYCLES)).prepare(self.model, grid)
+        first, later = (tuple(prepared.plan(time)) for time in (self.first, self.time))
+        if not self.departures:
+            return Pipeline(shape, (Diffuse("image", "image", prepared, first),) if self.diffusions else ())
+        stages: list[Stage] = [
+            Extend(shape, margins, self.spacings, self.sigma, self.rho),
+            Diffuse("image", "diffused", prepared, first),
+        ]
+        wavelengths = tuple(self.wavelength / h for h in self.spacings)
+        for number, departure in enumerate(self.departures, 1):
+            stages.append(FillGaps(wavelengths, departure, last=number == len(self.departures)))
+            stages.append(Diffuse("diffused", "diffused", prepared, later))
+        for part, energy in zip(PUT_BACK, self.energies, strict=True):
+            stages.append(PutBack(wavelengths, energy, part))
+        return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
+
+
+@takes_arrays(dask=None)
 def enhance(
     image: npt.ArrayLike,
     *,
@@ -54,6 +130,7 @@ def enhance(
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -69,6 +146,9 @@ def enhance(
       line is considered interrupted, and diffusion starts again with those pixels filled in, three times.
     - Diffusion removes strongly curved structures. Where the residual is significantly larger than
       elsewhere, it is added again, smoothed at scales from coarse to fine.
+
+    What is significant, and all parameters, are determined on windows of a large image, see
+    :class:`aniso.Plan`.
 
     Parameters
     ----------
@@ -91,164 +171,139 @@ def enhance(
         For volumes: if True, plates (layers, membranes) are structures too; False is for fibres and vessels,
         see :class:`aniso.CoherenceEnhancing`. Has no effect on images.
     refine : bool, optional
-        If False, diffuse only once, without the three corrections. Dask arrays are never corrected.
+        If False, diffuse only once, without the three corrections.
     stencil : DeltaStencil or FreeStencil
         The spatial discretisation.
     spacing : float or one float per axis, optional
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
-    engine, threads, progress
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
+        filtered alike: the plan is made from several of them.
+    engine, threads
         As for :func:`aniso.diffuse`.
+    progress : bool or callable, optional
+        True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the values used.
+        If True, also return the plan: the values used, which can filter further images alike.
 
     Returns
     -------
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.info.EnhanceInfo
+    EnhancePlan
         Only with ``return_info=True``.
 
     Examples
     --------
     >>> import aniso
     >>> rings = aniso.samples.rings(96)
-    >>> result, info = aniso.enhance(rings.image, return_info=True)
+    >>> result, plan = aniso.enhance(rings.image, return_info=True)
     >>> bool(abs(result - rings.truth).mean() < 0.3 * abs(rings.image - rings.truth).mean())
     True
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    check_progress(progress)
-    checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
-    refine = refine is not False
-    array = check_image(image, channel_axis)
-    dtype = result_type(array.dtype)
-    channels = channels_first(array, channel_axis)
-    if channels.ndim < 3:
+    source = Source.check(image, channel_axis, progress, frame_axis)
+    if len(source.shape) < 2:
         raise ValueError(
-            f"image must have at least two axes besides the channels, got shape {array.shape}: a signal has "
-            "no lines. Use denoise for signals."
+            "image must have at least two axes besides the channels, got shape "
+            f"{source.array.shape}: a signal has no lines. Use denoise for signals."
         )
     settings = Settings.check(
-        channels.ndim - 1,
-        stencil=stencil,
-        scheme=FED(CYCLES),
-        spacing=spacing,
-        engine=engine,
-        threads=threads,
+        len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
-    scales = LineScales.estimate(
-        channels,
-        settings.spacings,
+    plan = choose(
+        source,
+        settings,
         noise=noise,
         wavelength=wavelength,
         contrast=contrast,
         time=time,
         plates=plates,
+        refine=refine,
     )
-    channels = channels.astype(dtype)
-    times = [max(scales.time, scales.first), *[scales.time] * (_ROUNDS if refine else 0)]
-    with report_progress(progress, sum(times)) as report:
+    result = plan.filter(source, settings, progress)
+    return (result, plan) if return_info else result
 
-        def run(start: Array, number: int) -> Array:
-            evolving = EvolvingImage.of_channels(start, settings.prepare(scales.model, start.shape[1:]))
-            before = sum(times[:number])
-            result: Array = evolving.diffuse(times[number], lambda done: report(before + done))
-            return result
 
-        shares = 0.0, 0.0
-        if scales.flat:
-            result = channels
-        elif refine:
-            result, shares = _refine(channels, scales, run)
-        else:
-            result = run(channels, 0)
-    result = channels_back(result.astype(dtype, copy=False), channel_axis)
-    if not return_info:
-        return result
-    model = scales.model
-    return result, EnhanceInfo(
-        noise=scales.noise,
+def choose(
+    source: Source,
+    settings: Settings,
+    *,
+    noise: float | Auto = "auto",
+    wavelength: float | Auto = "auto",
+    contrast: float | Auto = "auto",
+    time: float | Auto = "auto",
+    plates: bool = True,
+    refine: bool | None = None,
+) -> EnhancePlan:
+    """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`."""
+    checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
+    check_wavelength(wavelength, source.shape, settings.spacings)
+    windows = source.sample()
+    for pixels in windows if source.is_lazy else [source.array]:
+        check_squares(pixels)
+    # The median is robust against texture in some of the windows.
+    level = float(np.median([choose_noise(noise, window) for window in windows]))
+    wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
+    estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
+    scales = LineScales.combine(estimates, len(source.shape))
+    rounds = 0 if scales.flat or refine is False else _ROUNDS
+    plan = EnhancePlan(
+        spacings=settings.spacings,
+        channel_axis=source.channel_axis,
+        channels=len(source.channels),
+        stencil=settings.stencil,
+        noise=level,
         wavelength=scales.wavelength,
-        contrast=model.contrast,
-        sigma=model.sigma,
-        rho=model.rho,
+        contrast=scales.model.contrast,
+        sigma=scales.model.sigma,
+        rho=scales.model.rho,
         time=scales.time,
-        diffusions=len(times),
-        interrupted=shares[0],
-        put_back=shares[1],
+        diffusions=0 if scales.flat else 1 + rounds,
+        interrupted=0.0,
+        put_back=0.0,
+        first=scales.first,
+        plates=plates,
+        departures=(0.0,) * rounds,
+        energies=(0.0,) * len(PUT_BACK) if rounds else (),
     )
+    if not rounds:
+        return plan
+    # Nothing departs from a constant.
+    lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
+    return _learn(plan, lined, settings)
 
 
-def _refine(
-    channels: Array, scales: LineScales, diffuse: Callable[[Array, int], Array]
-) -> tuple[Array, tuple[float, float]]:
-    """Diffuse with all corrections; also return the shares of gaps and of structure that was put back."""
-    margins = tuple(math.ceil(scales.wavelength / h) for h in scales.spacings)
-    inner: Any = (..., *(slice(margin, -margin) for margin in margins))
-    start = _extend(channels, scales, margins)
-    result = diffuse(start, 0)
-    for number in range(1, _ROUNDS + 1):
-        trust = _trust(start, result, scales)
-        result = diffuse(trust * start + (1 - trust) * result, number)
-    share: Array = np.zeros(())
-    for part in _PUT_BACK:
-        lost = scales.smooth(trust * (start - result), part)
-        energy = scales.smooth(np.mean(lost * lost, axis=0), _LOST)
-        usual = 2 * np.median(energy)
-        share = 1 - np.divide(usual, energy, out=np.ones_like(energy), where=energy > usual)
-        result = result + share * lost
-    return result[inner], (float(1 - trust[inner].mean()), float((share[inner] > 0.5).mean()))
-
-
-def _trust(start: Array, result: Array, scales: LineScales) -> Array:
-    """Return 1 where the image can be trusted, and less where a line is interrupted.
-
-    There the image departs from the diffused one towards the mean, by more than 2.5 of the typical departure,
-    and has less than ¾ of its energy around.
-    """
-    departure = scales.smooth(start - result, _COMPARED)
-    typical = 1.4826 * float(np.median(np.abs(departure)))
-    mean = scales.smooth(result, _MEAN)
-    seen, wave = scales.smooth(start, _COMPARED) - mean, result - mean
-    tiny = np.finfo(result.dtype).tiny
-    towards_mean = -np.sum(departure * wave, axis=0) / np.sqrt(np.maximum(np.sum(wave * wave, axis=0), tiny))
-    energies = (scales.smooth(np.sum(part * part, axis=0), _NEIGHBOURHOOD) for part in (seen, wave))
-    left = np.divide(*(np.maximum(energy, tiny) for energy in energies))
-    faint = np.clip(4 * (0.75 - left), 0, 1)
-    excess = faint * np.maximum(towards_mean, 0) / max(2.5 * typical, tiny)
-    # Beyond 1000 times the typical departure nothing changes, but powers may overflow.
-    trust: Array = 1 / (1 + np.minimum(excess, 1e3) ** 6)
-    return trust
-
-
-def _extend(channels: Array, scales: LineScales, margins: tuple[int, ...]) -> Array:
-    """Return the image with a margin around it, filled along its lines.
-
-    Each new pixel takes the value of a pixel of the image in the direction of the lines at the nearest pixel
-    inside: at the offset s·t with the least ∣s·t − way∣, where t is the direction and the way counts the axes
-    on which the pixel lies outside. For lines parallel to the boundary that would be far away; the constant
-    in the divisor makes it go straight instead.
-    """
-    sigma, shape = scales.model.sigma, channels.shape[1:]
-    trim = tuple(
-        min(math.ceil(2 * sigma / h), (n - 1) // 4) for h, n in zip(scales.spacings, shape, strict=True)
+def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> EnhancePlan:
+    """Return the plan with what is usual in windows of the image: they are enhanced side by side."""
+    pipeline = plan.pipeline(windows[0].shape[1:], settings)
+    region = whole_region(pipeline.grid)
+    inner = tuple(slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
+    work = math.prod(pipeline.grid) * plan.channels * plan.wavelength / pixel_size(plan.spacings)
+    count = max(int(_LEARNED[len(inner)] / work), 1)
+    states: list[State] = [{"image": window} for window in windows[:count]]
+    usual: dict[type[Stage], list[float]] = {FillGaps: [], PutBack: []}
+    corrected: dict[type[Stage], list[Array]] = {}
+    for stage in pipeline.stages:
+        if not isinstance(stage, Correction):
+            for state in states:
+                stage.run(state, region, lambda: None)
+            continue
+        observed = [stage.observe(state) for state in states]
+        differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])
+        stage = replace(stage, usual=stage.factor * float(np.median(differences)))
+        usual[type(stage)].append(stage.usual)
+        corrected[type(stage)] = [
+            stage.correct(state, *one)[inner] for state, one in zip(states, observed, strict=True)
+        ]
+    return replace(
+        plan,
+        departures=tuple(usual[FillGaps]),
+        energies=tuple(usual[PutBack]),
+        interrupted=float(np.mean(corrected[FillGaps])),
+        put_back=float(np.mean(np.greater(corrected[PutBack], 0.5))),
     )
-    tensor = estimates.structure_tensor(channels, sigma, scales.model.rho, scales.spacings, trim)
-    result = np.pad(channels, [(0, 0), *((margin,) * 2 for margin in margins)])
-    within = tuple(slice(margin, margin + n) for margin, n in zip(margins, shape, strict=True))
-    outside = np.ones(result.shape[1:], bool)
-    outside[within] = False
-    place = np.argwhere(outside) - margins
-    nearest = np.clip(place, trim, np.subtract(shape, trim) - 1) - trim
-    _, vectors = np.linalg.eigh(np.moveaxis(tensor[:, :, *nearest.T], -1, 0))
-    along, last = vectors[..., 0], np.subtract(shape, 1)
-    way = (np.clip(place, 0, last) - place) * scales.spacings
-    reach = np.sum(way * along, axis=1) / (np.sum(np.where(way != 0, along**2, 0), axis=1) + 0.02)
-    source = np.clip(place + reach[:, np.newaxis] * along / scales.spacings, 0, last)
-    for channel, inner in zip(result, channels, strict=True):
-        channel[outside] = ndimage.map_coordinates(inner, source.T, order=1)
-    return result

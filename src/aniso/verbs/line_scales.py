@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso import checks, estimates
 from aniso.arrays import Array
@@ -45,7 +45,6 @@ CYCLES = 4
 class LineScales:
     """The parameters of an enhancement."""
 
-    spacings: tuple[float, ...]
     noise: float
     wavelength: float
     model: CoherenceEnhancing
@@ -66,20 +65,15 @@ class LineScales:
         plates: bool,
     ) -> LineScales:
         """Return the scales of a checked array (channels, …); "auto" is estimated."""
-        rule = _IMAGES if len(spacings) == 2 else _PLATES if plates else _LINES
+        rule = _rule(len(spacings), plates)
         check_squares(channels)
         level = choose_noise(noise, channels)
         period = checks.number_or_auto("wavelength", wavelength, "the distance between lines")
-        shortest = min(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
         if period is None:
             # Lines farther apart than a quarter of the image cannot be distinguished from a slope.
+            shortest = min(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
             found = estimates.measure_wavelength(channels, level, spacings)
             period = min(found, max(0.25 * shortest, 8 * max(spacings)))
-        elif period > 4 * shortest:
-            raise ValueError(
-                f"wavelength must be at most four times the shorter side of the image, {shortest:g}, got "
-                f'{period:g}. Give the distance between lines, or "auto".'
-            )
         sigma, rho = rule.sigma * period, rule.rho * period
         for name, width in (("sigma", sigma), ("rho", rho)):
             checks.not_too_many_pixels(name, width, spacings)
@@ -95,13 +89,45 @@ class LineScales:
             signal = max(variance - level**2, 0.0)
             share = rule.time_per_noise * level / math.sqrt(signal) if signal > 0 else rule.longest
             duration = period**2 * min(max(share, rule.shortest), rule.longest)
-            first = rule.first * period**2
+            first = max(duration, rule.first * period**2)
         else:
             first = duration
         model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
-        return cls(spacings, level, period, model, duration, first, flat)
+        return cls(level, period, model, duration, first, flat)
 
-    def smooth(self, field: Array, part: float) -> Array:
-        """Smooth the last axes with a Gaussian whose standard deviation is this part of the wavelength."""
-        widths = tuple(part * self.wavelength / h for h in self.spacings)
-        return ndimage.gaussian_filter(field, (0,) * (field.ndim - len(widths)) + widths, mode="nearest")
+    @classmethod
+    def combine(cls, windows: Sequence[LineScales], ndim: int) -> LineScales:
+        """Return the medians over the windows that have lines; over all of them if none has."""
+        scales = [one for one in windows if not one.flat] or windows
+
+        def usual(value: Callable[[LineScales], float]) -> float:
+            return float(np.median([value(one) for one in scales]))
+
+        period, plates = usual(lambda one: one.wavelength), scales[0].model.plates
+        rule = _rule(ndim, plates)
+        model = CoherenceEnhancing(
+            usual(lambda one: one.model.contrast), rule.sigma * period, rule.rho * period, plates=plates
+        )
+        return cls(
+            usual(lambda one: one.noise),
+            period,
+            model,
+            usual(lambda one: one.time),
+            usual(lambda one: one.first),
+            scales[0].flat,
+        )
+
+
+def _rule(ndim: int, plates: bool) -> _Rule:
+    return _IMAGES if ndim == 2 else _PLATES if plates else _LINES
+
+
+def check_wavelength(wavelength: float | Auto, shape: Sequence[int], spacings: Sequence[float]) -> None:
+    """Reject a wavelength that is too long for an image of this shape."""
+    period = checks.number_or_auto("wavelength", wavelength, "the distance between lines")
+    shortest = min(n * h for n, h in zip(shape, spacings, strict=True))
+    if period is not None and period > 4 * shortest:
+        raise ValueError(
+            f"wavelength must be at most four times the shorter side of the image, {shortest:g}, got "
+            f'{period:g}. Give the distance between lines, or "auto".'
+        )

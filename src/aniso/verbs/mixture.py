@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array, Field
 from aniso.blocks.halo import Region
@@ -44,18 +43,22 @@ class Weights:
     flat: Matrix
 
 
+#: Images that are mixed, and their weights; None for one that is taken alone.
+Mixture = list[tuple[Stop, Weights | None]]
+
+
 # -- choosing -----------------------------------------------------------------------------------------------
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[list[tuple[Stop, Weights]], float]:
+def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
     The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
     principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
-    ones than colour. The risk is a quadratic function of the weights; those without a significant gain are 0. The
-    estimate holds for white noise of the given level: an axis with clearly less noise (channels with common
-    noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a larger
-    distance from the best image than the noise level, is rejected: then there are no images to mix.
+    ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
+    0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
+    common noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a
+    larger distance from the best image than the noise level, is rejected: then there are no images to mix.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
@@ -135,9 +138,8 @@ class _View:
 
 
 def _products(rows: Field) -> Field:
-    """Return the scalar products of all pairs, one by one: matrix products of BLAS, which are done by several
-    threads, are slow on a busy machine.
-    """
+    """Return the scalar products of all pairs."""
+    # One by one, since matrix products use threads of BLAS, which are slow on a busy machine.
     products = np.empty((len(rows), len(rows)))
     for i, row in enumerate(rows):
         for j in range(i + 1):
@@ -190,6 +192,8 @@ def flatness(image: Array, level: float) -> Array:
 
 
 def _band_flatness(image: Array, level: float) -> Array:
+    from scipy import ndimage
+
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
         for axis in range(energy.ndim):

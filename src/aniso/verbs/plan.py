@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 import aniso
 from aniso import checks
 from aniso.blocks.stages import Pipeline
@@ -22,7 +24,7 @@ from aniso.verbs.source import Source
 
 __all__ = ["Plan"]
 
-GREY, CONTRAST = "grey values", "grey values per unit length"
+GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
 _SAME: Any = object()
 
@@ -76,6 +78,7 @@ class Plan(ABC):
         image: Any,
         *,
         channel_axis: int | None = _SAME,
+        frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -89,6 +92,8 @@ class Plan(ABC):
             Never modified. Dask arrays stay lazy.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : int, optional
+            The axis of frames, which are filtered one by one.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -99,8 +104,21 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        axis = self.channel_axis if channel_axis is _SAME else channel_axis
-        return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
+        axis = channel_axis
+        if axis is _SAME:
+            axis = self.channel_axis
+            if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
+                others = np.ndim(image) - 1
+                axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
+        return _apply(
+            image,
+            self,
+            channel_axis=axis,
+            frame_axis=frame_axis,
+            engine=engine,
+            threads=threads,
+            progress=progress,
+        )
 
     def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
         """Return the settings of all diffusions, except their schemes."""
@@ -173,11 +191,12 @@ def _apply(
     plan: Plan,
     *,
     channel_axis: int | None,
+    frame_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     return plan.filter(source, plan.settings(engine, threads), progress)
 
 
@@ -210,6 +229,11 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
     return rows
+
+
+def summary_values(plan: Any) -> dict[str, Any]:
+    """Return the described fields by name."""
+    return {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
 
 
 def format_value(value: Any) -> str:

@@ -13,7 +13,8 @@ from aniso import models, schemes, stencil
 
 
 def _dataclasses_in(module: Any) -> dict[str, type]:
-    return {name: one for name, one in vars(module).items() if dataclasses.is_dataclass(one)}
+    classes = {name: one for name, one in vars(module).items() if isinstance(one, type)}
+    return {name: one for name, one in classes.items() if dataclasses.is_dataclass(one)}
 
 
 # The types of fields that are one of several classes, and these classes by name.

@@ -12,7 +12,7 @@ from aniso import arrays
 from aniso.blocks import worker
 from aniso.blocks.halo import Window, without_margins
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 
 #: The index of an image along the axes that are neither spatial nor channels.
 Frame = tuple[int, ...]
@@ -46,7 +46,7 @@ class ImageEnd:
             for part, whole, margin in zip(inside, window, self.margins, strict=True)
         )
         values = arrays.channels_back(pixels[(slice(None), *crop)], channel_axis_of_frame(self.origin))
-        array[index_of(self.origin, frame, inside)] = stored(values, array.dtype)
+        array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
 
     def _inside(self, window: Window) -> Window:
         return without_margins(window, self.margins, self.origin.spatial_shape)

@@ -170,7 +170,10 @@ def _choose(
     wishes = dict(options)
     parameters = inspect.signature(verb.choose).parameters
     known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
-    given = {name: wishes.pop(name) for name in ("stencil",) if name in wishes and verb.takes_stencil}
+    given = {}
+    if verb.takes_stencil:
+        default = inspect.signature(verb.function).parameters["stencil"].default
+        given["stencil"] = wishes.pop("stencil", default)
     for name in wishes:
         if name not in known:
             listed = ", ".join(sorted(known | ({"stencil"} if verb.takes_stencil else set())))

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
-from aniso.cli.options.bundles import (
+from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import (
+    REQUIRED,
     ClusterOptions,
     ComputingOptions,
     Files,
     ReadingOptions,
     ReportingOptions,
-    StencilOptions,
-    TensorOptions,
     WritingOptions,
     describe,
-    number_option,
+    number,
 )
-from aniso.cli.options.model_options import model_options
-from aniso.cli.options.scheme_options import SchemeOptions
 from aniso.parameters import TIME
 from aniso.verbs.table import DIFFUSE
 
-if TYPE_CHECKING:
-    ModelOptions = Any
-else:
-    ModelOptions = model_options()
-
-NEEDS_ARGUMENTS = True
 EXAMPLES = DIFFUSE.examples
 
 
 def command(
     files: Files,
-    time: Annotated[
-        float,
-        number_option(
-            describe(TIME),
-            low=0,
-        ),
-    ],
     model: ModelOptions,
     tensor: TensorOptions,
     stencil: StencilOptions,
@@ -50,6 +35,7 @@ def command(
     computing: ComputingOptions,
     cluster: ClusterOptions,
     reporting: ReportingOptions,
+    time: float = number(describe(TIME), default=REQUIRED, low=0),
 ) -> None:
     """Diffuse images with any model, stencil and scheme.
 

@@ -11,8 +11,8 @@ import typer
 from aniso import stability
 from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import ComputingOptions, StencilOptions, TensorOptions
-from aniso.cli.options.scheme_options import SchemeOptions
+from aniso.cli.options.diffusion_options import SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import ComputingOptions
 from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven
@@ -73,14 +73,7 @@ class DiffusionSetup:
 
     def options(self, page: Page) -> dict[str, Any]:
         """Return the arguments of `diffuse` and `scale_space` other than image, model and time."""
-        return {
-            "stencil": self.stencil,
-            "scheme": self.scheme,
-            "spacing": page.spacing,
-            "channel_axis": page.channel_axis,
-            "engine": self.computing.engine,
-            "threads": self.computing.threads,
-        }
+        return {"stencil": self.stencil, "scheme": self.scheme, **self.computing.arguments(page)}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the rows of the summary."""
@@ -92,12 +85,8 @@ class DiffusionSetup:
 
     def facts(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        return {
-            "model": self.model,
-            "tensor": self.entries,
-            "stencil": self.stencil,
-            "scheme": self.scheme,
-        }
+        made = {"model": self.model, "tensor": self.entries}
+        return {**made, "stencil": self.stencil, "scheme": self.scheme}
 
     def hint(self, report: Report, picture: Picture, contrast_given: bool) -> None:
         """Note if the default contrast, which is for grey values from 0 to 255, does not suit the picture."""

@@ -11,9 +11,8 @@ from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_f
 from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import Report, Tell, columns
 from aniso.cli.jobs.zarrs import StoreFilter
-from aniso.cli.options.bundles import ComputingOptions
 from aniso.io.pages import Page, Pages
-from aniso.verbs.plan import Plan, summary_rows
+from aniso.verbs.plan import summary_rows, summary_values
 
 #: Takes a page and a progress function; returns the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
@@ -62,39 +61,14 @@ def filter_files(
         rows = [*summary, *(summary_rows(known) if known else ())]
         if len(job.paths) == 1 and rows:
             lines.append(columns(rows))
-        return {"output": target, **picture_facts(written), "info": known}, lines
+        return {
+            "output": target,
+            **picture_facts(written),
+            "info": [summary_values(info) for info in known],
+        }, lines
 
     each_file(job.report, job.paths, action)
     job.report.finish(**(facts or {}))
-
-
-def call_verb(
-    verb: Callable[..., Any], page: Page, computing: ComputingOptions, tell: Tell, **options: Any
-) -> tuple[Any, Any]:
-    """Return what a verb makes of a page, and what it chose."""
-    result, info = verb(
-        page.image,
-        **options,
-        spacing=page.spacing,
-        channel_axis=page.channel_axis,
-        engine=computing.engine,
-        threads=computing.threads,
-        progress=tell,
-        return_info=True,
-    )
-    return result, info
-
-
-def apply_plan(plan: Plan, page: Page, computing: ComputingOptions, tell: Tell) -> tuple[Any, Plan]:
-    """Return a page filtered as a plan says, and the plan."""
-    result = plan.apply(
-        page.image,
-        channel_axis=page.channel_axis,
-        engine=computing.engine,
-        threads=computing.threads,
-        progress=tell,
-    )
-    return result, plan
 
 
 def _filter_pages(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:

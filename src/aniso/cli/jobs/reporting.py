@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from aniso.cli.errors import OutputClosed, describe_error
-from aniso.cli.options.bundles import ReportingOptions
+from aniso.cli.options.shared import ReportingOptions
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
@@ -77,12 +77,7 @@ class Report:
 
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         # Results go to standard output, which may be a file: the bar must not redirect them.
-        bar = Progress(
-            *columns,
-            console=Console(stderr=True),
-            transient=True,
-            redirect_stdout=False,
-        )
+        bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
         task = bar.add_task(title, total=1.0)
 
         def tell(done: float, total: float) -> None:
@@ -141,9 +136,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        shown = [field for field in fields if "meaning" in field.metadata] or fields  # not all of a plan
-        inner = {field.name: to_json(getattr(value, field.name)) for field in shown}
+        inner = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"name": type(value).__name__, **inner}
     if isinstance(value, Mapping):
         return {str(key): to_json(entry) for key, entry in value.items()}

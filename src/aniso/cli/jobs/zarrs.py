@@ -14,8 +14,8 @@ import typer
 from aniso.cli.jobs.file_job import FileJob
 from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.bundles import ClusterOptions
-from aniso.verbs.plan import Plan, summary_rows
+from aniso.cli.options.shared import ClusterOptions
+from aniso.verbs.plan import Plan, summary_rows, summary_values
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 _SUFFIX = ".zarr"
@@ -83,7 +83,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
             "output": target,
             "shape": list(done.shape),
             "dtype": str(done.dtype),
-            "info": done.plan,
+            "info": summary_values(done.plan),
             "blocks": list(done.block),
             "passes": done.passes,
             "seconds": round(seconds, 3),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
 import typer
 
-_PANEL = "Plans"
+from aniso.cli.options.shared import option
+
 _SUFFIX = ".json"
 
 
@@ -16,24 +17,11 @@ _SUFFIX = ".json"
 class PlanOptions:
     """A plan to apply, or where to save the one that is made."""
 
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            help="Apply the plan in this file, and estimate nothing.",
-            metavar="FILE",
-            show_default=False,
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    save_plan: Annotated[
-        Path | None,
-        typer.Option(
-            help="Save the chosen parameters as a plan (JSON), to filter other images in the same way.",
-            metavar="FILE",
-            show_default=False,
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = "Plans"
+    plan: Path | None = option("Apply the plan in this file, and estimate nothing.", metavar="FILE")
+    save_plan: Path | None = option(
+        "Save the chosen parameters as a plan (JSON), to filter other images in the same way.", metavar="FILE"
+    )
 
     def check(self) -> None:
         """Reject options that contradict each other, and names of other kinds of files."""

@@ -1,0 +1,170 @@
+"""Corrections of diffusion along lines, which weakens lines with gaps and removes curved structure.
+
+Both are found by comparison with what is usual in the image.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from aniso.arrays import Array
+from aniso.blocks.halo import Region
+from aniso.blocks.stages import Channels, Stage, State
+from aniso.formulas.gaussian import gaussian_radius
+
+# Standard deviations of Gaussians, as parts of the wavelength.
+_COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
+#: Scales at which lost structure is put back, one after another, as parts of the wavelength.
+PUT_BACK = (0.15, 0.1, 0.05, 0.025)
+
+
+@dataclass(frozen=True)
+class Correction(Stage):
+    """Correct "diffused", the diffused image, where it differs from "image" by more than is usual.
+
+    `wavelengths` are in pixels along each axis. `usual` is `factor` times the median of the differences, over
+    the image or over windows of it.
+    """
+
+    wavelengths: tuple[float, ...]
+    usual: float
+
+    factor: ClassVar[float]
+
+    @abstractmethod
+    def observe(self, state: State) -> tuple[Array, ...]:
+        """Return the differences whose median counts, and what else `correct` needs."""
+
+    @abstractmethod
+    def correct(self, state: State, *observed: Array) -> Array:
+        """Correct the image with what was observed, and return where and how much, from 0 to 1."""
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Correct the image."""
+        self.correct(state, *self.observe(state))
+
+    def _smooth(self, image: Array, part: float) -> Array:
+        """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
+        from scipy import ndimage
+
+        result: Array = ndimage.gaussian_filter(image, [part * w for w in self.wavelengths], mode="nearest")
+        return result
+
+    def _radii(self, *parts: float) -> tuple[int, ...]:
+        """Return how far such Gaussians reach one after another."""
+        return tuple(sum(gaussian_radius(part * w) for part in parts) for w in self.wavelengths)
+
+
+@dataclass(frozen=True)
+class FillGaps(Correction):
+    """Replace the image by the diffused one where a line is interrupted.
+
+    There the image departs from the diffused one towards the mean, by more than 2.5 of the usual departure,
+    and has less than ¾ of its energy around. The last one leaves "trust": 1 where the image counts.
+    """
+
+    last: bool
+
+    cost = 8e-8
+    factor = 1.4826
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The radii of the mean and of the neighbourhood."""
+        return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the departure, and the images for sums and for one channel at a time."""
+        return channels["image"] + 7
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels, the last time with those of "trust"."""
+        return before | {"trust": 1} if self.last else before
+
+    def observe(self, state: State) -> tuple[Array, ...]:
+        """Return the departure from the diffused image."""
+        pairs = zip(state["image"], state["diffused"], strict=True)
+        return (np.stack([self._smooth(start - result, _COMPARED) for start, result in pairs]),)
+
+    def correct(self, state: State, *observed: Array) -> Array:
+        """Fill the gaps in "diffused", from which diffusion starts again; return where they are."""
+        image, diffused, (departure,) = state["image"], state["diffused"], observed
+        tiny = float(np.finfo(image.dtype).tiny)
+        # Channel by channel: the order of a sum over an axis would depend on the shape.
+        towards_mean, faint, energy = (np.zeros(image.shape[1:], image.dtype) for _ in range(3))
+        for start, result, change in zip(image, diffused, departure, strict=True):
+            mean = self._smooth(result, _MEAN)
+            wave = result - mean
+            seen = np.subtract(self._smooth(start, _COMPARED), mean, out=mean)
+            towards_mean -= np.multiply(change, wave, out=change)
+            energy += np.multiply(wave, wave, out=wave)
+            faint += np.multiply(seen, seen, out=seen)
+        del mean, wave, seen
+        towards_mean /= np.sqrt(np.maximum(energy, tiny))
+        left = np.maximum(self._smooth(faint, _NEIGHBOURHOOD), tiny, out=faint)
+        left /= np.maximum(self._smooth(energy, _NEIGHBOURHOOD), tiny, out=energy)
+        faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
+        excess = np.maximum(towards_mean, 0, out=towards_mean)
+        excess *= faint
+        scale = max(2.5 * self.usual, tiny)
+        # Beyond 1000 times the scale nothing changes, but quotients and powers may overflow.
+        np.minimum(excess, 1e3 * scale, out=excess)
+        excess /= scale
+        trust = excess * excess * excess
+        trust *= trust
+        trust += 1
+        np.divide(1, trust, out=trust)
+        gaps: Array = 1 - trust
+        for start, result in zip(image, diffused, strict=True):
+            result *= gaps
+            result += trust * start
+        if self.last:
+            state["trust"] = trust[np.newaxis]
+        return gaps
+
+
+@dataclass(frozen=True)
+class PutBack(Correction):
+    """Add lost structure of one scale: the smoothed residual where it has more than the usual energy."""
+
+    part: float
+
+    cost = 2.5e-8
+    factor = 2.0
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The radii of both Gaussians."""
+        return self._radii(self.part, _LOST)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the residual, its energy and its share."""
+        return channels["image"] + 4
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the same channels."""
+        return before
+
+    def observe(self, state: State) -> tuple[Array, ...]:
+        """Return the energy of the residual in the neighbourhood, and the residual itself."""
+        (trust,) = state["trust"]
+        pairs = zip(state["image"], state["diffused"], strict=True)
+        lost = np.stack([self._smooth(trust * (start - result), self.part) for start, result in pairs])
+        energy = np.zeros_like(trust)
+        for channel in lost:
+            energy += channel * channel / len(lost)
+        return self._smooth(energy, _LOST), lost
+
+    def correct(self, state: State, *observed: Array) -> Array:
+        """Add the residual to "diffused"; return its share."""
+        energy, lost = observed
+        usual = np.divide(self.usual, energy, out=np.ones_like(energy), where=energy > self.usual)
+        share: Array = np.subtract(1, usual, out=usual)
+        for result, channel in zip(state["diffused"], lost, strict=True):
+            result += np.multiply(share, channel, out=channel)
+        return share
