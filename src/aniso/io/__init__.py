@@ -279,7 +279,7 @@ def _check_place(path: Path, *, source: Any, force: bool, parents: bool) -> None
         raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
     if os.path.lexists(path) and not force:
         both = source is not None and os.path.exists(path) and os.path.exists(source)
-        same = both and os.path.samefile(path, source)  # type: ignore[arg-type]
+        same = both and os.path.samefile(path, source)
         raise _exists(path, ": it is the input itself, which would be replaced" if same else "")
 
 
