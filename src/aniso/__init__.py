@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aniso import stability as stability
     from aniso import stencil as stencil
     from aniso import volumes as volumes
+    from aniso.blocks.stores.filtering import filter_store as filter_store
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
     from aniso.figures import scale_space_figure as scale_space_figure
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 # Module → public names in it. Nothing is imported before it is asked for.
 _PUBLIC = {
+    "blocks.stores.filtering": ("filter_store",),
     "evolve": ("diffuse", "scale_space"),
     "figures": ("scale_space_figure",),
     "models": (

@@ -1,5 +1,6 @@
 """Zarr stores made for tests, and runs over them."""
 
+import json
 from typing import Any
 
 import zarr as zarr_package
@@ -7,7 +8,7 @@ import zarr as zarr_package
 import aniso
 from aniso.blocks.stores import passes
 from aniso.blocks.stores.zarr_array import open_array
-from aniso.engines import Problem
+from aniso.evolve import DiffusePlan
 
 MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
 # A group may hold groups and arrays, which types cannot tell apart.
@@ -39,13 +40,23 @@ def ome_group(path, image, axes, scale, version="0.5", units=None, **options):
 
 
 def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, channel_axis=None):
+    """A run in given blocks, with so many steps in a pass; or in those that suit the memory."""
     source = open_array(path, channel_axis)
-    limit = aniso.stability.stable_step(model, spacing=source.spacing, ndim=len(source.spacing))
-    problem = Problem(model, aniso.DeltaStencil(), source.spacing, None, 1)
-    cycles = tuple(aniso.Explicit().plan(time, limit))
+    plan = DiffusePlan(
+        spacings=source.spacing,
+        channel_axis=channel_axis,
+        channels=source.channels,
+        stencil=aniso.DeltaStencil(),
+        model=model,
+        time=time,
+        scheme=aniso.Explicit(),
+    )
+    pipeline = plan.pipeline(source.spatial_shape, plan.settings(threads=1))
+    facts = json.loads(plan.to_json())
     if block is None:
-        return passes.StoreRun.plan(source, problem, cycles, memory or 1e9, 2)
-    return passes.StoreRun(source, problem, cycles, block, together)
+        return passes.StoreRun.plan(source, pipeline, facts, memory or 1e9, 2)
+    widest = max((max(stage.reach) for stage in pipeline.parts()), default=0)
+    return passes.StoreRun(source, pipeline, facts, block, together * widest)
 
 
 def run(client, path, target, **options):

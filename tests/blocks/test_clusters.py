@@ -18,7 +18,11 @@ import numpy as np
 import pytest
 from dask.distributed import Client, KilledWorker, LocalCluster, Security
 
+import aniso
+from aniso.blocks.groups import StageGroup
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal, passes
+from aniso.settings import Settings
 from tests.blocks.stores import job, ome_group, zarr
 from tests.cli.command_calls import PROGRAM, WIDE
 from tests.registry import SAMPLES
@@ -26,42 +30,64 @@ from tests.registry import SAMPLES
 psutil: Any = importlib.import_module("psutil")  # comes with distributed, and has no types
 
 
+def explicit_steps(count, shape):
+    """Explicit steps of edge-enhancing diffusion."""
+    prepared = Settings(spacings=(1.0,) * len(shape)).prepare(aniso.EdgeEnhancing(3.0), shape)
+    cycles = [aniso.schemes.Cycle(0.1, ((0.1, 1.0),))] * count
+    return tuple(Pipeline.diffuse(shape, prepared, cycles).parts())
+
+
 class TestBudget:
-    job = budget.Workload((1000, 2000, 3000), (64, 64, 64), 1, 4, (5, 5, 5), 20, 9e-9, stored_tensors=False)
+    shape = (1000, 2000, 3000)
+    job = budget.Workload(shape, (64, 64, 64), (0, 0, 0), 1, 1, 4, explicit_steps(20, shape))
 
     @pytest.mark.parametrize("memory", [5e8, 1e9, 4e9])
     def test_blocks_fit_and_use_the_memory(self, memory):
-        block, cycles = budget.blocks_and_cycles(self.job, memory, 1)
+        block, limit = budget.block_and_limit(self.job, memory, 1)
         assert all(n % 64 == 0 for n in block)
-        assert 0.4 * memory < self.job.needed_bytes(block, cycles) <= memory
+        assert 0.4 * memory < self.job.needed_bytes(block, limit) <= memory
 
     @pytest.mark.parametrize("workers", [1, 2, 3, 8])
     def test_nothing_that_fits_is_faster_by_estimate(self, workers):
-        small = replace(self.job, shape=(200, 256, 320), cycles=7)
-        block, cycles = budget.blocks_and_cycles(small, 1e9, workers)
+        small = replace(self.job, shape=(200, 256, 320), stages=self.job.stages[:7])
+        block, limit = budget.block_and_limit(small, 1e9, workers)
         sides = (range(64, n + 64, 64) for n in small.shape)
         cubes = [each for each in itertools.product(*sides) if max(each) - min(each) <= 64]
-        for other, together in itertools.product(cubes, range(1, 8)):
-            if small.needed_bytes(other, together) <= 1e9:
-                assert small.seconds(block, cycles, workers) <= small.seconds(other, together, workers)
+        for other, wide in itertools.product(cubes, small.costs):
+            if small.needed_bytes(other, wide) <= 1e9:
+                assert small.seconds(block, limit, workers) <= small.seconds(other, wide, workers)
 
     def test_workers_share_the_work(self):
         cube = replace(self.job, shape=(512, 512, 512))
         for workers in (2, 4):
-            block, _ = budget.blocks_and_cycles(cube, 64e9, workers)
+            block, _ = budget.block_and_limit(cube, 64e9, workers)
             count = np.prod([-(-512 // n) for n in block])
             assert count % workers == 0
             assert all(512 % n == 0 for n in block)  # all are equal
 
     def test_no_block_fits(self):
         with pytest.raises(MemoryError, match="smaller chunks"):
-            budget.blocks_and_cycles(self.job, 3.4e8, 1)
+            budget.block_and_limit(self.job, 3.4e8, 1)
 
     def test_the_size_of_the_array_does_not_matter(self):
         larger = replace(self.job, shape=(10_000, 20_000, 30_000))
         for memory in (1e9, 4e9):
-            block, cycles = budget.blocks_and_cycles(larger, memory, 2)
-            assert larger.needed_bytes(block, cycles) <= memory
+            block, limit = budget.block_and_limit(larger, memory, 2)
+            assert larger.needed_bytes(block, limit) <= memory
+
+    def test_a_state_of_several_images_needs_more_memory(self):
+        """That of a mixture: image, diffused image, mixture and flatness are read and written."""
+        image, state = {"image": 1}, {"image": 1, "mixture": 1, "flat": 1, "diffused": 1}
+        group = StageGroup(self.job.stages[:2], (10, 10, 10))
+        few, many = (budget.PassCost.of(group, channels, 4) for channels in (image, state))
+        assert (few.read, few.written, few.held) == (1, 1, 1 + 2)  # with the image and its successor
+        assert (many.read, many.written, many.held) == (4, 4, 4 + 3 + 2)  # all but the image are copied
+
+    def test_a_margin_counts_where_it_is_wider_than_the_halo(self):
+        wide = replace(self.job, margins=(100, 0, 0))
+        assert wide.with_halo((64, 64, 64), (5, 5, 5)) == (64 + 5 + 100) * 74 * 74
+        assert wide.with_halo((1024, 64, 64), (5, 5, 5)) == (1024 + 105) * 74 * 74
+        assert wide.with_halo((2000, 64, 64), (5, 5, 5)) == 1200 * 74 * 74
 
 
 def test_threads_of_a_worker_share_its_memory():

@@ -9,7 +9,7 @@ import pytest
 from zarr.codecs import BloscCodec, BytesCodec
 
 import aniso
-from aniso.blocks.stores import journal, passes
+from aniso.blocks.stores import ends, journal, passes
 from aniso.blocks.stores.zarr_array import chunks_at, open_array
 from aniso.io.picture import as_dtype
 from tests.blocks.stores import MODEL, job, ome_group, run, zarr
@@ -287,4 +287,4 @@ class TestDamagedChunks:
         zarr.create_array(str(source), data=SAMPLES["noise"]((20, 20)), chunks=(10, 10))
         array = Tired(zarr.open_array(str(source), mode="r"))
         with pytest.raises(OSError, match=r"a chunk among c/0/0, c/0/1 of .*the network is down"):
-            passes.read_window(array, open_array(source), (), (slice(0, 5), slice(0, 15)))
+            ends.read_channels(array, open_array(source), (), (slice(0, 5), slice(0, 15)))

@@ -17,7 +17,7 @@ import numpy as np
 from aniso.arrays import Array
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds, stores_tensors
-from aniso.blocks.halo import Region, Window, reach
+from aniso.blocks.halo import Region, Window, reach, without_margins
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -216,10 +216,7 @@ class Pipeline:
 
     def source_window(self, window: Window) -> Window:
         """Return the part of the array that lies in a window of the grid."""
-        return tuple(
-            slice(max(part.start - m, 0), min(part.stop - m, n))
-            for part, m, n in zip(window, self.margins, self.shape, strict=True)
-        )
+        return without_margins(window, self.margins, self.shape)
 
     def parts(self) -> list[Stage]:
         """Return the stages in pieces with small reaches."""
@@ -259,7 +256,8 @@ def run_stages(
 ) -> Array:
     """Run stages on a block: from a stacked state that covers its halo to that of the block alone.
 
-    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked along the first axis.
+    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked
+    along the first axis.
     """
     state = unstack(pixels, channels)
     if fixed is not None:

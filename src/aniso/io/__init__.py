@@ -236,6 +236,30 @@ def check_output(
     """
     path = _path(path)
     format = format_of(path)
+    _check_place(path, source=source, force=force, parents=parents)
+    if picture is not None:
+        format.check(picture)
+
+
+def check_text_output(path: Path, *, force: bool) -> None:
+    """Raise if `write_text` would reject this output."""
+    _check_place(_path(path), source=None, force=force, parents=False)
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a text file atomically, as `write` does."""
+    check_text_output(path, force=force)
+    try:
+        with _replace(path, force=force) as temporary:
+            temporary.write_text(text, "utf-8")
+    except FileExistsError as error:
+        raise _exists(path, " since a moment ago") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
+
+
+def _check_place(path: Path, *, source: Any, force: bool, parents: bool) -> None:
+    """Raise if there cannot be a new file at this path, whatever its format."""
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
     try:
@@ -255,10 +279,8 @@ def check_output(
         raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
     if os.path.lexists(path) and not force:
         both = source is not None and os.path.exists(path) and os.path.exists(source)
-        same = both and os.path.samefile(path, source)  # type: ignore[arg-type]
+        same = both and os.path.samefile(path, source)
         raise _exists(path, ": it is the input itself, which would be replaced" if same else "")
-    if picture is not None:
-        format.check(picture)
 
 
 def _path(path: Any) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 from aniso.models import EdgeContinuing, ImageDriven
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe, summary_rows
 
-__all__ = ["BlockInfo", "Info", "InpaintInfo", "UpsampleInfo"]
+__all__ = ["Info", "InpaintInfo", "UpsampleInfo"]
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,3 @@ class UpsampleInfo(Info):
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the diffusion on the finer grid."""
         return EdgeContinuing(self.contrast, self.sigma, self.rho), self.time
-
-
-@dataclass(frozen=True)
-class BlockInfo(Info):
-    """The values that were chosen for an array in blocks."""
-
-    noise: float = describe("noise level", GREY)
-    model: ImageDriven | None = describe("diffusion")  # noqa: RUF009
-    time: float = describe("its time")
-    windows: int = describe("windows sampled")
-
-    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
-        """Return the diffusion of all blocks."""
-        return None if self.model is None else (self.model, self.time)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 import aniso
-from aniso import arrays, engines
+from aniso import arrays, checks, engines
 from aniso.arrays import is_tensor
 from aniso.blocks.stages import Pipeline
+from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.models import ImageDriven
 from aniso.settings import Progress, Settings, check_progress, report_progress
@@ -129,24 +130,34 @@ class Plan(ABC):
         alone = frame_axis is None and len(self.spacings) > 1
         return self.on_tensors and on_tensors and is_tensor(image) and alone
 
+    def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
+        """Return the settings of all diffusions, except their schemes."""
+        return Settings.check(
+            len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
+        )
+
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self.check_fit(source, len(source.shape), len(source.channels))
+        self.check_fit(source)
         if source.is_lazy and settings.threads is None:
             settings = replace(settings, threads=1)  # workers of Dask are threads themselves
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def check_fit(self, source: object, axes: int, count: int) -> None:
+    def check_fit(self, source: Source) -> None:
         """Reject arrays with another number of axes or channels."""
+        self._check_axes(source, len(source.shape), len(source.channels))
+
+    def _check_axes(self, source: object, axes: int, count: int) -> None:
         if axes != len(self.spacings):
-            raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has "
-                f"{axes} axes besides the channels. Make a plan for such arrays, with return_info=True."
+            kind = _KINDS[len(self.spacings)]
+            raise _unfit(
+                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes besides the "
+                "channels. Make a plan for such arrays,"
             )
         if count != self.channels:
-            raise ValueError(
+            raise _unfit(
                 f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
-                f"{_count(count)}. Make a plan for such images, with return_info=True."
+                f"{_count(count)}. Make a plan for such images,"
             )
 
     def to_json(self) -> str:
@@ -178,6 +189,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
+        if isinstance(verb, str) and verb in aniso.__all__:
+            getattr(aniso, verb)  # its module defines the class of its plans
         if verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
@@ -196,10 +209,22 @@ def _apply(
     progress: Progress,
 ) -> Any:
     source = Source.check(image, channel_axis, progress, frame_axis)
-    settings = Settings.check(
-        len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
-    )
-    return plan.filter(source, settings, progress)
+    return plan.filter(source, plan.settings(engine, threads), progress)
+
+
+def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str], object]) -> None:
+    """Note if a plan was made for another spacing than that of an image, which is not used then."""
+    try:
+        found = checks.axis_spacing(spacing, len(plan.spacings))
+    except ValueError:
+        return  # the number of axes is rejected later
+    if found != plan.spacings:
+        ours, others = (" × ".join(f"{h:.4g}" for h in each) for each in (plan.spacings, found))
+        note("plan", f"the plan is for a spacing of {ours}, which is used in place of {others}")
+
+
+def _unfit(fault: str) -> ValueError:
+    return checks.refusal(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
 
 
 def _apply_to_tensor(
@@ -216,11 +241,8 @@ def _apply_to_tensor(
     check_progress(progress)
     layout = arrays.layout(image, channel_axis, tensors=True)
     given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
-    plan.check_fit(given, len(layout.shape), layout.start.shape[1])
-    name = engine or engines.default("torch")
-    settings = Settings.check(
-        len(layout.shape), stencil=plan.stencil, spacing=plan.spacings, engine=name, threads=threads
-    )
+    plan._check_axes(given, len(layout.shape), layout.start.shape[1])
+    settings = plan.settings(engine or engines.default("torch"), threads)
     with report_progress(progress, 1.0) as report:
         result = plan.pipeline(layout.shape, settings).run(layout.start, report)
     return arrays.restore_image(layout, result)

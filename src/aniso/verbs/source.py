@@ -82,7 +82,8 @@ class Source:
             block_of = partial(halo.block_of, channels.chunks[1:])
             for pixels, window in zip(found, chosen, strict=True):
                 worker.check_pixels(pixels, [part.start for part in window], block_of)
-        return [pixels.astype(self.dtype, copy=False) for pixels in found]
+        # In one order in memory, so that sums over them have the same bits.
+        return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""

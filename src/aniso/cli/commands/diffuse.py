@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
+
+import typer
 
 from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
 from aniso.cli.options.shared import (
@@ -47,11 +48,14 @@ def command(
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.zarrs import StoreFilter
+    from aniso.cli.jobs.zarrs import StoreFilter, are_stores
     from aniso.evolve import diffuse
     from aniso.io.pages import Page, Pages
 
     chosen = DiffusionSetup.of(model, tensor, stencil, scheme, computing, [time])
+
+    if chosen.model is None and are_stores(files):
+        raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
 
     def filters(pages: Pages, report: Report) -> Filter:
         chosen.hint(report, pages.picture, "--contrast" in model.given())
@@ -66,7 +70,7 @@ def command(
         FileJob(DIFFUSE.name, files, reading, writing, computing, reporting),
         DIFFUSE.output,
         filters,
-        stores=StoreFilter(cluster, partial(chosen.recipe, time), chosen.stencil),
+        stores=StoreFilter(cluster, DIFFUSE, chosen.store_options(time)),
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

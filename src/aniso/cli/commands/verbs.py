@@ -10,6 +10,7 @@ import typer
 
 from aniso.cli.options import parsing
 from aniso.cli.options.diffusion_options import StencilOptions
+from aniso.cli.options.plan_options import PlanOptions
 from aniso.cli.options.shared import (
     ClusterOptions,
     ComputingOptions,
@@ -32,9 +33,10 @@ def make_command(verb: Verb) -> Callable[..., None]:
     shared: list[tuple[str, Any]] = [
         ("files", Files),
         *([("stencil", StencilOptions)] if verb.takes_stencil else []),
+        *([("plans", PlanOptions)] if verb.choose else []),
         *([("unknown", MaskOptions)] if verb.fills else []),
         *[("reading", ReadingOptions), ("writing", WritingOptions), ("computing", ComputingOptions)],
-        *([("cluster", ClusterOptions)] if verb.stores else []),
+        *([("cluster", ClusterOptions)] if verb.choose else []),
         ("reporting", ReportingOptions),
     ]
     required = [(each.name, _argument(each)) for each in verb.parameters.values() if each.required]
@@ -59,9 +61,9 @@ def make_command(verb: Verb) -> Callable[..., None]:
 def _help(verb: Verb) -> str:
     result = verb.output.format(stem="photo", suffix=".jpg", factor="2")
     stores = (
-        " Zarr stores, which may be larger than memory, are filtered block by block with a single diffusion; "
-        "repeat the command to continue an interrupted run."
-        if verb.stores
+        " Zarr stores, which may be larger than memory, are filtered block by block; repeat the command to "
+        "continue an interrupted run."
+        if verb.choose
         else ""
     )
     return f"{verb.summary}\n\n{verb.description}\n\nThe result of photo.jpg is {result}.{stores}"
@@ -102,15 +104,18 @@ def _run(
     reporting: ReportingOptions,
     stencil: StencilOptions | None = None,
     unknown: MaskOptions | None = None,
+    plans: PlanOptions | None = None,
     cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
     from aniso.cli.files.reading import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, filter_files
+    from aniso.cli.jobs.plans import PlanFile, read_plan, reject_options
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
+    from aniso.verbs.plan import note_spacing
 
     options = {name: value for name, value in values.items() if value is not None}
     if stencil is not None and (chosen := stencil.chosen()) is not None:
@@ -118,10 +123,31 @@ def _run(
     if unknown is not None:
         unknown.check()
 
+    job = FileJob(verb.name, files, reading, writing, computing, reporting)
+    plan, saved = None, None
+    if plans is not None:
+        plans.check()
+        if plans.save_plan is not None:
+            saved = PlanFile(plans.save_plan, verb.name, writing.force)
+        if plans.plan is not None:
+            spaced = ["spacing"] if computing.spacing is not None else []
+            needed = [name for name, each in verb.parameters.items() if each.required]
+            reject_options([name for name in (*options, *spaced) if name not in needed])
+            with job.report.attempt(str(plans.plan)):
+                plan = read_plan(plans.plan, verb.name)
+            if plan is None:
+                job.report.finish()
+
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
+        if plan is not None:
+            note_spacing(plan, pages.spacing, report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
+            if plan is not None:
+                used = computing.arguments(page)
+                del used["spacing"]  # the plan has its own
+                return plan.apply(page.image, **used, progress=tell), plan
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
             described = {**options, **masks, **computing.arguments(page)}
             result, info = verb.function(page.image, **described, progress=tell, return_info=True)
@@ -131,19 +157,13 @@ def _run(
 
     stores = None
     if cluster is not None:
-        from aniso.verbs.chunked_recipes import RECIPES
-
-        used = {"stencil": inspect.signature(verb.function).parameters["stencil"].default, **options}
-
-        def choose(windows: Any, spacings: Any) -> Any:
-            return RECIPES[verb.name](windows(), spacings, **used)
-
-        stores = StoreFilter(cluster, choose, used["stencil"])
+        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved)
     filter_files(
-        FileJob(verb.name, files, reading, writing, computing, reporting),
+        job,
         verb.output.replace("{factor}", str(values.get("factor", ""))),
         filters,
         stores=stores,
+        saved=saved,
         factor=values["factor"] if verb.refines else 1,
         unknown=verb.fills,
     )

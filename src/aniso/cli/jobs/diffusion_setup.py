@@ -67,13 +67,9 @@ class DiffusionSetup:
             raise FileError("a tensor (a b; b c) is for images, but this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
 
-    def recipe(self, time: float, windows: Any, spacings: Any) -> Any:
-        """Return the diffusion of a Zarr store."""
-        from aniso.verbs.chunked_recipes import Recipe
-
-        if self.model is None:
-            raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
-        return Recipe(self.model, time, self.scheme, None)
+    def store_options(self, time: float) -> dict[str, Any]:
+        """Return the arguments of `diffuse` for a Zarr store."""
+        return {"model": self.model, "time": time, "scheme": self.scheme, "stencil": self.stencil}
 
     def options(self, page: Page) -> dict[str, Any]:
         """Return the arguments of `diffuse` and `scale_space` other than image, model and time."""

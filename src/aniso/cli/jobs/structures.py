@@ -126,11 +126,11 @@ class Structures:
         work, report = self.work, self.work.report
         source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
-            zarrs.check_packages()
-            from aniso.blocks.stores.filtering import spacing_of
+            from aniso.blocks.stores.filtering import check_packages, spacing_of
             from aniso.blocks.stores.journal import check_place
             from aniso.blocks.stores.zarr_array import open_array
 
+            check_packages()
             begin = time.perf_counter()
             found = open_array(source, work.reading.channel_axis)
             self._check_angles(len(found.spatial_axes))
