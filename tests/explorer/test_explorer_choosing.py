@@ -16,7 +16,7 @@ from aniso.explorer.choosing.source import Source, sample_names
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
 from aniso.parameters import of_model
-from aniso.verbs.info import summary_rows
+from aniso.verbs.plan import summary_rows
 from tests.explorer.sessions import layers, scene_of
 
 
