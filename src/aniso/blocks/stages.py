@@ -10,6 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from aniso.settings import Prepared
 
 #: Images by name. The one called "image" is never modified in place; a stage may modify the others. A mask
 #: called "fixed" (without channels) marks pixels that keep their values.
-State = dict[str, Array]
+State = dict[str, Any]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
 
@@ -221,8 +222,11 @@ class Pipeline:
         """Return the stages in pieces with small reaches."""
         return [part for stage in self.stages for part in stage.parts()]
 
-    def run(self, image: Array, report: Callable[[float], object] = lambda done: None) -> Array:
-        """Return the result for a whole array (channels, …); report parts of 1."""
+    def run(self, image: Any, report: Callable[[float], object] = lambda done: None) -> Any:
+        """Return the result for a whole array (channels, …) or tensor (images, channels, …).
+
+        Parts of 1 are reported.
+        """
         region = whole_region(self.grid)
         total, done = sum(stage.ticks for stage in self.stages), 0
 
@@ -235,8 +239,10 @@ class Pipeline:
         for stage in self.stages:
             stage.run(state, region, tick)
         inner = (slice(m, n + m) for m, n in zip(self.margins, self.shape, strict=True))
-        result = state["image"][(slice(None), *inner)]
-        return result.copy() if np.may_share_memory(result, image) else result
+        result = state["image"][(..., *inner)]
+        if isinstance(result, np.ndarray) and np.may_share_memory(result, image):
+            return result.copy()
+        return result
 
 
 def whole_region(grid: tuple[int, ...]) -> Region:

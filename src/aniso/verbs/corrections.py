@@ -5,9 +5,11 @@ Both are found by comparison with what is usual in the image.
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from aniso.arrays import Array
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
+from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from aniso.formulas.gaussian import gaussian_radius
 
 # Standard deviations of Gaussians, as parts of the wavelength.
@@ -32,6 +35,7 @@ class Correction(Stage):
     """
 
     wavelengths: tuple[float, ...]
+    threads: int | None
     usual: float
 
     factor: ClassVar[float]
@@ -50,9 +54,16 @@ class Correction(Stage):
 
     def _smooth(self, image: Array, part: float) -> Array:
         """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
-        from scipy import ndimage
-
-        result: Array = ndimage.gaussian_filter(image, [part * w for w in self.wavelengths], mode="nearest")
+        threads = self.threads or default_threads()
+        result = np.empty_like(image)
+        with contextlib.closing(ThreadTeam(threads)) as team:
+            for axis, wavelength in enumerate(self.wavelengths):
+                # Lines along one axis do not depend on each other: they are shared out along another one.
+                bands = [
+                    np.array_split(whole, threads, int(axis == 0))
+                    for whole in (result if axis else image, result)
+                ]
+                team.run(partial(_smooth_band, bands, axis, part * wavelength), threads)
         return result
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
@@ -168,3 +179,10 @@ class PutBack(Correction):
         for result, channel in zip(state["diffused"], lost, strict=True):
             result += np.multiply(share, channel, out=channel)
         return share
+
+
+def _smooth_band(bands: list[list[Array]], axis: int, width: float, number: int) -> None:
+    from scipy import ndimage
+
+    before, after = (each[number] for each in bands)
+    ndimage.gaussian_filter1d(before, width, axis, output=after, mode="nearest")

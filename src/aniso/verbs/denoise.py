@@ -53,6 +53,7 @@ class DenoisePlan(Plan):
     """
 
     verb: ClassVar[str] = "denoise"
+    on_tensors: ClassVar[bool] = True
 
     noise: float = describe("noise level", GREY)
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009

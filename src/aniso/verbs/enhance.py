@@ -51,8 +51,8 @@ class EnhancePlan(Plan):
     """The values that :func:`aniso.enhance` used.
 
     `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
-    usual departure of the image from the diffused one, and `energies`, for each scale at which structure is put
-    back, twice the usual energy of what was lost. Like `interrupted` and `put_back`, they are measured on
+    usual departure of the image from the diffused one, and `energies`, for each scale at which structure is
+    put back, twice the usual energy of what was lost. Like `interrupted` and `put_back`, they are measured on
     windows of the image.
     """
 
@@ -110,10 +110,12 @@ class EnhancePlan(Plan):
         ]
         wavelengths = tuple(self.wavelength / h for h in self.spacings)
         for number, departure in enumerate(self.departures, 1):
-            stages.append(FillGaps(wavelengths, departure, last=number == len(self.departures)))
+            stages.append(
+                FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
+            )
             stages.append(Diffuse("diffused", "diffused", prepared, later))
         for part, energy in zip(PUT_BACK, self.energies, strict=True):
-            stages.append(PutBack(wavelengths, energy, part))
+            stages.append(PutBack(wavelengths, settings.threads, energy, part))
         return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
 
 

@@ -117,7 +117,7 @@ class Extend(Stage):
         tensor = estimates.structure_tensor(
             image[(slice(None), *cut)], self.sigma, self.rho, self.spacings, tuple(inner)
         )
-        plane = tensor.take(face - strip[axis].start - inner[axis].start, axis + 2)
+        plane: Field = np.take(tensor, face - strip[axis].start - inner[axis].start, axis + 2)
         return np.linalg.eigh(np.moveaxis(plane, (0, 1), (-2, -1)))[1][..., 0]
 
     def _layer(self, image: Array, known: list[range], area: list[range], axis: int, along: Field) -> Array:

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import aniso
-from aniso import checks
+from aniso import arrays, checks, engines
+from aniso.arrays import is_tensor
 from aniso.blocks.stages import Pipeline
 from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.models import ImageDriven
-from aniso.settings import Progress, Settings
+from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import Stencil
 from aniso.verbs import plan_json
 from aniso.verbs.source import Source
@@ -44,6 +45,8 @@ class Plan(ABC):
 
     #: Name of the verb.
     verb: ClassVar[str]
+    #: Whether all stages work on PyTorch tensors.
+    on_tensors: ClassVar[bool] = False
     _verbs: ClassVar[dict[str, type[Plan]]] = {}
 
     spacings: tuple[float, ...]
@@ -110,7 +113,8 @@ class Plan(ABC):
             if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
                 others = np.ndim(image) - 1
                 axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
-        return _apply(
+        apply = _apply_to_tensor if self._runs_on_tensor(image, frame_axis, engine) else _apply
+        return apply(
             image,
             self,
             channel_axis=axis,
@@ -126,16 +130,21 @@ class Plan(ABC):
             len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
         )
 
+    def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
+        name = engine or engines.default("torch")
+        on_tensors = name in engines.ENGINES and engines.ENGINES[name].arrays == "torch"
+        alone = frame_axis is None and len(self.spacings) > 1
+        return self.on_tensors and on_tensors and is_tensor(image) and alone
+
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self.check_fit(source)
+        self.check_fit(source, len(source.shape), len(source.channels))
         if source.is_lazy and settings.threads is None:
             settings = replace(settings, threads=1)  # workers of Dask are threads themselves
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def check_fit(self, source: Source) -> None:
+    def check_fit(self, source: object, axes: int, count: int) -> None:
         """Reject arrays with another number of axes or channels."""
-        axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
             kind = _KINDS[len(self.spacings)]
             raise _unfit(
@@ -213,6 +222,30 @@ def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str],
 
 def _unfit(fault: str) -> ValueError:
     return checks.refusal(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
+
+
+def _apply_to_tensor(
+    image: Any,
+    plan: Plan,
+    *,
+    channel_axis: int | None,
+    frame_axis: int | None,
+    engine: str | None,
+    threads: int | None,
+    progress: Progress,
+) -> Any:
+    """Filter a tensor on its own device, all images of a batch at once."""
+    check_progress(progress)
+    layout = arrays.layout(image, channel_axis, tensors=True)
+    given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
+    plan.check_fit(given, len(layout.shape), layout.start.shape[1])
+    name = engine or engines.default("torch")
+    settings = Settings.check(
+        len(layout.shape), stencil=plan.stencil, spacing=plan.spacings, engine=name, threads=threads
+    )
+    with report_progress(progress, 1.0) as report:
+        result = plan.pipeline(layout.shape, settings).run(layout.start, report)
+    return arrays.restore_image(layout, result)
 
 
 def _count(channels: int) -> str:

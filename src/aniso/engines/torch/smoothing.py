@@ -34,14 +34,14 @@ def smooth_pixels(u: Tensor, kernels: Kernels) -> Tensor:
     """Pixels through a Gaussian along each axis, the image being mirrored at the edges of its pixels."""
     for axis, kernel in enumerate(kernels, start=-len(kernels)):
         if kernel is not None:
-            u = _weighted_sum(_extend_edge(u, len(kernel) - 1, axis), kernel, axis)
+            u = _weighted_sum(extend_edge(u, len(kernel) - 1, axis), kernel, axis)
     return u
 
 
 def extend_edges(u: Tensor, reach: int) -> Tensor:
     """The image with mirrored pixels around it, however small it is."""
     for axis in (-2, -1):
-        u = _extend_edge(u, reach, axis)
+        u = extend_edge(u, reach, axis)
     return u
 
 
@@ -63,7 +63,8 @@ def average_cells(entry: Tensor, kernels: Kernels, axes: tuple[int, int]) -> Ten
     return entry
 
 
-def _extend_edge(u: Tensor, reach: int, axis: int) -> Tensor:
+def extend_edge(u: Tensor, reach: int, axis: int) -> Tensor:
+    """The image with mirrored pixels before and after it along one axis."""
     outside = _outside(u.shape[axis], reach, u)
     first, last = (u.index_select(axis, fold_at_edge(position, u.shape[axis])) for position in outside)
     return torch.cat([first, u, last], axis)
