@@ -59,7 +59,7 @@ class TestTheRegistriesAreComplete:
             and inspect.isfunction(getattr(aniso, name))
             and "engine" in inspect.signature(getattr(aniso, name)).parameters
         }
-        assert computing == {*VERBS, "diffuse", "scale_space"}
+        assert computing == {*VERBS, "diffuse", "scale_space", "filter_store"}
 
     def test_models_and_schemes(self):
         assert {type(make((4, 4))).__name__ for make in MODELS.values()} == public_classes("models")

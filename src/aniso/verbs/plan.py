@@ -124,30 +124,27 @@ class Plan(ABC):
             progress=progress,
         )
 
-    def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
-        name = engine or engines.default("torch")
-        on_tensors = name in engines.ENGINES and engines.ENGINES[name].arrays == "torch"
-        alone = frame_axis is None and len(self.spacings) > 1
-        return self.on_tensors and on_tensors and is_tensor(image) and alone
-
     def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
         """Return the settings of all diffusions, except their schemes."""
         return Settings.check(
             len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
         )
 
+    def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
+        name = engine or engines.default("torch")
+        on_tensors = name in engines.ENGINES and engines.ENGINES[name].arrays == "torch"
+        alone = frame_axis is None and len(self.spacings) > 1
+        return self.on_tensors and on_tensors and is_tensor(image) and alone
+
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self.check_fit(source)
+        self.check_fit(source, len(source.shape), len(source.channels))
         if source.is_lazy and settings.threads is None:
             settings = replace(settings, threads=1)  # workers of Dask are threads themselves
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def check_fit(self, source: Source) -> None:
+    def check_fit(self, source: object, axes: int, count: int) -> None:
         """Reject arrays with another number of axes or channels."""
-        self._check_axes(source, len(source.shape), len(source.channels))
-
-    def _check_axes(self, source: object, axes: int, count: int) -> None:
         if axes != len(self.spacings):
             kind = _KINDS[len(self.spacings)]
             raise _unfit(
@@ -241,8 +238,11 @@ def _apply_to_tensor(
     check_progress(progress)
     layout = arrays.layout(image, channel_axis, tensors=True)
     given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
-    plan._check_axes(given, len(layout.shape), layout.start.shape[1])
-    settings = plan.settings(engine or engines.default("torch"), threads)
+    plan.check_fit(given, len(layout.shape), layout.start.shape[1])
+    name = engine or engines.default("torch")
+    settings = Settings.check(
+        len(layout.shape), stencil=plan.stencil, spacing=plan.spacings, engine=name, threads=threads
+    )
     with report_progress(progress, 1.0) as report:
         result = plan.pipeline(layout.shape, settings).run(layout.start, report)
     return arrays.restore_image(layout, result)

@@ -122,7 +122,7 @@ def filter_store(
     if isinstance(given, Plan):
         plan = given
         _reject_with_plan(plan, options if spacing is None else {**options, "spacing": spacing})
-        plan.check_fit(frame)
+        plan.check_fit(frame, len(frame.shape), len(frame.channels))
         note_spacing(plan, voxel_shape(store.spacing), tell_note)
     else:
         spacings = spacing_of(store, spacing, tell_note)
