@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aniso.structure import diffusion_tensor as diffusion_tensor
     from aniso.structure import orientation as orientation
     from aniso.structure import structure_tensor as structure_tensor
-    from aniso.verbs import info as info
+    from aniso.verbs import plans as plans
     from aniso.verbs.denoise import denoise as denoise
     from aniso.verbs.enhance import enhance as enhance
     from aniso.verbs.inpaint import inpaint as inpaint
@@ -72,10 +72,10 @@ _HOMES = {
 }
 _MODULES = {
     "estimates": "estimates",
-    "info": "verbs.info",
     "io": "io",
     "models": "models",
     "nn": "nn",
+    "plans": "verbs.plans",
     "samples": "samples",
     "schemes": "schemes",
     "stability": "stability",
@@ -102,12 +102,12 @@ __all__ = [
     "diffusion_tensor",
     "enhance",
     "estimates",
-    "info",
     "inpaint",
     "io",
     "models",
     "nn",
     "orientation",
+    "plans",
     "samples",
     "scale_space",
     "scale_space_figure",

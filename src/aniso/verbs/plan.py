@@ -40,6 +40,8 @@ class Plan(ABC):
 
     #: Name of the verb.
     verb: ClassVar[str]
+    #: Results have as many pixels as the image, at the same places.
+    keeps_grid: ClassVar[bool] = True
     _verbs: ClassVar[dict[str, type[Plan]]] = {}
 
     spacings: tuple[float, ...]
