@@ -81,9 +81,7 @@ def run_pipeline(
 
 def scale_chunks(chunks: Chunks, scale: Sequence[int]) -> Chunks:
     """Return the chunks of a finer grid."""
-    return tuple(
-        tuple(s * length for length in lengths) for lengths, s in zip(chunks, scale, strict=True)
-    )
+    return tuple(tuple(s * length for length in lengths) for lengths, s in zip(chunks, scale, strict=True))
 
 
 def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:

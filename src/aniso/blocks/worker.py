@@ -15,7 +15,11 @@ from aniso.stencil import FreeStencil
 
 def cut_problem(problem: Problem, region: Region) -> Problem:
     """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
-    if problem.model.entries is None and problem.fixed is None and not isinstance(problem.stencil, FreeStencil):
+    if (
+        problem.model.entries is None
+        and problem.fixed is None
+        and not isinstance(problem.stencil, FreeStencil)
+    ):
         return problem
     problem = replace(problem, model=problem.model.part(region.cells))
     if isinstance(problem.stencil, FreeStencil):

@@ -77,9 +77,7 @@ class Extend(Stage):
         whole = [
             range(part.start - m, part.stop - m) for part, m in zip(region.needed, self.margins, strict=True)
         ]
-        known = [
-            range(max(one.start, 0), min(one.stop, n)) for one, n in zip(whole, self.shape, strict=True)
-        ]
+        known = [range(max(one.start, 0), min(one.stop, n)) for one, n in zip(whole, self.shape, strict=True)]
         if whole == known:
             return
         image = state["image"]
@@ -123,9 +121,7 @@ class Extend(Stage):
         plane = tensor.take(face - strip[axis].start - inner[axis].start, axis + 2)
         return np.linalg.eigh(np.moveaxis(plane, (0, 1), (-2, -1)))[1][..., 0]
 
-    def _layer(
-        self, image: Array, known: list[range], area: list[range], axis: int, along: Field
-    ) -> Array:
+    def _layer(self, image: Array, known: list[range], area: list[range], axis: int, along: Field) -> Array:
         """Return the values of new pixels (channels, …) next to a plane with these directions."""
         place = np.stack(np.meshgrid(*area, indexing="ij"), -1)
         nearest = []

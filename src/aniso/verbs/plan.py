@@ -21,8 +21,11 @@ from aniso.verbs.source import Source
 __all__ = ["Plan"]
 
 GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
+#: What to do with labelled arrays, if results are on another grid.
+UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
-_SAME: Any = object()
+#: The axis of channels of the image for which a plan was made.
+SAME: Any = object()
 
 
 def describe(meaning: str, unit: str = "") -> Any:
@@ -75,7 +78,7 @@ class Plan(ABC):
         self,
         image: Any,
         *,
-        channel_axis: int | None = _SAME,
+        channel_axis: int | None = SAME,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -99,18 +102,25 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        axis = self.channel_axis if channel_axis is _SAME else channel_axis
-        return _apply(image, self, channel_axis=axis, engine=engine, threads=threads, progress=progress)
+        options = {"engine": engine, "threads": threads, "progress": progress}
+        return self._apply_to(image, channel_axis=channel_axis, **options)
+
+    def _apply_to(self, image: Any, *more: Any, channel_axis: Any, **options: Any) -> Any:
+        apply = _apply if self.keeps_grid else _apply_to_finer_grid
+        axis = self.channel_axis if channel_axis is SAME else channel_axis
+        return apply(image, self, *more, channel_axis=axis, **options)
+
+    def check_source(self, image: Any, *, channel_axis: int | None, progress: Progress) -> Source:
+        """Return an image to which the plan is applied, checked."""
+        return Source.check(image, channel_axis, progress)
 
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self._check_fit(source)
-        if source.is_lazy and settings.threads is None:
-            settings = replace(settings, threads=1)  # workers of Dask are threads themselves
+        settings = self.fit_settings(source, settings)
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def _check_fit(self, source: Source) -> None:
-        """Reject arrays with another number of axes or channels."""
+    def fit_settings(self, source: Source, settings: Settings) -> Settings:
+        """Reject arrays with another number of axes or channels, and return the settings for this one."""
         axes, count = len(source.shape), len(source.channels)
         if axes != len(self.spacings):
             raise ValueError(
@@ -122,6 +132,9 @@ class Plan(ABC):
                 f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
                 f"{_count(count)}. Make a plan for such images, with return_info=True."
             )
+        if source.is_lazy and settings.threads is None:
+            return replace(settings, threads=1)  # workers of Dask are threads themselves
+        return settings
 
     def to_json(self) -> str:
         """Return the plan as JSON text, from which :meth:`from_json` makes an equal one."""
@@ -158,21 +171,25 @@ class Plan(ABC):
         return plan
 
 
-@takes_arrays(dask=None)
-def _apply(
+def _apply_plan(
     image: Any,
     plan: Plan,
-    *,
+    *more: Any,
     channel_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = Source.check(image, channel_axis, progress)
+    source = plan.check_source(image, *more, channel_axis=channel_axis, progress=progress)
     settings = Settings.check(
         len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
     )
     return plan.filter(source, settings, progress)
+
+
+_apply_plan.__name__ = "Plan.apply"  # in errors
+_apply = takes_arrays(dask=None)(_apply_plan)
+_apply_to_finer_grid = takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)(_apply_plan)
 
 
 def _count(channels: int) -> str:

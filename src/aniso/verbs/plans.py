@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from aniso.verbs.denoise import DenoisePlan
 from aniso.verbs.enhance import EnhancePlan
+from aniso.verbs.inpaint import InpaintPlan
 from aniso.verbs.plan import Plan
 from aniso.verbs.upsample import UpsamplePlan
 
-__all__ = ["DenoisePlan", "EnhancePlan", "Plan", "UpsamplePlan"]
+__all__ = ["DenoisePlan", "EnhancePlan", "InpaintPlan", "Plan", "UpsamplePlan"]

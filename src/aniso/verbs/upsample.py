@@ -28,7 +28,7 @@ from aniso.verbs.edge_contrast import (
     spread_of,
     usual_difference,
 )
-from aniso.verbs.plan import CONTRAST_UNIT, Plan, describe
+from aniso.verbs.plan import CONTRAST_UNIT, UNKNOWN_COORDINATES, Plan, describe
 from aniso.verbs.projection import DiffuseProjected, FinishProjected, Refine
 from aniso.verbs.source import Source
 
@@ -105,7 +105,7 @@ class UpsamplePlan(Plan):
         return Pipeline(shape, (Refine(factors), *steps, FinishProjected(factors)), scale=factors)
 
 
-@takes_arrays(dask=None, labelled="image.to_numpy(): the coordinates of the finer grid are not known")
+@takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)
 def upsample(
     image: npt.ArrayLike,
     factor: Annotated[int | Sequence[int] | None, _FACTOR] = None,
