@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import aniso
-from aniso.blocks import costs, halo
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget
 from aniso.schemes import Cycle
+from aniso.settings import Settings
 from benchmarks.report import Report
 
 SHAPE, CHUNK = (10_000, 10_000, 10_000), 64
@@ -41,16 +43,15 @@ EVOLUTIONS = (
 
 def job(evolution: Evolution, storage: float) -> budget.Workload:
     """The array, as the model sees it."""
-    cycle, model = evolution.cycles[0], evolution.model
+    prepared = Settings(spacings=(1.0,) * 3).prepare(evolution.model, SHAPE)
     return budget.Workload(
         SHAPE,
         (CHUNK,) * 3,
+        margins=(0,) * 3,
         frames=1,
-        pixel_bytes=4,
-        reach=halo.reach(cycle, model, (1.0,) * 3),
-        cycles=len(evolution.cycles),
-        cycle_seconds=costs.cycle_seconds(cycle, model, 1, (1.0,) * 3, 4),
-        stored_tensors=costs.stores_tensors(cycle, model, 1),
+        channels=1,
+        itemsize=4,
+        stages=tuple(Pipeline.diffuse(SHAPE, prepared, evolution.cycles).parts()),
         bytes_per_second=storage / (NODES * WORKERS_PER_NODE),
     )
 
@@ -61,26 +62,29 @@ def plan(found: Report) -> None:
     for evolution in EVOLUTIONS:
         for storage, speed in STORAGE.items():
             known = job(evolution, speed)
-            block, cycles = budget.blocks_and_cycles(known, WORKER_MEMORY, workers)
-            minutes = known.seconds(block, cycles, workers) / 60
-            halo_share = costs.with_halo(block, known.reach, cycles, SHAPE) / costs.with_halo(
-                block, (0,) * 3, 0
-            )
+            block, limit = budget.block_and_limit(known, WORKER_MEMORY, workers)
+            minutes = known.seconds(block, limit, workers) / 60
+            passes = known.costs[limit]
+            halo_share = known.with_halo(block, passes[0].halo) / math.prod(block)
             note = (
-                f"blocks {' × '.join(map(str, block))}, {cycles} of {known.cycles} cycles per pass, "
+                f"blocks {' × '.join(map(str, block))}, {_count(passes)} for {len(known.stages)} cycles, "
                 f"{halo_share:.2f} times the voxels with halos"
             )
             found.add(f"10¹² voxels, {evolution.name}, {storage}", minutes, "min, predicted", "machine", note)
 
 
 def sides(found: Report) -> None:
-    """How the time depends on the side of the blocks, each with its best number of cycles per pass."""
+    """How the time depends on the side of the blocks, each with its best number of passes."""
     evolution, speed = EVOLUTIONS[0], next(iter(STORAGE.values()))
     known, workers = job(evolution, speed), NODES * WORKERS_PER_NODE
     for side in SIDES:
         block = (side,) * 3
-        fitting = [n for n in range(1, known.cycles + 1) if known.needed_bytes(block, n) <= WORKER_MEMORY]
-        seconds, cycles = min((known.seconds(block, n, workers), n) for n in fitting)
-        memory = known.needed_bytes(block, cycles) / 1e9
-        note = f"{cycles} cycles per pass, {memory:.1f} GB per worker"
+        fitting = [limit for limit in known.costs if known.needed_bytes(block, limit) <= WORKER_MEMORY]
+        seconds, limit = min((known.seconds(block, limit, workers), limit) for limit in fitting)
+        memory = known.needed_bytes(block, limit) / 1e9
+        note = f"{_count(known.costs[limit])}, {memory:.1f} GB per worker"
         found.add(f"10¹² voxels, blocks {side}³", seconds / 60, "min, predicted", "machine", note)
+
+
+def _count(passes: list[budget.PassCost]) -> str:
+    return "1 pass" if len(passes) == 1 else f"{len(passes)} passes"

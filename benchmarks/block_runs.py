@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 import aniso
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import cluster, passes
 from aniso.blocks.stores.zarr_array import open_array
-from aniso.engines import Problem
+from aniso.settings import Settings
 from benchmarks.fresh import peak
 from benchmarks.timing import CONSOLE
 
@@ -58,18 +59,20 @@ def job(
 ) -> passes.StoreRun:
     """Explicit steps over a store: in blocks that suit the workers, or in these."""
     source = open_array(path)
-    limit = aniso.stability.stable_step(MODEL, ndim=3)
-    problem = Problem(MODEL, aniso.DeltaStencil(), source.spacing, None, 1)
-    plan = tuple(aniso.Explicit(limit).plan(STEPS * limit, limit))
+    settings = Settings(spacings=source.spacing, threads=1)
+    prepared = settings.prepare(MODEL, source.spatial_shape)
+    plan = aniso.Explicit(prepared.limit).plan(STEPS * prepared.limit, prepared.limit)
+    pipeline = Pipeline.diffuse(source.spatial_shape, prepared, plan)
     if block is None:
-        return passes.StoreRun.plan(source, problem, plan, memory, workers)
-    return passes.StoreRun(source, problem, plan, block, cycles)
+        return passes.StoreRun.plan(source, pipeline, {}, memory, workers)
+    return passes.StoreRun(source, pipeline, {}, block, cycles * max(pipeline.parts()[0].reach))
 
 
 def predicted(run: Run) -> float:
     """Seconds that the cost model gives."""
-    known = passes.estimate_workload(run.job.source, run.job.problem, run.job.cycles)
-    return known.seconds(run.job.block, run.job.together, run.workers)
+    known = passes.estimate_workload(run.job.source, run.job.pipeline)
+    known.costs[run.job.limit] = known.pass_costs(run.job.limit)
+    return known.seconds(run.job.block, run.job.limit, run.workers)
 
 
 def measured(folder: Path, planned: passes.StoreRun, count: int, memory: float) -> Run:
@@ -83,7 +86,7 @@ def measured(folder: Path, planned: passes.StoreRun, count: int, memory: float) 
     run = Run(planned, count, seconds, peaks)
     CONSOLE.print(
         f"{' × '.join(map(str, planned.source.shape))}, {count} workers, blocks "
-        f"{' × '.join(map(str, planned.block))}, {planned.together} steps per pass: {seconds:.1f} s "
+        f"{' × '.join(map(str, planned.block))}, {len(planned.passes)} passes: {seconds:.1f} s "
         f"(predicted {predicted(run):.1f}), peak {max(peaks) / 1e6:.0f} MB per worker",
         highlight=False,
     )

@@ -71,8 +71,8 @@ def _memory(scheme: str, size: int) -> dict[str, Any]:
     aniso.diffuse(rng.random((256, 256), dtype=np.float32), model, end, scheme=chosen)
     image = np.empty((size, size), np.float32)
     rng.random(out=image, dtype=np.float32)
-    _forget_peak()
-    before = _resident()
+    forget_peak()
+    before = resident()
     result = aniso.diffuse(image, model, end, scheme=chosen)
     extra = peak() - before
     assert result.shape == image.shape
@@ -92,8 +92,8 @@ def _inpaint_memory(size: int) -> dict[str, Any]:
     unknown = np.zeros((size, size), bool)
     for row in unknown:
         row[:] = rng.random(size, dtype=np.float32) > 0.1
-    _forget_peak()
-    before = _resident()
+    forget_peak()
+    before = resident()
     start = time.perf_counter()
     result, info = aniso.inpaint(image, unknown, return_info=True)
     seconds = time.perf_counter() - start
@@ -115,8 +115,8 @@ def _volume_memory(what: str, size: int) -> dict[str, Any]:
     # Large enough for several threads, so that nothing is left to be loaded or compiled later.
     aniso.diffuse(rng.random((40, 40, 40), dtype=np.float32), model, 0.4, scheme=scheme)
     volume = rng.random((size, size, size), dtype=np.float32)
-    _forget_peak()
-    before = _resident()
+    forget_peak()
+    before = resident()
     result = aniso.diffuse(volume, model, 0.4, scheme=scheme)
     extra = peak() - before
     assert result.shape == volume.shape
@@ -143,12 +143,14 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _resident() -> int:
+def resident() -> int:
+    """The memory that this process has now, in bytes."""
     known = _status("VmRSS")
     return peak() if known is None else known
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
+    """Begin again with the peak."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", "ascii")
 

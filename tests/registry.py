@@ -99,6 +99,17 @@ VOLUME_MODELS: dict[str, Callable[[tuple[int, ...]], Any]] = MODELS | {
     "coherence, lines only": lambda _: aniso.CoherenceEnhancing(8.0, rho=2.0, plates=False),
 }
 
+
+def in_turn(options, name) -> list[Any]:
+    """Return all of these options, for each model from another one on.
+
+    A test of every model that takes sizes (or blocks, or precisions) with one scheme each meets every model
+    with every size and, over the models, every size with every scheme: less than the product of all three.
+    """
+    start = list(VOLUME_MODELS).index(name)
+    return [options[(start + number) % len(options)] for number in range(len(options))]
+
+
 SCHEMES = (aniso.Explicit(), aniso.Explicit(step=0.1), aniso.FED(cycles=2), aniso.FSI(cycles=2))
 
 

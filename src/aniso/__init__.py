@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aniso import stability as stability
     from aniso import stencil as stencil
     from aniso import volumes as volumes
+    from aniso.blocks.stores.filtering import filter_store as filter_store
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
     from aniso.figures import scale_space_figure as scale_space_figure
@@ -44,80 +45,32 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Public name → module that holds it. Nothing is imported before it is asked for.
-_HOMES = {
-    "CoherenceEnhancing": "models",
-    "DeltaStencil": "stencil",
-    "EdgeContinuing": "models",
-    "EdgeEnhancing": "models",
-    "Explicit": "schemes",
-    "FED": "schemes",
-    "FSI": "schemes",
-    "FixedTensor": "models",
-    "FreeStencil": "stencil",
-    "Homogeneous": "models",
-    "PeronaMalik": "models",
-    "Plan": "verbs.plan",
-    "coherence": "structure",
-    "denoise": "verbs.denoise",
-    "diffuse": "evolve",
-    "diffusion_tensor": "structure",
-    "enhance": "verbs.enhance",
-    "inpaint": "verbs.inpaint",
-    "orientation": "structure",
-    "scale_space": "evolve",
-    "scale_space_figure": "figures",
-    "structure_tensor": "structure",
-    "upsample": "verbs.upsample",
+# Module → public names in it. Nothing is imported before it is asked for.
+_PUBLIC = {
+    "blocks.stores.filtering": ("filter_store",),
+    "evolve": ("diffuse", "scale_space"),
+    "figures": ("scale_space_figure",),
+    "models": (
+        *("CoherenceEnhancing", "EdgeContinuing", "EdgeEnhancing"),
+        *("FixedTensor", "Homogeneous", "PeronaMalik"),
+    ),
+    "schemes": ("Explicit", "FED", "FSI"),
+    "stencil": ("DeltaStencil", "FreeStencil"),
+    "structure": ("coherence", "diffusion_tensor", "orientation", "structure_tensor"),
+    "verbs.denoise": ("denoise",),
+    "verbs.enhance": ("enhance",),
+    "verbs.inpaint": ("inpaint",),
+    "verbs.plan": ("Plan",),
+    "verbs.upsample": ("upsample",),
 }
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
+# Public modules, by name.
 _MODULES = {
-    "estimates": "estimates",
-    "io": "io",
-    "models": "models",
-    "nn": "nn",
-    "plans": "verbs.plans",
-    "samples": "samples",
-    "schemes": "schemes",
-    "stability": "stability",
-    "stencil": "stencil",
-    "volumes": "volumes",
+    **{name: name for name in ("estimates", "io", "models", "nn", "samples", "schemes", "stability")},
+    **{"plans": "verbs.plans", "stencil": "stencil", "volumes": "volumes"},
 }
 
-__all__ = [
-    "FED",
-    "FSI",
-    "CoherenceEnhancing",
-    "DeltaStencil",
-    "EdgeContinuing",
-    "EdgeEnhancing",
-    "Explicit",
-    "FixedTensor",
-    "FreeStencil",
-    "Homogeneous",
-    "PeronaMalik",
-    "Plan",
-    "coherence",
-    "denoise",
-    "diffuse",
-    "diffusion_tensor",
-    "enhance",
-    "estimates",
-    "inpaint",
-    "io",
-    "models",
-    "nn",
-    "orientation",
-    "plans",
-    "samples",
-    "scale_space",
-    "scale_space_figure",
-    "schemes",
-    "stability",
-    "stencil",
-    "structure_tensor",
-    "upsample",
-    "volumes",
-]
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:

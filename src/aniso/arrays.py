@@ -7,7 +7,7 @@ one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -246,22 +246,6 @@ def check_tensor_image(image: torch.Tensor, channel_axis: int | None) -> None:
         )
 
 
-class Layout(Protocol):
-    """An image in the form that an engine takes, and its conversion back. Images are checked before."""
-
-    shape: tuple[int, ...]  # without images and channels
-    start: Any  # never the caller's own memory
-    dtype: str
-
-    def restore(self, evolved: Any) -> Any:
-        """Return a result of the engine as a new array of the caller's kind and shape."""
-        ...
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Return whether all values of a result are finite."""
-        ...
-
-
 def layout(image: Any, channel_axis: int | None, *, tensors: bool) -> Layout:
     """Return the layout of an unchecked image for an engine that works on tensors, or on NumPy arrays."""
     if is_tensor(image):
@@ -287,7 +271,10 @@ def check_range(layout: Layout, result: Any) -> None:
 
 
 class ArrayLayout:
-    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis."""
+    """A NumPy array: a signal (N,), an image (H, W) or a volume (D, H, W), with channels along any axis.
+
+    `start` is what the engine takes, never the caller's own memory; `shape` has no images and channels.
+    """
 
     def __init__(self, image: Array, channel_axis: int | None, tensors: bool = False) -> None:
         self.dtype = result_type(image.dtype).name
@@ -359,6 +346,10 @@ class TensorLayout:
     def is_finite(self, evolved: Any) -> bool:
         """Return whether all values of a result are finite."""
         return bool(abs(evolved).max() < float("inf"))
+
+
+#: An image in the form that an engine takes, and its conversion back. Images are checked before.
+Layout = ArrayLayout | TensorLayout
 
 
 def _check_not_empty(shape: tuple[int, ...]) -> None:

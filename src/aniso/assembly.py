@@ -1,4 +1,4 @@
-"""Tensors over cells at the mirror boundary, and A as a sparse matrix."""
+"""Assembly of A as a sparse matrix, and tensors at the mirror boundary."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # only matrices need it, and it takes longer to import than a
 
 
 def collapse_ghost_cells(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> tuple[Field, Field, Field]:
-    """Tensors over cells, made fit for the mirror boundary: no flux leaves the image.
+    """Adapt tensors over cells to the mirror boundary, so that no flux leaves the image.
 
-    On the outer ring of cells the boundary passes through the cell, and b must be exactly 0 there.
-    Where it is not, the tangential entry takes what remains when the normal flux vanishes, c − b²/a on
-    the left and right, a − b²/c at the top and bottom. This keeps second order and semidefiniteness;
-    just zeroing b would not keep the order.
+    The boundary passes through the outer ring of cells, where b must be exactly 0. Where it is not, the
+    tangential entry becomes the Schur complement for zero normal flux: c − b²/a on the left and right,
+    a − b²/c at the top and bottom. This preserves second order and semidefiniteness; setting b to 0 alone
+    would not preserve the order.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def collapse_ghost_cells(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -
     Returns
     -------
     a, b, c : array, shape (H+1, W+1)
-        New arrays, equal to the given ones inside.
+        New arrays; inner cells are unchanged.
 
     Examples
     --------

@@ -60,20 +60,28 @@ def whole(name: str, value: Any, remedy: str, what: str = "a whole number") -> i
     return int(value)
 
 
+def whole_within(name: str, value: Any, low: int, high: int, remedy: str) -> int:
+    """Return an integer in [low, high] as an int."""
+    number = whole(name, value, remedy)
+    if not low <= number <= high:
+        bound = f"at least {low}" if number < low else f"at most {high:,}"
+        raise ValueError(f"{name} must be {bound}, got {value}. {remedy}")
+    return number
+
+
 def real(name: str, value: Any, remedy: str) -> float:
     """Return a real number that is not NaN as a float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
-    if isinstance(value, int | np.integer) and abs(int(value)) > sys.float_info.max:
-        raise ValueError(f"{name} must be a number that fits double precision, got {value!r}. {remedy}")
-    if math.isnan(value):
-        raise ValueError(f"{name} must be a number, got nan. {remedy}")
     try:
-        return float(value)
-    except OverflowError:  # a fraction of large numbers
+        number = float(value)
+    except OverflowError:  # an integer, or a fraction of large ones
         raise ValueError(
             f"{name} must be a number that fits double precision, got {value!r}. {remedy}"
         ) from None
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got nan. {remedy}")
+    return number
 
 
 def within(name: str, value: Any, low: float, high: float, why: str, *, open_low: bool = False) -> float:
@@ -86,16 +94,7 @@ def within(name: str, value: Any, low: float, high: float, why: str, *, open_low
 
 
 def number_or_auto(name: str, value: Any, meaning: str, *, open_low: bool = True) -> float | None:
-    """Return a finite number above 0 (or at least 0) as a float; None for "auto" and None.
-
-    Examples
-    --------
-    >>> from aniso import checks
-    >>> checks.number_or_auto("time", 2, "the stopping time")
-    2.0
-    >>> checks.number_or_auto("time", "auto", "the stopping time") is None
-    True
-    """
+    """Return a finite number above 0 (or at least 0) as a float; None for "auto" and None."""
     if value is None:
         return None
     if isinstance(value, str):

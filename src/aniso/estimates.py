@@ -12,18 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.noise import (
-    check_channels,
-    choose_noise,
-    gradient_energy,
-    noise_level,
-    slopes,
-)
+from aniso.noise import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 
@@ -31,7 +24,7 @@ __all__ = ["contrast", "noise_level", "wavelength"]
 # on it of variance 2) over their number, by the number of axes; for images what fits smoothed noise, 1 in
 # place of 1.25.
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
-# About so many eigenvalues are looked at.
+# About this number of eigenvalues is computed.
 _ENOUGH_VOXELS = 2**16
 
 
@@ -145,6 +138,8 @@ def wavelength(
 
 def measure_wavelength(channels: Array, level: float, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
+    from scipy import ndimage
+
     channels, variance = channels.astype(np.float64), level**2
     ndim, pixel = len(spacings), pixel_size(spacings)
     # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
@@ -180,9 +175,11 @@ def structure_tensor(
 ) -> Field:
     """Compute the structure tensor, shape (ndim, ndim, …), per unit length: mean over channels and over rho.
 
-    Gradients outside of `inner` are not used, and the result has its shape: at the boundary, they are those of
-    a mirrored image.
+    Gradients outside of `inner` are not used, since those at the boundary are those of a mirrored image, and
+    the result has its shape.
     """
+    from scipy import ndimage
+
     narrow, wide = (tuple(scale / h for h in spacings) for scale in (sigma, rho))
     ndim = len(spacings)
     pairs = list(itertools.combinations_with_replacement(range(ndim), 2))

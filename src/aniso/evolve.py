@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from aniso import arrays, engines
+from aniso import arrays, checks, engines
 from aniso.arrays import Image, is_dask, is_tensor
 from aniso.blocks import lazy
+from aniso.blocks.stages import Pipeline
 from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
 from aniso.models import FixedTensor, ImageDriven
-from aniso.schemes import Explicit, Scheme
+from aniso.schemes import FED, FSI, Explicit, Scheme
 from aniso.settings import (
     EngineName,
     Prepared,
@@ -26,6 +28,8 @@ from aniso.settings import (
     report_progress,
 )
 from aniso.stencil import DeltaStencil, Stencil
+from aniso.verbs.plan import Plan, describe
+from aniso.verbs.source import Source
 
 __all__ = ["diffuse", "scale_space"]
 
@@ -85,6 +89,51 @@ def _scale_space_dask(
             yield stop, now
 
     return snapshots()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffusePlan(Plan):
+    """The model, the diffusion time and the scheme of :func:`aniso.diffuse`, for Zarr stores."""
+
+    verb: ClassVar[str] = "diffuse"
+
+    model: ImageDriven = describe("model")  # noqa: RUF009
+    time: float = describe("time")
+    scheme: Scheme = describe("scheme")  # noqa: RUF009
+
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float]:
+        """Return the model and the time."""
+        return self.model, self.time
+
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return a single diffusion."""
+        prepared = replace(settings, scheme=self.scheme).prepare(self.model, shape)
+        return Pipeline.diffuse(shape, prepared, prepared.plan(self.time))
+
+
+def choose(
+    source: Source,
+    settings: Settings,
+    *,
+    model: ImageDriven,
+    time: float,
+    scheme: Scheme = Explicit(),  # noqa: B008 (frozen)
+) -> DiffusePlan:
+    """Return a plan with these arguments of `diffuse`; nothing is estimated."""
+    example = "aniso.EdgeEnhancing(contrast=3.5)"
+    checks.instance("model", model, (ImageDriven,), "a model whose tensor follows from the image", example)
+    checks.instance("scheme", scheme, (Explicit, FED, FSI), "Explicit, FED or FSI", "aniso.Explicit()")
+    plan = DiffusePlan(
+        spacings=settings.spacings,
+        channel_axis=source.channel_axis,
+        channels=len(source.channels),
+        stencil=settings.stencil,
+        model=model,
+        time=check_time(time),
+        scheme=scheme,
+    )
+    plan.pipeline(source.shape, settings)  # rejects steps that are not stable
+    return plan
 
 
 @takes_arrays(torch=None, dask=_diffuse_dask)

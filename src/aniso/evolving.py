@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from aniso import arrays
-from aniso.arrays import Array, ArrayLayout, Image, Layout, is_tensor
+from aniso.arrays import Array, ArrayLayout, Image, Layout, TensorLayout, is_tensor
 from aniso.settings import Prepared
 
 
@@ -22,8 +23,10 @@ class EvolvingImage:
         self.evolution = prepared.problem.start(start)
 
     @classmethod
-    def of_channels(cls, channels: Array, prepared: Prepared) -> EvolvingImage:
-        """Return the evolution of an array (channels, …) that is checked already."""
+    def of_channels(cls, channels: Any, prepared: Prepared) -> EvolvingImage:
+        """Return the evolution of a checked array (channels, …) or tensor (images, channels, …)."""
+        if is_tensor(channels):
+            return cls(TensorLayout(channels, None), prepared)
         return cls(ArrayLayout(channels, 0, prepared.problem.on_tensors), prepared)
 
     def advance(self, start: float, stop: float, report: Callable[[float], object]) -> None:
@@ -35,9 +38,14 @@ class EvolvingImage:
             # The last cycle ends at the stop itself, not at a sum of rounded times.
             report(done if stop - done > 0.5 * cycle.time else stop)
 
-    def pixels(self) -> Array:
-        """Return the evolving image itself, not a copy: a NumPy array (channels, …) that may be changed."""
+    def pixels(self) -> Any:
+        """Return the evolving image itself, not a copy, in the form in which it was given.
+
+        An array (channels, …) may be changed.
+        """
         image = self.evolution.image
+        if isinstance(self.layout, TensorLayout):
+            return image.reshape(*image.shape[:2], *self.layout.shape)
         pixels: Array = (image[0].numpy() if is_tensor(image) else image).reshape(-1, *self.layout.shape)
         return pixels
 

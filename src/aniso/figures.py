@@ -1,4 +1,4 @@
-"""Figures of what diffusion does; they need matplotlib."""
+"""Figures of diffused images; they need matplotlib."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def scale_space_figure(
     channel_axis: int | None = None,
     **options: Any,
 ) -> Any:
-    """A scale space as one figure: the image at several times, the time under each panel.
+    """Draw a scale space: the image at several times, with the time below each panel.
 
-    Of a volume the middle slice is shown.
-
-    All panels have the grey range of the image given: its least and largest value. Three or four channels
-    are drawn as colours, unsigned integers on their own scale and other numbers on that range.
+    For a volume, the middle slice is drawn. All panels have the same grey range, from the smallest to the
+    largest value of the given image. Three or four channels are drawn as colours; unsigned integers then use
+    the full range of their type.
 
     Parameters
     ----------
@@ -39,14 +38,14 @@ def scale_space_figure(
     model, times, channel_axis
         As for :func:`aniso.scale_space`; a time of 0 shows the image itself.
     columns : int, optional
-        Panels in a row; by default up to five.
+        Panels per row; by default up to five.
     **options
-        Handed to :func:`aniso.scale_space`, e.g. ``scheme`` or ``spacing``.
+        Passed to :func:`aniso.scale_space`, e.g. ``scheme`` or ``spacing``.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown and not saved; it belongs to no window.
+        The figure. It is not shown or saved, and has no window.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def scale_space_figure(
 
 
 def _slice(image: npt.NDArray[Any], channel_axis: int | None) -> npt.NDArray[Any]:
-    """The image, or the middle slice of a volume, shape (H, W, channels)."""
+    """Return the image, or the middle slice of a volume, shape (H, W, channels)."""
     last = image[..., np.newaxis] if channel_axis is None else np.moveaxis(image, channel_axis, -1)
     return last if last.ndim == 3 else last[len(last) // 2]
 

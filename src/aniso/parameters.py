@@ -78,23 +78,12 @@ class Parameter:
 
 
 def of_model(model: Any) -> dict[str, Parameter]:
-    """Return the parameters of a model, a class or an instance, by name.
-
-    Examples
-    --------
-    >>> import aniso
-    >>> from aniso import parameters
-    >>> parameters.of_model(aniso.EdgeEnhancing)["sigma"].about.symbol
-    'σ'
-    """
-    return {
-        each.name: Parameter(
-            each.name,
-            inspect.Parameter.empty if each.default is MISSING else each.default,
-            each.metadata[_KEY],
-        )
-        for each in fields(model)
-    }
+    """Return the parameters of a model, a class or an instance, by name."""
+    found = {}
+    for each in fields(model):
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
+        found[each.name] = Parameter(each.name, default, each.metadata[_KEY])
+    return found
 
 
 def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:

@@ -1,10 +1,10 @@
-"""Time stepping as data: how a diffusion time is cut into steps.
+"""Time stepping schemes as data: how a diffusion time is divided into steps.
 
-A scheme gives cycles; within a cycle the diffusion tensor is frozen and the image goes through
+A scheme returns cycles. Within a cycle the diffusion tensor is constant, and each step (w, τ) computes
 
     u⁺ = w(u + τAu) + (1 − w)u⁻
 
-for each (w, τ) of the cycle, where u⁻ is the image before u. Engines run cycles; they do not know schemes.
+where u⁻ is the image before u. Engines run cycles and do not know schemes.
 """
 
 from __future__ import annotations
@@ -35,26 +35,24 @@ class Cycle:
 
 
 class Scheme(Protocol):
-    """What :func:`aniso.diffuse` asks of a scheme."""
+    """The interface of schemes."""
 
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
-        """The cycles that reach exactly this time; `limit` is the largest stable explicit step."""
-        ...
+        """Return the cycles that reach exactly this time; `limit` is the largest stable explicit step."""
 
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
-        """The steps (w, τ over the largest stable step) of a cycle of this many steps."""
-        ...
+        """Return the steps (w, τ over the largest stable step) of a cycle of this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explicit:
-    """Equal explicit steps, each with a tensor of its own.
+    """Equal explicit steps, with a new tensor for each.
 
     Parameters
     ----------
     step : float, optional
-        The longest step τ to take; the time is cut into equal steps of at most this length. By default 0.9
-        of the largest stable step. More than 10 million steps are refused.
+        Upper limit of the step size τ; the time is divided into equal steps. By default 0.9 of the largest
+        stable step. More than 10 million steps are rejected.
 
     Examples
     --------
@@ -77,7 +75,7 @@ class Explicit:
         object.__setattr__(self, "step", step)
 
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
-        """One cycle per step."""
+        """Return one cycle per step."""
         if self.step is not None and self.step > limit * (1 + 1e-12):
             raise checks.refusal(
                 ValueError,
@@ -99,13 +97,34 @@ class Explicit:
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)
 
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
-        """Steps at the limit."""
+        """Return steps at the limit."""
         return ((1.0, 1.0),) * length
 
 
 @dataclass(frozen=True, slots=True)
-class FED:
-    """Fast explicit diffusion: cycles of explicit steps, some far beyond the limit, stable together.
+class _EqualCycles:
+    """Schemes with equal cycles, whose steps are given by `pattern`."""
+
+    cycles: int = 5
+
+    def __post_init__(self) -> None:
+        cycles = checks.whole_within("cycles", self.cycles, 1, _MOST, "A good choice is cycles=5.")
+        object.__setattr__(self, "cycles", cycles)
+
+    def plan(self, time: float, limit: float) -> Iterator[Cycle]:
+        """Return equal cycles, which end exactly at this time."""
+        length, step = _cycle_length(time, limit, self.cycles)
+        steps = tuple((weight, step * factor) for weight, factor in self.pattern(length))
+        return itertools.repeat(Cycle(time / self.cycles, steps), self.cycles if time > 0 else 0)
+
+    def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
+        """Return the steps (w, τ over the largest stable step) of a cycle."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FED(_EqualCycles):
+    """Fast explicit diffusion: cycles of explicit steps, some far beyond the limit, but stable together.
 
     A cycle of n steps covers a time of about n²/3 steps at the limit. The steps are taken in Leja order,
     which keeps rounding errors small; only the ends of cycles are meaningful.
@@ -113,7 +132,7 @@ class FED:
     Parameters
     ----------
     cycles : int
-        Number of cycles; each has a tensor of its own, so more of them follow the image more closely.
+        Number of cycles, with one tensor each; more cycles are more accurate.
 
     Examples
     --------
@@ -122,31 +141,22 @@ class FED:
     [8, 8]
     """
 
-    cycles: int = 5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cycles", _cycle_count(self.cycles))
-
-    def plan(self, time: float, limit: float) -> Iterator[Cycle]:
-        """Equal cycles of explicit steps of unequal length."""
-        return _equal_cycles(self, time, limit)
-
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
-        """Steps of unequal length, most of them beyond the limit, in Leja order."""
+        """Return steps of unequal length, most of them beyond the limit, in Leja order."""
         return tuple((1.0, factor) for factor in _fed_factors(length))
 
 
 @dataclass(frozen=True, slots=True)
-class FSI:
+class FSI(_EqualCycles):
     """Fast semi-iterative diffusion: cycles of equal steps, each extrapolated from the one before.
 
-    Reaches at the end of a cycle what :class:`FED` reaches, and is meaningful in between: the
-    scheme of choice for inpainting.
+    At the end of a cycle it reaches the same time as :class:`FED`, and it is meaningful in between, which
+    makes it the best scheme for inpainting.
 
     Parameters
     ----------
     cycles : int
-        Number of cycles; each has a tensor of its own, so more of them follow the image more closely.
+        Number of cycles, with one tensor each; more cycles are more accurate.
 
     Examples
     --------
@@ -156,17 +166,8 @@ class FSI:
     (8, 10.0)
     """
 
-    cycles: int = 5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cycles", _cycle_count(self.cycles))
-
-    def plan(self, time: float, limit: float) -> Iterator[Cycle]:
-        """Equal cycles of equal steps of growing extrapolation."""
-        return _equal_cycles(self, time, limit)
-
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
-        """Steps at the limit, with growing extrapolation."""
+        """Return steps at the limit, with growing extrapolation."""
         return tuple(((4 * k + 2) / (2 * k + 3), 1.0) for k in range(length))
 
 
@@ -187,26 +188,8 @@ def kinds() -> dict[str, type[Explicit | FED | FSI]]:
     return {kind.__name__.lower(): kind for kind in (Explicit, FED, FSI)}
 
 
-def _cycle_count(cycles: int) -> int:
-    cycles = checks.whole("cycles", cycles, "A good choice is cycles=5.")
-    if cycles < 1:
-        raise ValueError(f"cycles must be at least 1, got {cycles}. A good choice is cycles=5.")
-    if cycles > _MOST:
-        raise ValueError(
-            f"cycles must be at most {_MOST:,}, got {cycles}: more would never end. A good choice is "
-            "cycles=5."
-        )
-    return cycles
-
-
-def _equal_cycles(scheme: FED | FSI, time: float, limit: float) -> Iterator[Cycle]:
-    length, step = _cycle_length(time, limit, scheme.cycles)
-    steps = tuple((weight, step * factor) for weight, factor in scheme.pattern(length))
-    return itertools.repeat(Cycle(time / scheme.cycles, steps), scheme.cycles if time > 0 else 0)
-
-
 def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:
-    """Steps per cycle, and the step at the limit shortened so that the cycles end exactly in time."""
+    """Return the steps per cycle, and the step at the limit, reduced so that the cycles end at the time."""
     if math.isinf(limit) or time == 0:
         return 1, 1.5 * time / cycles
     ratio = 3 * time / cycles / limit
@@ -222,14 +205,14 @@ def _cycle_length(time: float, limit: float, cycles: int) -> tuple[int, float]:
 
 @functools.lru_cache(maxsize=64)
 def _fed_factors(length: int) -> tuple[float, ...]:
-    """Steps of a cycle over the largest stable one, in Leja order."""
+    """Return the steps of a cycle over the largest stable one, in Leja order."""
     k = np.arange(length)
     factors = 0.5 / np.cos(np.pi * (2 * k + 1) / (4 * length + 2)) ** 2
     return tuple(float(factor) for factor in factors[_leja_order(1 / factors)])
 
 
 def _leja_order(points: np.ndarray) -> list[int]:
-    """Each point as far as possible (in the product of distances) from those before it."""
+    """Return an order with each point as far as possible (by product of distances) from those before."""
     order = [int(np.argmax(points))]
     log_distance = np.zeros(len(points))
     with np.errstate(divide="ignore"):

@@ -1,31 +1,25 @@
-"""How large a step may be: bounds on the spectral norm ρ(A), and the steps they allow.
+"""Bounds on the spectral norm ρ(A), and the largest stable steps.
 
-An explicit step u + τAu never lets the Euclidean norm grow if τ ≤ 2/ρ(A). Each pixel lies in four
-cells and a cell has the eigenvalues 0, λ1, λ2 and ζ, hence ρ(A) ≤ 4·max(λ1, ζ) on a grid of unit
-spacing: this bound is sharp. The theory page of the documentation has the proof.
+An explicit step u + τAu does not increase the Euclidean norm if τ ≤ 2/ρ(A). Each pixel lies in four cells
+and a cell has the eigenvalues 0, λ1, λ2 and ζ, hence ρ(A) ≤ 4·max(λ1, ζ) on a grid of unit spacing. This
+bound is sharp. The theory page of the documentation has the proof.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, tensor_fields
-from aniso.arrays import Field
 from aniso.checks import Spacing
 from aniso.formulas import bounds, views, weights
-from aniso.stencil import (
-    DeltaStencil,
-    ImageStencil,
-    Stencil,
-    check_stencil,
-    collapse_ghost_cells,
-    directional_weights,
-    entries,
-)
+from aniso.stencil import DeltaStencil, ImageStencil, Stencil, check_stencil, collapse_ghost_cells, entries
+
+if TYPE_CHECKING:  # models use the bounds
+    from aniso.models import Model
 
 __all__ = [
     "cell_bound",
@@ -38,18 +32,10 @@ __all__ = [
 ]
 
 
-class Bounded(Protocol):
-    """What the limit of the step size asks of a model."""
-
-    def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
-        """Return an upper bound of ρ(A) for all images."""
-        ...
-
-
 def spectral_bound(
     stencil: Stencil, lambda1: float, lambda2: float, spacing: Spacing = 1.0, ndim: int = 2
 ) -> float:
-    """The sharp bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
+    """Return the sharp bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
 
     Parameters
     ----------
@@ -62,8 +48,7 @@ def spectral_bound(
     spacing : float or one float per axis
         Pixel spacing along each axis.
     ndim : int
-        2 for an image, 3 for a volume. With :class:`aniso.DeltaStencil` it makes no difference but for the
-        number of spacings.
+        2 for an image, 3 for a volume. For :class:`aniso.DeltaStencil` only the number of spacings differs.
 
     Returns
     -------
@@ -87,18 +72,19 @@ def spectral_bound(
 
 
 def grid_bound(stencil: Stencil, lambda1: float, lambda2: float, spacings: tuple[float, ...]) -> float:
+    """Return the sharp bound for arguments that are checked already."""
     hourglass = stencil.largest_hourglass_weight(lambda1, lambda2, spacings)
     return float(bounds.spectral_bound(lambda1, 1 / min(spacings) ** 2, hourglass))
 
 
 def paper_bound(stencil: DeltaStencil, lambda1: float, lambda2: float, spacing: float = 1.0) -> float:
-    """The bound on ρ(A) of Theorem 1 in Schrader, Weickert and Krause (2023), for comparison.
+    """Return the bound on ρ(A) of Theorem 1 in Schrader, Weickert and Krause (2023), for comparison.
 
     Parameters
     ----------
     stencil : DeltaStencil
-        The member of the family. For a fixed `beta`, where the sign of γ follows that of b, the larger
-        of the two values.
+        The member of the family. With `beta`, where the sign of γ follows that of b, the larger of the two
+        values is returned.
     lambda1, lambda2 : float
         Upper bounds of the larger and of the smaller eigenvalue over the whole image.
     spacing : float
@@ -140,9 +126,9 @@ def image_bound(
     stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
-    """The bound on ρ(A) for one given tensor field: the smaller of two that can be read off it.
+    """Return a bound on ρ(A) for one tensor field: the smaller of two that are computed from its cells.
 
-    It never exceeds :func:`spectral_bound`, and pays where strong diffusion is rare.
+    It never exceeds :func:`spectral_bound`, and is much smaller where strong diffusion is rare.
 
     Parameters
     ----------
@@ -156,7 +142,7 @@ def image_bound(
     Returns
     -------
     float
-        In one over units of time; the largest stable step for these tensors is 2 over it.
+        In units of 1/time; the largest stable step for these tensors is 2 over it.
 
     Examples
     --------
@@ -179,21 +165,17 @@ def cell_bound(
     stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
-    """The largest sum of the cells' own spectral norms, max(λ1, ζ), over the four cells of a pixel.
+    """Return the largest sum of the spectral norms of cells, max(λ1, ζ), over the four cells of a pixel.
 
     Parameters
     ----------
-    a, b, c : array, shape (H+1, W+1)
-        Entries of the diffusion tensors over the cells of an H × W image.
-    stencil : DeltaStencil or FreeStencil, optional
-        The member of the family.
-    spacing : float or (float, float)
-        Pixel spacing along each axis.
+    a, b, c, stencil, spacing
+        As for :func:`image_bound`.
 
     Returns
     -------
     float
-        An upper bound of ρ(A), in one over units of time.
+        An upper bound of ρ(A), in units of 1/time.
 
     Examples
     --------
@@ -212,7 +194,7 @@ def cell_bound(
     norms[:, [0, -1]] = c[:, [0, -1]]
     norms[[0, -1], :] = a[[0, -1], :]
     norms[[0, 0, -1, -1], [0, -1, 0, -1]] = 0.0
-    return float(_over_pixels(norms).max())
+    return float(sum(views.pixel_cells(norms)).max())
 
 
 def gershgorin_bound(
@@ -222,21 +204,17 @@ def gershgorin_bound(
     stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> float:
-    """The largest absolute row sum of A.
+    """Return the largest absolute row sum of A.
 
     Parameters
     ----------
-    a, b, c : array, shape (H+1, W+1)
-        Entries of the diffusion tensors over the cells of an H × W image.
-    stencil : DeltaStencil or FreeStencil, optional
-        The member of the family.
-    spacing : float or (float, float)
-        Pixel spacing along each axis.
+    a, b, c, stencil, spacing
+        As for :func:`image_bound`.
 
     Returns
     -------
     float
-        An upper bound of ρ(A), in one over units of time.
+        An upper bound of ρ(A), in units of 1/time.
 
     Examples
     --------
@@ -255,15 +233,13 @@ def gershgorin_bound(
     return float(abs(folded).sum(axis=(0, 1)).max())
 
 
-def stable_step(
-    model: Bounded, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2
-) -> float:
-    """The largest step for which an explicit scheme never lets the Euclidean norm grow.
+def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing = 1.0, ndim: int = 2) -> float:
+    """Return the largest step for which an explicit scheme does not increase the Euclidean norm.
 
     Parameters
     ----------
     model : model
-        What decides the diffusion tensor, e.g. ``aniso.Homogeneous()``.
+        A diffusion model, e.g. ``aniso.Homogeneous()``.
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
     spacing : float or one float per axis
@@ -274,7 +250,7 @@ def stable_step(
     Returns
     -------
     float
-        The limit itself, in units of time; infinity where nothing diffuses.
+        The limit itself, in units of time; infinity if nothing diffuses.
 
     Examples
     --------
@@ -296,7 +272,7 @@ def stable_step(
     return largest_step(model, DeltaStencil() if stencil is None else stencil, spacings)
 
 
-def largest_step(model: Bounded, stencil: Stencil, spacings: tuple[float, ...]) -> float:
+def largest_step(model: Model, stencil: Stencil, spacings: tuple[float, ...]) -> float:
     """Return the largest stable step for arguments that are checked already."""
     if len(spacings) == 1:
         # A signal is an image of one row: nothing varies along the other axis, however far it reaches.
@@ -341,6 +317,7 @@ def stencil_properties(
     bound = spectral_bound(stencil, *eigenvalues, (h_y, h_x))
     paper = paper_bound(stencil, *eigenvalues, h_x) if h_x == h_y else None
     constant = np.ones((4, 4))
+    stencil_entries = entries(a * constant, b * constant, c * constant, stencil, (h_y, h_x))
     return {
         "stencil": stencil,
         "tensor": [[a, b], [b, c]],
@@ -348,10 +325,8 @@ def stencil_properties(
         "spacing": [h_y, h_x],
         "delta": delta,
         "hourglass_weight": float(stencil.hourglass_weight(*seen)),
-        "directional_weights": [float(w) for w in directional_weights(*seen, delta)],
-        "entries": entries(a * constant, b * constant, c * constant, stencil, (h_y, h_x))[
-            :, :, 1, 1
-        ].tolist(),
+        "directional_weights": [float(w) for w in weights.directional_weights(*seen, delta)],
+        "entries": stencil_entries[:, :, 1, 1].tolist(),
         "nonnegative": stencil.is_nonnegative(a, b, c, (h_y, h_x)),
         "spectral_bound": bound,
         "stable_step": 2 / bound if bound > 0 else math.inf,
@@ -362,11 +337,6 @@ def stencil_properties(
 
 def _is_one_of(ndim: Any, known: tuple[int, ...]) -> bool:
     return isinstance(ndim, int | np.integer) and ndim in known
-
-
-def _over_pixels(norms: Field) -> Field:
-    nw, ne, sw, se = views.pixel_cells(norms)
-    return nw + ne + sw + se
 
 
 def _eigenvalues(lambda1: float, lambda2: float) -> tuple[float, float]:

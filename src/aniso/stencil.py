@@ -1,8 +1,8 @@
-"""The δ-stencil family: which 3×3 stencil discretises div(D ∇u), as weights, entries or a matrix.
+"""The δ-stencil family of 3×3 discretisations of div(D ∇u), as weights, entries or a matrix.
 
-A member of the family is a choice of δ in every cell. It decides the weight ζ of the hourglass
-mode and nothing else: small ζ is sharp and rotation invariant, ζ = 0 leaves the checkerboard
-undamped. See the theory page of the documentation for the derivation.
+A member of the family is a choice of δ in every cell, which determines only the weight ζ of the hourglass
+mode. Small ζ is sharp and rotation invariant; ζ = 0 does not damp checkerboard patterns. See the theory page
+of the documentation for the derivation.
 """
 
 from __future__ import annotations
@@ -41,36 +41,31 @@ _DOUBLE_PRECISION = float(np.finfo(np.float64).eps)
 
 
 class Stencil(Protocol):
-    """What an engine or a bound asks of a stencil, of images or volumes.
+    """The interface of stencils for images and volumes.
 
-    Tensor entries and results are those that a grid of unit spacing sees, see
-    :func:`aniso.formulas.weights.scaled`. `per_area` is 1/(h_x·h_y).
+    Tensor entries and results are scaled to unit spacing, see :func:`aniso.formulas.weights.scaled`.
+    `per_area` is 1/(h_x·h_y).
     """
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
-        """ζ alone for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
-        ...
+        """Return ζ for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
 
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
-        ...
+        """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
 
     @property
     def coupled(self) -> bool:
         """Whether the mixed entries of the tensor couple the hourglasses of a volume."""
-        ...
 
 
 class ImageStencil(Stencil, Protocol):
-    """A stencil for images, which is a choice of δ."""
+    """The interface of stencils for images."""
 
     def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """The free parameter δ in every cell."""
-        ...
+        """Return the free parameter δ in every cell."""
 
     def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """ζ = a + c − 2δ ≥ 0 in every cell."""
-        ...
+        """Return ζ = a + c − 2δ ≥ 0 in every cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ class DeltaStencil:
     Parameters
     ----------
     alpha : float
-        Between 0 and ½. Towards ½ the stencil gets sharper, at ½ it no longer damps the checkerboard.
+        Between 0 and ½. Larger values are sharper; ½ does not damp checkerboard patterns.
     gamma : float
         Between −1 and 1. 1 is sharpest and allows the largest steps.
     beta : float, optional
@@ -102,6 +97,7 @@ class DeltaStencil:
     gamma: float = 1.0
     beta: float | None = None
 
+    coupled: ClassVar[bool] = False
     _named: ClassVar[MappingProxyType[str, dict[str, float]]] = MappingProxyType(
         {
             "standard": {"alpha": 0.0, "gamma": 0.0},
@@ -138,7 +134,7 @@ class DeltaStencil:
 
     @classmethod
     def named(cls, name: str) -> DeltaStencil:
-        """A member that has a name in the literature.
+        """Return a member that has a name in the literature.
 
         Parameters
         ----------
@@ -160,42 +156,35 @@ class DeltaStencil:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names that :meth:`named` knows."""
+        """Return the names for :meth:`named`."""
         return tuple(cls._named)
 
     def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """The free parameter δ, element by element; it follows the scaled tensor by itself."""
+        """Return the free parameter δ, element by element; it scales with the tensor."""
         return weights.delta(a, b, c, self.alpha, self.gamma, self.beta or 0.0)
 
     def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """ζ = a + c − 2δ ≥ 0, element by element, computed without cancellation."""
+        """Return ζ = a + c − 2δ ≥ 0, element by element, computed without cancellation."""
         return weights.hourglass_weight(a, b, c, self.alpha, self.gamma, self.beta or 0.0)
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
-        """ζ for images; for volumes that of each plane of axes, and κ, their mean."""
+        """Return ζ for images; for volumes ζ of each plane of axes, and κ, their mean."""
         if len(entries) == 3:
             return (self.hourglass_weight(*entries),)
-        xx, xy, yy, xz, yz, zz = entries
-        parameters = self.alpha, self.gamma, self.beta or 0.0
-        return volume_weights.hourglass_weights(xx, xy, yy, xz, yz, zz, *parameters)
-
-    @property
-    def coupled(self) -> bool:
-        """Each hourglass is damped by itself."""
-        return False
+        parameters = {"alpha": self.alpha, "gamma": self.gamma, "beta": self.beta or 0.0}
+        return volume_weights.hourglass_weights(*entries, **parameters)
 
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
+        """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
         p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
         parameters = self.alpha, self.gamma, self.beta
         return float(bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, *parameters))
 
     def is_nonnegative(self, a: Any, b: Any, c: Any, spacing: Spacing = 1.0) -> Any:
-        """Where the stencil has no negative neighbour: there the maximum principle holds.
+        """Return where the stencil has no negative entries off its centre: there the maximum principle holds.
 
-        Holds for a tensor if ∣b∣ ≤ δ ≤ min(a, c). If it holds in all four cells around a pixel,
-        the stencil there is nonnegative off its centre, and an explicit step of at most one over its
-        centre's modulus stays within the range of the neighbours.
+        This is the case for tensors with ∣b∣ ≤ δ ≤ min(a, c). If all four cells around a pixel have such
+        tensors, an explicit step of at most 1/∣centre∣ stays within the range of the neighbours.
 
         Parameters
         ----------
@@ -207,7 +196,7 @@ class DeltaStencil:
         Returns
         -------
         bool or array of bool
-            Of the shape that a, b and c broadcast to.
+            With the broadcast shape of a, b and c.
 
         Examples
         --------
@@ -225,14 +214,14 @@ class DeltaStencil:
 
 @dataclass(frozen=True, eq=False)
 class FreeStencil:
-    """A stencil whose δ you choose in every cell.
+    """A stencil with a given δ in every cell.
 
     Parameters
     ----------
     delta : array, shape (H+1, W+1)
-        δ over the cells of an H × W image, in the units of the tensor. It must not exceed (a + c)/2,
-        or the scheme is unstable: :func:`matrix` refuses such a δ, and where the tensor follows
-        the image δ is cut there. With unequal spacing, δ is divided by h_x·h_y.
+        δ over the cells of an H × W image, in the units of the tensor. The scheme is unstable if it exceeds
+        (a + c)/2: :func:`matrix` rejects such a δ, and with models that follow the image it is clipped. δ is
+        divided by h_x·h_y.
 
     Examples
     --------
@@ -244,6 +233,7 @@ class FreeStencil:
     """
 
     values: Field
+    coupled: ClassVar[bool] = False
 
     def __init__(self, delta: npt.ArrayLike) -> None:
         given = arrays.as_array("delta", delta)
@@ -260,7 +250,7 @@ class FreeStencil:
         object.__setattr__(self, "values", values)
 
     def __repr__(self) -> str:
-        """Short, since the values are an array."""
+        """Return the shape instead of all values."""
         return f"FreeStencil(<delta over {' × '.join(map(str, self.values.shape))} cells>)"
 
     def __eq__(self, other: object) -> bool:
@@ -274,41 +264,36 @@ class FreeStencil:
         return FreeStencil, (self.values,)
 
     def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """The δ given, as a grid of unit spacing sees it."""
+        """Return the given δ, scaled to unit spacing."""
         return self.values * per_area
 
     def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """ζ = a + c − 2δ, at least 0."""
+        """Return ζ = a + c − 2δ, at least 0."""
         return weights.free_hourglass_weight(a, c, self.values * per_area)
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
-        """ζ = a + c − 2δ, at least 0; for images only."""
+        """Return ζ = a + c − 2δ, at least 0; for images only."""
         a, b, c = entries
         return (self.hourglass_weight(a, b, c, per_area),)
 
-    @property
-    def coupled(self) -> bool:
-        """An image has one hourglass."""
-        return False
-
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """The largest ζ that any tensor with eigenvalues up to λ1 ≥ λ2 can get."""
+        """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
         p2, p1 = sorted(1 / h**2 for h in spacing)[-2:]
         return float(max(0.0, lambda1 * p1 + lambda2 * p2 - 2 * self.values.min() * np.sqrt(p1 * p2)))
 
 
 @dataclass(frozen=True, slots=True)
 class SplitStencil:
-    """The paper's splitting carried over to volumes literally: nine 1-D diffusions, 19 points.
+    """The literal generalisation of the paper's splitting to volumes: nine 1-D diffusions, 19 points.
 
-    Three run along the axes and six along the diagonals of the faces of a cell, with the free parameters
-    δ_ij = α(d_ii + d_jj − d_kk). It is offered for comparison: :class:`DeltaStencil`, which has 27 points in
-    volumes, dissipates less and allows larger steps.
+    Three are along the axes and six along the diagonals of the faces of a cell, with the free parameters
+    δ_ij = α(d_ii + d_jj − d_kk). It is for comparison: :class:`DeltaStencil`, which has 27 points in volumes,
+    dissipates less and allows larger steps.
 
     Parameters
     ----------
     alpha : float
-        Between 0 and ½. Towards ½ the stencil gets sharper.
+        Between 0 and ½. Larger values are sharper.
 
     Examples
     --------
@@ -319,36 +304,28 @@ class SplitStencil:
     """
 
     alpha: float = 0.4
+    coupled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         why = "outside it the scheme is not stable. A good choice is alpha=0.4."
         object.__setattr__(self, "alpha", checks.within("alpha", self.alpha, 0, 0.5, why))
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
-        """ζ_x, ζ_y, ζ_z and κ."""
+        """Return ζ_x, ζ_y, ζ_z and κ."""
         xx, xy, yy, xz, yz, zz = entries
         return volume_weights.split_weights(xx, xy, yy, xz, yz, zz, self.alpha)
 
-    @property
-    def coupled(self) -> bool:
-        """R is D off its diagonal."""
-        return True
-
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """The largest eigenvalue of R, or κ, for tensors with eigenvalues up to λ1 ≥ λ2 ≥ λ2."""
-        largest = bounds.largest_split_weight(lambda1, lambda2, self.alpha)
-        return float(largest / min(spacing) ** 2)
+        """Return the largest eigenvalue of R, or κ, for tensors with eigenvalues up to λ1 ≥ λ2 ≥ λ2."""
+        return float(bounds.largest_split_weight(lambda1, lambda2, self.alpha) / min(spacing) ** 2)
 
 
 def check_stencil(stencil: object, ndim: int = 2) -> None:
-    """Refuse what is no stencil for images (ndim 1 or 2) or for volumes (3)."""
+    """Check that it is a stencil for images (ndim 1 or 2) or for volumes (3)."""
+    other, what = FreeStencil, "a DeltaStencil or FreeStencil for images"
     if ndim == 3:
-        kinds: tuple[type, ...] = (DeltaStencil, SplitStencil)
-        checks.instance("stencil", stencil, kinds, "a DeltaStencil for volumes", "aniso.DeltaStencil()")
-    else:
-        kinds = (DeltaStencil, FreeStencil)
-        what = "a DeltaStencil or FreeStencil for images"
-        checks.instance("stencil", stencil, kinds, what, "aniso.DeltaStencil()")
+        other, what = SplitStencil, "a DeltaStencil for volumes"
+    checks.instance("stencil", stencil, (DeltaStencil, other), what, "aniso.DeltaStencil()")
 
 
 def entries(
@@ -358,7 +335,7 @@ def entries(
     stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
 ) -> Field:
-    """The 3×3 stencil at every pixel, as the paper prints it.
+    """Return the 3×3 stencil at every pixel, as printed in the paper.
 
     Parameters
     ----------
@@ -372,8 +349,8 @@ def entries(
     Returns
     -------
     array, shape (3, 3, H, W)
-        ``entries[1 + dy, 1 + dx]`` belongs to the neighbour at offset (dy, dx), y downwards. At the
-        border the neighbours outside are those of the mirrored image.
+        ``entries[1 + dy, 1 + dx]`` belongs to the neighbour at offset (dy, dx), y downwards. Neighbours
+        outside the image are those of the mirrored image.
 
     Examples
     --------
@@ -398,21 +375,19 @@ def matrix(
     spacing: Spacing = 1.0,
     boundary: Literal["mirror", "natural"] = "mirror",
 ) -> scipy.sparse.csr_array:
-    """The sparse matrix A with which an image evolves, du/dt = A u.
+    """Return the sparse matrix A of the evolution du/dt = A u.
 
     Parameters
     ----------
     a, b, c : array, shape (H+1, W+1)
         Entries of the diffusion tensors over the cells of an H × W image: cell (i, j) has pixel (i, j) at
         its lower right corner, the outer ring lies on the boundary. See
-        :func:`collapse_ghost_cells` for what happens to b on that ring.
-    stencil : DeltaStencil or FreeStencil, optional
-        The member of the family.
-    spacing : float or (float, float)
-        Pixel spacing along each axis.
+        :func:`collapse_ghost_cells` for b on that ring.
+    stencil, spacing
+        As for :func:`entries`.
     boundary : {"mirror", "natural"}
-        "mirror" reflects the image at the edges of its outer pixels and has order two. "natural" leaves
-        the outer ring of cells out, as older codes do: stable too, but not consistent there.
+        "mirror" reflects the image at the edges of its outer pixels and has order two. "natural" omits the
+        outer ring of cells, as older codes do: it is stable too, but not consistent there.
 
     Returns
     -------
@@ -440,7 +415,7 @@ def matrix(
 
 
 def _per_unit(spacing: Spacing) -> tuple[float, float]:
-    """1/h_x and 1/h_y."""
+    """Return 1/h_x and 1/h_y."""
     h_y, h_x = checks.axis_spacing(spacing, 2)
     return 1 / h_x, 1 / h_y
 
@@ -448,7 +423,7 @@ def _per_unit(spacing: Spacing) -> tuple[float, float]:
 def _scaled_tensor(
     a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: ImageStencil, spacing: Spacing
 ) -> tuple[Field, Field, Field, Field]:
-    """Checked and collapsed tensors as a grid of unit spacing sees them, with their δ."""
+    """Return checked and collapsed tensors, scaled to unit spacing, with their δ."""
     check_stencil(stencil)
     per_x, per_y = _per_unit(spacing)
     a, b, c = weights.scaled(*collapse_ghost_cells(a, b, c), per_x, per_y)

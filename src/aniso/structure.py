@@ -87,7 +87,7 @@ def structure_tensor(
     array([[0., 0.],
            [0., 9.]])
     """
-    return _Map.computed(image, _Structure(sigma, rho), _matrix, 2, spacing, channel_axis)
+    return _Map.compute(image, _Structure(sigma, rho), _matrix, 2, spacing, channel_axis)
 
 
 @_takes_arrays
@@ -125,7 +125,7 @@ def orientation(
     >>> float(np.rad2deg(aniso.orientation(stripes)[16, 16]).round(3))
     45.0
     """
-    return _Map.computed(image, _Structure(sigma, rho), _direction, None, spacing, channel_axis)
+    return _Map.compute(image, _Structure(sigma, rho), _direction, None, spacing, channel_axis)
 
 
 @_takes_arrays
@@ -169,7 +169,7 @@ def coherence(
     if not isinstance(plates, bool):
         raise TypeError(f"plates must be True or False, got {plates!r}: {PLATES.meaning}.")
     quantity = partial(_coherence, plates=plates)
-    return _Map.computed(image, _Structure(sigma, rho), quantity, 0, spacing, channel_axis)
+    return _Map.compute(image, _Structure(sigma, rho), quantity, 0, spacing, channel_axis)
 
 
 @_takes_arrays
@@ -212,7 +212,7 @@ def diffusion_tensor(
     """
     what = "a model whose tensor follows the image"
     checks.instance("model", model, (ImageDriven,), what, "aniso.EdgeEnhancing(contrast=3.5)")
-    return _Map.computed(image, model, _matrix, 2, spacing, channel_axis)
+    return _Map.compute(image, model, _matrix, 2, spacing, channel_axis)
 
 
 @dataclass(frozen=True)
@@ -226,11 +226,7 @@ class _Structure(ImageDriven):
         self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
     ) -> TensorFormula:
         """D = J."""
-        return TensorFormula(_unchanged, (), ())
-
-
-def _unchanged(*structure: Any) -> Entries:
-    return structure
+        return TensorFormula(lambda *structure: structure, (), ())
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,7 @@ class _Map:
     dtype: str
 
     @classmethod
-    def computed(
+    def compute(
         cls,
         image: Any,
         model: ImageDriven,
@@ -252,7 +248,7 @@ class _Map:
         spacing: Spacing | None,
         channel_axis: int | None,
     ) -> Any:
-        """The quantity, which has so many axes in front of those of the image; None: 0 for images, else 1."""
+        """The quantity, with `vectors` axes in front of those of the image; None: 0 for images, else 1."""
 
         def task(shape: tuple[int, ...], dtype: str) -> _Map:
             if len(shape) == 1:
@@ -269,14 +265,12 @@ class _Map:
             source = lazy.check_finite(arrays.channels_first(image, channel_axis).rechunk({0: -1}))
             chosen = task(source.shape[1:], arrays.result_type(image.dtype).name)
             axes = vectors if vectors is not None else source.ndim - 3
-            return chosen._lazily(source, axes)
-        if arrays.is_tensor(image):
-            layout: Any = arrays.layout(image, channel_axis, tensors=True)
-            result = task(layout.shape, layout.dtype)._of_tensor(layout.start)
-            result = result if arrays.is_batch(image, channel_axis) else result[0]
-        else:
-            layout = arrays.layout(image, channel_axis, tensors=False)
-            result = task(layout.shape, layout.dtype)._of_array(layout.start)
+            return chosen._compute_lazily(source, axes)
+        tensors = arrays.is_tensor(image)
+        layout: Any = arrays.layout(image, channel_axis, tensors=tensors)
+        result = task(layout.shape, layout.dtype)._of(layout.start)
+        if tensors and not arrays.is_batch(image, channel_axis):
+            result = result[0]
         arrays.check_range(layout, result)
         return result
 
@@ -285,30 +279,22 @@ class _Map:
         """Whether there is one value per pixel and not one per cell."""
         return isinstance(self.model, _Structure)
 
-    def _of_array(self, channels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """From an array (channels, …), in double precision."""
-        largest = float(abs(channels).max())
-        doubles = channels.astype(np.float64)
-        result: npt.NDArray[Any] = self._of(doubles, largest, "reference", lambda entry: entry)
-        return result
-
-    def _of_tensor(self, images: Any) -> Any:
-        """From a tensor (images, channels, …)."""
-        largest = float(images.detach().abs().max())
-        return self._of(images, largest, engines.default("torch"), lambda entry: entry[:, 0])
-
-    def _of(self, u: Any, largest: float, engine: str, without_channels: Callable[[Any], Any]) -> Any:
+    def _of(self, u: Any) -> Any:
+        """From an array (channels, …), in double precision, or a tensor (images, channels, …)."""
+        tensors = arrays.is_tensor(u)
+        engine = engines.default("torch") if tensors else "reference"
+        largest = float(abs(u.detach() if tensors else u).max())
         # Structure follows the grey values: it is computed in numbers of order 1.
         unit = _unit(largest, min(self.spacings), self.dtype) if self.over_pixels else 1.0
         problem = engines.Problem(self.model, DeltaStencil(), self.spacings, engine=engine)
-        evolution: Any = problem.start(u / unit)
-        entries = tuple(without_channels(entry) for entry in evolution.tensor())
+        evolution: Any = problem.start((u if tensors else u.astype(np.float64)) / unit)
+        entries = tuple(entry[:, 0] if tensors else entry for entry in evolution.tensor())
         if self.over_pixels:
             entries = tuple(views.pixel_means(entry, len(self.spacings)) for entry in entries)
         with np.errstate(over="ignore"):  # the result is looked at
             return self.quantity(entries, unit, self.dtype)
 
-    def _lazily(self, source: Any, vectors: int) -> Any:
+    def _compute_lazily(self, source: Any, vectors: int) -> Any:
         """From a Dask array (channels, …), with so many axes in front."""
         ndim, extra = len(self.spacings), int(not self.over_pixels)
         chunks = tuple((*lengths[:-1], lengths[-1] + extra) for lengths in source.chunks[1:])
@@ -331,7 +317,7 @@ def _block(pixels: npt.NDArray[Any], task: _Map, region: Region, further: tuple[
     inner: list[Any] = [
         slice(part.start, part.stop + more) for part, more in zip(region.inner, further, strict=True)
     ]
-    block = np.ascontiguousarray(task._of_array(layout.start)[(..., *inner)])
+    block = np.ascontiguousarray(task._of(layout.start)[(..., *inner)])
     if block.size:
         arrays.check_range(layout, block)
     return block
@@ -346,14 +332,14 @@ def _unit(largest: float, spacing: float, dtype: str) -> float:
 
 def _matrix(entries: Entries, unit: float, dtype: str) -> Any:
     """The tensors as matrices, in the order of the array's axes."""
-    ndim = _ndim(entries)
+    ndim = 2 if len(entries) == 3 else 3
     named = {
         pair: _as(entry * unit * unit, dtype)
         for axes, entry in zip(ENTRY_AXES, entries, strict=False)
         for pair in (axes, axes[::-1])
     }
     axes = range(-ndim, 0)
-    return _stacked([_stacked([named[i, j] for j in axes], ndim) for i in axes], ndim + 1)
+    return _stack([_stack([named[i, j] for j in axes], ndim) for i in axes], ndim + 1)
 
 
 def _direction(entries: Entries, unit: float, dtype: str) -> Any:
@@ -364,7 +350,7 @@ def _direction(entries: Entries, unit: float, dtype: str) -> Any:
         # What is −π/2 within the precision of the result is the same direction as π/2.
         return where(angle <= -math.pi / 2, -angle, angle)
     vector = formulas.least_direction(*relative)
-    return _stacked([_as(part, dtype) for part in reversed(vector)], 3)
+    return _stack([_as(part, dtype) for part in reversed(vector)], 3)
 
 
 def _coherence(entries: Entries, unit: float, dtype: str, plates: bool) -> Any:
@@ -382,10 +368,6 @@ def _relative(entries: Entries) -> Entries:
     return tuple(entry * per_trace for entry in entries)
 
 
-def _ndim(entries: Entries) -> int:
-    return 2 if len(entries) == 3 else 3
-
-
 def _as(values: Any, dtype: str) -> Any:
     """Values of a type; themselves if they have it."""
     if isinstance(values, np.ndarray):
@@ -395,7 +377,7 @@ def _as(values: Any, dtype: str) -> Any:
     return values.to(getattr(torch, dtype))
 
 
-def _stacked(parts: list[Any], before: int) -> Any:
+def _stack(parts: list[Any], before: int) -> Any:
     """Arrays or tensors along a new axis in front of so many."""
     if isinstance(parts[0], np.ndarray):
         return np.stack(parts, axis=-before - 1)

@@ -1,7 +1,8 @@
-"""What the δ-stencil is in volumes: its matrix, its boundary, and the bound of its spectrum.
+"""The δ-stencil for volumes: its matrix, its boundary, and a bound on its spectral norm.
 
-Tensors are given over cells, shape (3, 3, D+1, H+1, W+1), in the order of the array's axes. See the theory
-page of the documentation for the derivation.
+This is the counterpart of :mod:`aniso.stencil` and :mod:`aniso.stability` for tensors over the cells of a
+volume, shape (3, 3, D+1, H+1, W+1), in the order of the array's axes. See the theory page of the
+documentation for the derivation.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _DIAGONAL = (5, 2, 0)
 
 
 def collapse_ghost_cells(tensor: npt.ArrayLike) -> Field:
-    """Tensors over cells, made fit for the mirror boundary: no flux leaves the volume.
+    """Adapt tensors over cells to the mirror boundary, so that no flux leaves the volume.
 
-    The boundary passes through the outer cells. There the tangential block takes what remains when the normal
-    flux vanishes, D_tt − D_tN D_NN⁺ D_Nt with N the normal axes, and the entries that mix tangential and
+    The boundary passes through the outer cells. There the tangential block becomes the Schur complement for
+    zero normal flux, D_tt − D_tN D_NN⁺ D_Nt with N the normal axes, and the entries that mix tangential and
     normal axes become 0: one normal axis on faces, two on edges.
 
     Parameters
@@ -47,7 +48,7 @@ def collapse_ghost_cells(tensor: npt.ArrayLike) -> Field:
     Returns
     -------
     array, shape (3, 3, D+1, H+1, W+1)
-        A new array, equal to the given one inside.
+        A new array; inner cells are unchanged.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def collapse_ghost_cells(tensor: npt.ArrayLike) -> Field:
 def matrix(
     tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0
 ) -> scipy.sparse.csr_array:
-    """The sparse matrix A with which a volume evolves, du/dt = A u, with mirror boundary.
+    """Return the sparse matrix A of the evolution du/dt = A u of a volume, with mirror boundary.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def matrix(
     stencil : DeltaStencil or SplitStencil, optional
         27 points, or 19 for comparison.
     spacing : float or (float, float, float)
-        Distance of the voxels, axis 0 first.
+        Voxel spacing along each axis.
 
     Returns
     -------
@@ -96,22 +97,17 @@ def matrix(
 
 
 def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:
-    """The largest sum of the cells' own spectral norms over the eight cells of a voxel.
+    """Return the largest sum of the spectral norms of cells over the eight cells of a voxel.
 
     Parameters
     ----------
-    tensor : array, shape (3, 3, D+1, H+1, W+1)
-        Symmetric, positive semidefinite tensors over the cells of a volume.
-    stencil : DeltaStencil or SplitStencil, optional
-        27 points, or 19 for comparison.
-    spacing : float or (float, float, float)
-        Distance of the voxels, axis 0 first.
+    tensor, stencil, spacing
+        As for :func:`matrix`.
 
     Returns
     -------
     float
-        An upper bound of ρ(A), in one over units of time. It never exceeds
-        :func:`aniso.stability.spectral_bound`.
+        An upper bound of ρ(A), in units of 1/time. It never exceeds :func:`aniso.stability.spectral_bound`.
 
     Examples
     --------
@@ -143,7 +139,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
 
 
 def check_tensor(tensor: npt.ArrayLike) -> Field:
-    """Tensors over the cells of a volume as float64, if they are symmetric and positive semidefinite."""
+    """Return tensors over the cells of a volume as float64; check that they are positive semidefinite."""
     given = arrays.as_array("tensor", tensor)
     if given.ndim != 5 or given.shape[:2] != (3, 3) or min(given.shape[2:]) < 2:
         raise ValueError(
@@ -170,7 +166,7 @@ def check_tensor(tensor: npt.ArrayLike) -> Field:
             f"{smallest[worst]:.6g}. Diffusion against a gradient is unstable; set negative eigenvalues to 0 "
             "first."
         )
-    # What is negative by rounding, of single precision above all, becomes 0.
+    # Eigenvalues that are negative by rounding, usually in single precision, become 0.
     negative = smallest < 0
     repaired = np.einsum("nij,nj,nkj->nik", vectors[negative], values[negative].clip(0), vectors[negative])
     stacked = stacked.copy()
@@ -179,7 +175,7 @@ def check_tensor(tensor: npt.ArrayLike) -> Field:
 
 
 def collapse_entries(entries: Entries) -> Entries:
-    """The six entries with the outer cells fit for the mirror boundary; new arrays."""
+    """Return the six entries with outer cells adapted to the mirror boundary, in new arrays."""
     field = {frozenset(axes): np.array(entry) for axes, entry in zip(_AXES, entries, strict=True)}
     for normal in range(3):
         first, second = (axis for axis in range(3) if axis != normal)
@@ -195,7 +191,7 @@ def collapse_entries(entries: Entries) -> Entries:
 
 
 def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple[Entries, Entries]:
-    """Entries of checked and collapsed tensors as a grid of unit spacing sees them; ζ_x, ζ_y, ζ_z and κ."""
+    """Return the checked and collapsed entries, scaled to unit spacing, and ζ_x, ζ_y, ζ_z and κ."""
     check_stencil(stencil, 3)
     field = check_tensor(tensor)
     per_z, per_y, per_x = (1 / h for h in checks.axis_spacing(spacing, 3))
@@ -205,7 +201,7 @@ def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple
 
 
 def _as_tensor(entries: Sequence[Field]) -> Field:
-    """Entries as (3, 3, …), in the order of the array's axes."""
+    """Return entries as (3, 3, …), in the order of the array's axes."""
     field = np.empty((3, 3, *entries[0].shape))
     for (first, second), entry in zip(ENTRY_AXES, entries, strict=True):
         field[first, second] = field[second, first] = entry

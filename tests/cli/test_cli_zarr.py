@@ -1,34 +1,27 @@
-"""The command on Zarr stores, with real workers."""
+"""The command on Zarr stores: with workers of its own where they matter, else with those of this process."""
 
 import json
 import os
-import subprocess
-import sys
-from typing import Any
 
 import numpy as np
 import pytest
-import zarr as zarr_package
+from dask.distributed import LocalCluster
 
 import aniso
 from aniso.blocks.stores.filtering import bokeh_hint
-from aniso.io.picture import stored
-from tests.blocks.test_stores import ome_group
+from aniso.io.picture import as_dtype
+from tests.blocks.stores import ome_group, zarr
+from tests.cli.command_calls import aniso_command, called
 from tests.registry import SAMPLES
 
-zarr: Any = zarr_package
 
-
-def command(folder, *arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "aniso", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=dict(os.environ),
-        **options,
-    )
+@pytest.fixture(scope="module")
+def scheduler():
+    """One that is there already, with a worker in this process."""
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as local:
+        yield local.scheduler_address
 
 
 def words_of(answer):
@@ -49,13 +42,13 @@ def store(tmp_path, image):
 
 def test_diffuse_keeps_the_type_and_uses_the_spacing(tmp_path, store, image):
     options = ("--model", "edge-enhancing", "--contrast", "12", "--sigma", "0.5", "--time", "2", "--json")
-    answer = command(tmp_path, "diffuse", "in.zarr", "out.zarr", *options, "--workers", "1")
+    answer = aniso_command(tmp_path, "diffuse", "in.zarr", "out.zarr", *options, "--workers", "1")
     assert answer.returncode == 0, answer.stderr
     (result,) = json.loads(answer.stdout)["results"]
     assert result["output"] == "out.zarr"
     found = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
     model = aniso.EdgeEnhancing(12.0, 0.5)
-    expected = stored(aniso.diffuse(image, model, 2.0, spacing=(1.0, 2.0)), np.uint16)
+    expected = as_dtype(aniso.diffuse(image, model, 2.0, spacing=(1.0, 2.0)), np.uint16)
     assert abs(found.astype(int) - expected.astype(int)).max() <= 1
     assert "Traceback" not in answer.stderr
 
@@ -77,25 +70,25 @@ def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, sche
 
 
 def test_only_some_commands_take_stores(tmp_path, store):
-    answer = command(tmp_path, "info", "in.zarr")
-    assert answer.returncode == 1
+    answer = called(tmp_path, "info", "in.zarr")
+    assert answer.exit_code == 1
     assert "Only denoise, enhance and diffuse take Zarr stores." in words_of(answer)
 
 
-def test_an_array_within_a_store(tmp_path, store, image):
+def test_an_array_within_a_store(tmp_path, store, image, scheduler):
     """Diffusion without estimates reads no sample, and says nothing about one."""
-    options = ("--model", "edge-enhancing", "--contrast", "12", "--time", "1", "--memory", "1gb")
-    answer = command(tmp_path, "diffuse", "in.zarr/0", *options, "--workers", "1")
-    assert answer.returncode == 0, answer.stderr
+    options = ("--model", "edge-enhancing", "--contrast", "12", "--time", "1")
+    answer = called(tmp_path, "diffuse", "in.zarr/0", *options, "--scheduler", scheduler)
+    assert answer.exit_code == 0, answer.stderr
     assert "EdgeEnhancing(contrast=12" in answer.stdout
     assert "noise" not in answer.stdout
     assert zarr.open_array(str(tmp_path / "in_diffused.zarr"), mode="r").shape == image.shape
 
 
-def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
+def test_denoise_and_enhance_choose_by_themselves(tmp_path, store, scheduler):
     for verb, name in (("denoise", "in_denoised.zarr"), ("enhance", "in_enhanced.zarr")):
-        answer = command(tmp_path, verb, "in.zarr", "--workers", "1", "--memory", "1GB")
-        assert answer.returncode == 0, answer.stderr
+        answer = called(tmp_path, verb, "in.zarr", "--scheduler", scheduler)
+        assert answer.exit_code == 0, answer.stderr
         assert name in answer.stdout
         assert (tmp_path / name).is_dir()
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "in_denoised.zarr", "in_enhanced.zarr"]
@@ -116,41 +109,41 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store):
         (("denoise", "in.zarr", "there.zarr/zarr.json/out.zarr"), 1, "does not exist. Create it first"),
         (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is not a folder"),
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
-        (("denoise", "nan.zarr", "--workers", "1"), 1, "block (0, 1) holds NaN"),
+        (("denoise", "nan.zarr", "--scheduler", "tcp"), 1, "block (0, 1) holds NaN"),
         (("upsample", "2", "in.zarr"), 2, "upsample does not support Zarr stores"),
         (("inpaint", "in.zarr"), 2, "inpaint does not support Zarr stores"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],
 )
-def test_refusals(tmp_path, store, image, arguments, code, words):
+def test_refusals(tmp_path, store, image, scheduler, arguments, code, words):
     (tmp_path / "there.zarr").mkdir()
     (tmp_path / "odd.zarr.unfinished").touch()
     broken = image.astype(np.float32)
     broken[5, 40] = np.nan
     ome_group(tmp_path / "nan.zarr", broken, "yx", (0.5, 1.0), chunks=(32, 32))
-    answer = command(tmp_path, *arguments)
-    assert answer.returncode == code, answer.stderr
+    answer = called(tmp_path, *(scheduler if word == "tcp" else word for word in arguments))
+    assert answer.exit_code == code, answer.stderr
     assert words in words_of(answer)
     assert "Traceback" not in answer.stderr
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "nan.zarr", "odd.zarr.unfinished", "there.zarr"]
 
 
-def test_nothing_to_do_is_a_copy(tmp_path):
+def test_nothing_to_do_is_a_copy(tmp_path, scheduler):
     image = np.full((40, 50), 70_000, np.uint32)
     ome_group(tmp_path / "in.zarr", image, "yx", (0.5, 1.0), chunks=(32, 32))
-    answer = command(tmp_path, "denoise", "in.zarr", "out.zarr", "--workers", "1", "--json")
-    assert answer.returncode == 0, answer.stderr
+    answer = called(tmp_path, "denoise", "in.zarr", "out.zarr", "--scheduler", scheduler, "--json")
+    assert answer.exit_code == 0, answer.stderr
     assert any("is a copy" in note for note in json.loads(answer.stdout)["notes"])
     np.testing.assert_array_equal(zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:], image)
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
 
 
-def test_units_that_cannot_be_compared_are_named(tmp_path, image):
+def test_units_that_cannot_be_compared_are_named(tmp_path, image, scheduler):
     units = {"y": "micrometer", "x": "furlong"}
     ome_group(tmp_path / "in.zarr", image, "yx", (0.5, 1.0), units=units, chunks=(32, 32))
-    answer = command(tmp_path, "diffuse", "in.zarr", "--time", "0", "--workers", "1")
-    assert answer.returncode == 0, answer.stderr
+    answer = called(tmp_path, "diffuse", "in.zarr", "--time", "0", "--scheduler", scheduler)
+    assert answer.exit_code == 0, answer.stderr
     assert "furlong and micrometer" in words_of(answer)
 
 
@@ -165,15 +158,27 @@ def test_a_full_disk(tmp_path):
     pytest.importorskip("resource")  # not on Windows
     noise = np.random.default_rng(0).normal(100, 10, (500, 520))
     ome_group(tmp_path / "in.zarr", noise, "yx", (1.0, 1.0), chunks=(500, 520))
-    call = "diffuse", "in.zarr", "out.zarr", "--contrast", "9", "--time", "2", "--workers", "1"
-    answer = command(tmp_path, *call, preexec_fn=short_files)
+    call = (
+        "diffuse",
+        "in.zarr",
+        "out.zarr",
+        "--contrast",
+        "9",
+        "--time",
+        "2",
+        "--workers",
+        "1",
+        "--memory",
+        "1gb",
+    )
+    answer = aniso_command(tmp_path, *call, preexec_fn=short_files)
     assert answer.returncode == 1, answer.stderr
     assert "cannot be written" in words_of(answer)
     assert "repeat the call to continue" in words_of(answer)
     assert "Traceback" not in answer.stderr
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr.unfinished"]
-    again = command(tmp_path, *call)
-    assert again.returncode == 0, again.stderr
+    again = called(tmp_path, *call)
+    assert again.exit_code == 0, again.stderr
     assert "is continued" in words_of(again)
     assert sorted(os.listdir(tmp_path)) == ["in.zarr", "out.zarr"]
     result = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]

@@ -1,5 +1,6 @@
 """`aniso demo`: one picture and its parts, in a folder of its own."""
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from PIL import Image
 
 from aniso.cli.jobs import demonstration
 from aniso.io import FileError, read
+from tests.cli.command_calls import called
 
 NAMES = {
     *(f"{verb}-{state}.png" for verb in ("denoise", "enhance", "inpaint", "upsample")
@@ -116,3 +118,12 @@ class TestFolder:
         with pytest.raises(KeyboardInterrupt):
             demonstration.run(tmp_path / "mine", lambda text: None)
         assert not list(tmp_path.iterdir())
+
+    def test_the_command_names_the_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(demonstration, "BLOCKS", (plain_block,))
+        for place, where in (([], "aniso-demo"), (["-o", ""], "aniso-demo-2"), (["-o", "."], "aniso-demo-3")):
+            assert f"Wrote {where}/demo.png" in called(tmp_path, "demo", *place).stdout
+        again = json.loads(called(tmp_path, "demo", "--json").stdout)
+        assert again["results"] == [{"output": "aniso-demo-4/demo.png"}]
+        (tmp_path / "file").write_text("mine")
+        assert called(tmp_path, "demo", "-o", "file/folder").exit_code == 1

@@ -28,7 +28,7 @@ SKIPPED = (
     ".venv/bin/ruff ",
     "pytest",
     "python -m benchmarks.",
-    "aniso explore",  # serves until it is interrupted; test_explorer_page.py starts it
+    "aniso explore",  # serves until it is interrupted; tests of its pages start it
     "python examples/",
 )
 SETTINGS = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}

@@ -1,8 +1,15 @@
 """What tests of engines share."""
 
+import contextlib
+import io
+import shutil
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from aniso.engines.cpu import base, evolution, volume_evolution
+from tests.engines.kernel_files import RUN, files, run
 
 
 @pytest.fixture
@@ -15,3 +22,26 @@ def small_tiles(monkeypatch):
             return base.spans(length, min(size, largest))
 
         monkeypatch.setattr(module, "spans", spans)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the script prints."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(textwrap.dedent(RUN), {})
+    return output.getvalue()
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A folder with the kernels of the script; copy it."""
+    folder = tmp_path_factory.mktemp("warm") / "kernels"
+    assert run(folder).stderr == ""
+    assert len(files(folder)) == 2
+    return folder
+
+
+@pytest.fixture
+def folder(warm, tmp_path):
+    return Path(shutil.copytree(warm, tmp_path / "kernels"))

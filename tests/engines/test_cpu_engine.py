@@ -23,7 +23,7 @@ from aniso.engines.cpu import cache, generate
 from aniso.engines.cpu.evolution import Evolution
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from tests import bounds, interrupts
-from tests.engines.test_kernel_cache import RUN
+from tests.engines.kernel_files import RUN
 from tests.registry import SAMPLES, colours
 
 SOURCE = Path(aniso.__file__).parent

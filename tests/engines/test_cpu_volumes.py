@@ -173,7 +173,7 @@ def test_single_precision_stays_single(monkeypatch, tmp_path):
     for model in models:
         aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
     loops = generate.loops(image.dtype, True, 3)
-    kernels = loops.volume_step, loops.structure_layers, loops.averaged_layers
+    kernels = loops.volume_step, loops.structure_layers, loops.average_layers
     texts = [text for kernel in kernels for text in kernel.inspect_llvm().values()]
     for model in models:
         formula = model.tensor_formula(1, ndim=3)

@@ -1,7 +1,5 @@
-"""diffuse() and scale_space(): sizes, types, layouts, snapshots and progress."""
+"""diffuse(): types, layouts, fixed pixels and options."""
 
-import dataclasses
-import itertools
 import os
 import subprocess
 import sys
@@ -10,196 +8,9 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso import engines
 from aniso.schemes import Cycle
-from tests.registry import DTYPES, ENGINES, MODELS, SAMPLES, SCHEMES, colours, random_tensors
-
-every_engine = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
-every_model = pytest.mark.parametrize("name", MODELS)
-every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
-every_dtype = pytest.mark.parametrize("dtype", DTYPES)
-
-SHAPE = (11, 9)
-EDGE = aniso.EdgeEnhancing(contrast=12.0)
-
-
-def image_of(shape=SHAPE):
-    return SAMPLES["edges"](shape)
-
-
-@every_engine
-@every_model
-class TestSizes:
-    @pytest.mark.parametrize(
-        "shape",
-        [(1,), (2,), (9,), (1, 1), (1, 2), (2, 1), (1, 9), (9, 1), (2, 2), (2, 7), (3, 3)],
-        ids=str,
-    )
-    @every_scheme
-    def test_the_smallest_images_are_images(self, engine, name, shape, scheme):
-        image = SAMPLES["noise"](shape)
-        result = engine.diffuse(image, MODELS[name](shape), 2.0, scheme=scheme)
-        assert result.shape == shape
-        assert np.isfinite(result).all()
-        assert result.mean() == pytest.approx(image.mean(), rel=1e-12)
-        assert np.linalg.norm(result) <= np.linalg.norm(image) * (1 + 1e-12)
-
-    @pytest.mark.parametrize("shape", [(1,), (1, 1)])
-    def test_a_single_pixel_stays(self, engine, name, shape):
-        image = np.full(shape, 7.25)
-        result = engine.diffuse(image, MODELS[name](shape), 10.0, scheme=aniso.FED(3))
-        np.testing.assert_array_equal(result, image)
-
-    @pytest.mark.parametrize("length", [1, 2, 3, 10])
-    @pytest.mark.parametrize("spacing", [1.0, 0.6])
-    @pytest.mark.parametrize("channels", [None, 2])
-    def test_a_signal_is_an_image_of_one_row(self, engine, name, length, spacing, channels):
-        axis = None if channels is None else -1
-        signal = SAMPLES["noise"]((length,))
-        if channels is not None:
-            signal = colours(SAMPLES["noise"], (length,), channels)
-        model = MODELS[name]((length,))
-        if isinstance(model, aniso.FixedTensor):
-            # The tensors of the row: along x as those of the signal, along y anything.
-            along = np.broadcast_to(model.tensor[0, 0], (2, length + 1))
-            row_model = aniso.FixedTensor.from_entries(along, 0 * along, 0 * along + 0.3)
-        else:
-            row_model = model
-        scheme = aniso.Explicit(0.1)
-        result = engine.diffuse(signal, model, 1.0, scheme=scheme, spacing=spacing, channel_axis=axis)
-        row = engine.diffuse(
-            signal[np.newaxis],
-            row_model,
-            1.0,
-            scheme=scheme,
-            spacing=(spacing, spacing),
-            channel_axis=axis,
-        )
-        assert result.shape == signal.shape
-        engine.assert_equal(result, row[0])
-
-
-@every_engine
-class TestOneDimension:
-    def test_a_signal_follows_the_three_point_scheme(self, engine):
-        signal, h, step = SAMPLES["noise"]((12,)), 0.7, 0.2
-        expected = signal.copy()
-        for _ in range(5):
-            padded = np.pad(expected, 1, mode="edge")
-            expected = expected + step * np.diff(padded, 2) / h**2
-        for stencil in (aniso.DeltaStencil(), aniso.DeltaStencil(0.0, 0.0)):
-            result = engine.diffuse(
-                signal,
-                aniso.Homogeneous(),
-                5 * step,
-                spacing=h,
-                stencil=stencil,
-                scheme=aniso.Explicit(step),
-            )
-            np.testing.assert_allclose(result, expected, rtol=0, atol=1e-11)
-
-    def test_an_edge_of_a_signal_stays(self, engine):
-        """Perona and Malik's diffusion in one dimension, cell by cell."""
-        signal, step = image_of((14,)), 0.3
-        model = aniso.PeronaMalik(12.0, 0.0)
-        expected = signal.copy()
-        for _ in range(4):
-            slope = np.diff(expected)
-            flux = np.pad(slope / (1 + (slope / 12.0) ** 2), 1)
-            expected = expected + step * np.diff(flux)
-        result = engine.diffuse(signal, model, 4 * step, scheme=aniso.Explicit(step))
-        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-11)
-
-    def test_the_step_of_a_signal_depends_on_its_own_spacing_alone(self, engine):
-        signal = SAMPLES["noise"]((12,))
-        for stencil in (aniso.DeltaStencil(), aniso.DeltaStencil(0.0, 0.0)):
-            limit = aniso.stability.stable_step(EDGE, stencil, 0.5, ndim=1)
-            assert limit == pytest.approx(0.5**2 / 2)
-            result = engine.diffuse(
-                signal, EDGE, 300 * limit, stencil=stencil, spacing=0.5, scheme=aniso.Explicit(limit)
-            )
-            assert np.linalg.norm(result) <= np.linalg.norm(signal)
-
-    def test_fixed_points_of_a_signal_stay(self, engine):
-        signal = SAMPLES["noise"]((12,))
-        mask = np.arange(12) % 5 == 0
-        result = engine.diffuse(signal, aniso.Homogeneous(), 400.0, fixed=mask, scheme=aniso.FSI(20))
-        # Between them the steady state is a straight line.
-        np.testing.assert_array_equal(result[mask], signal[mask])
-        np.testing.assert_allclose(
-            result[:11], np.interp(np.arange(11), [0, 5, 10], signal[[0, 5, 10]]), atol=1e-6
-        )
-
-
-@every_engine
-class TestWideKernels:
-    @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 3), (3, 20)])
-    @pytest.mark.parametrize(
-        "model",
-        [
-            aniso.EdgeEnhancing(5.0, sigma=30.0),
-            aniso.PeronaMalik(5.0, sigma=30.0),
-            aniso.CoherenceEnhancing(5.0, sigma=10.0, rho=30.0),
-            aniso.CoherenceEnhancing(5.0, sigma=0.0, rho=50.0),
-        ],
-        ids=repr,
-    )
-    def test_a_kernel_may_be_wider_than_the_image(self, engine, shape, model):
-        image = SAMPLES["noise"](shape)
-        result = engine.diffuse(image, model, 2.0)
-        assert np.isfinite(result).all()
-        assert result.mean() == pytest.approx(image.mean(), rel=1e-12)
-
-    def test_an_image_smoothed_to_a_constant_diffuses_homogeneously(self, engine):
-        image = SAMPLES["noise"]((4, 5))
-        expected = engine.diffuse(image, aniso.Homogeneous(), 1.0)
-        result = engine.diffuse(image, aniso.EdgeEnhancing(5.0, sigma=50.0), 1.0)
-        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-8)
-
-    def test_sigma_is_measured_in_units_of_length(self, engine):
-        image = image_of()
-        fine = engine.diffuse(image, aniso.EdgeEnhancing(12.0, 0.5), 1.0, spacing=0.5)
-        coarse = engine.diffuse(image, aniso.EdgeEnhancing(6.0, 1.0), 4.0, spacing=1.0)
-        engine.assert_equal(fine, coarse)
-
-    def test_rho_is_measured_in_units_of_length(self, engine):
-        image = image_of()
-        fine = engine.diffuse(image, aniso.CoherenceEnhancing(8.0, 0.5, 1.0), 1.0, spacing=0.5)
-        coarse = engine.diffuse(image, aniso.CoherenceEnhancing(4.0, 1.0, 2.0), 4.0, spacing=1.0)
-        engine.assert_equal(fine, coarse)
-
-
-@every_engine
-class TestNoWidthAndNoTime:
-    @every_dtype
-    @every_scheme
-    def test_no_time_changes_nothing(self, engine, dtype, scheme):
-        image = image_of().astype(dtype)
-        np.testing.assert_array_equal(engine.diffuse(image, EDGE, 0.0, scheme=scheme), image)
-
-    @pytest.mark.parametrize(
-        "model",
-        [
-            aniso.EdgeEnhancing(5.0, sigma=0.0),
-            aniso.PeronaMalik(5.0, sigma=0.0),
-            aniso.CoherenceEnhancing(5.0, sigma=0.0, rho=0.0),
-            aniso.CoherenceEnhancing(5.0, sigma=0.0, rho=0.0, min_diffusivity=0.0),
-        ],
-        ids=repr,
-    )
-    def test_no_smoothing_is_the_limit_of_little_smoothing(self, engine, model):
-        image = image_of()
-        sharp = engine.diffuse(image, model, 1.0)
-        little = {name: 1e-3 for name in ("sigma", "rho") if hasattr(model, name)}
-        blurred = engine.diffuse(image, dataclasses.replace(model, **little), 1.0)
-        assert np.isfinite(sharp).all()
-        engine.assert_equal(blurred, sharp)
-
-    def test_where_nothing_diffuses_nothing_limits_the_time(self, engine):
-        image = image_of()
-        still = aniso.FixedTensor(np.zeros((2, 2, 12, 10)))
-        for scheme in (aniso.Explicit(), aniso.FED(2), aniso.FSI(2)):
-            engine.assert_equal(engine.diffuse(image, still, 1e6, scheme=scheme), image)
+from tests.evolve.cases import EDGE, SHAPE, every_dtype, every_engine, image_of
+from tests.registry import SAMPLES, colours, random_tensors
 
 
 class TestTypes:
@@ -209,20 +20,19 @@ class TestTypes:
         assert engine.diffuse(image_of().astype(dtype), EDGE, 1.0).dtype == dtype
 
     @every_engine
-    @pytest.mark.parametrize("dtype", "bBhHiIlLqQ")
-    def test_integers_give_float32_in_their_own_grey_scale(self, engine, dtype):
-        dtype = np.dtype(dtype)
-        info = np.iinfo(dtype)
-        low, high = max(info.min, -(2**20)), min(info.max, 2**20)
-        rng = np.random.default_rng(0)
-        image = rng.integers(low, high, SHAPE, dtype=dtype, endpoint=True)
-        image[0, :2] = low, high
-        model = aniso.EdgeEnhancing(float(high) / 20)
-        result = engine.diffuse(image, model, 1.0)
-        assert result.dtype == np.float32
-        np.testing.assert_array_equal(result, engine.diffuse(image.astype(np.float32), model, 1.0))
-        # Never rescaled, never wrapped.
-        assert result.mean(dtype=np.float64) == pytest.approx(image.mean(), abs=1e-6 * high)
+    def test_integers_give_float32_in_their_own_grey_scale(self, engine):
+        for dtype in map(np.dtype, "bBhHiIlLqQ"):
+            info = np.iinfo(dtype)
+            low, high = max(info.min, -(2**20)), min(info.max, 2**20)
+            rng = np.random.default_rng(0)
+            image = rng.integers(low, high, SHAPE, dtype=dtype, endpoint=True)
+            image[0, :2] = low, high
+            model = aniso.EdgeEnhancing(float(high) / 20)
+            result = engine.diffuse(image, model, 1.0)
+            assert result.dtype == np.float32
+            np.testing.assert_array_equal(result, engine.diffuse(image.astype(np.float32), model, 1.0))
+            # Never rescaled, never wrapped.
+            assert result.mean(dtype=np.float64) == pytest.approx(image.mean(), abs=1e-6 * high)
 
     @every_engine
     def test_the_largest_integers_do_not_overflow(self, engine):
@@ -293,20 +103,20 @@ def variants():
 @every_engine
 class TestLayouts:
     @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-    @pytest.mark.parametrize("layout", variants())
     @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
-    def test_any_layout_gives_the_same(self, engine, layout, dtype):
+    def test_any_layout_gives_the_same(self, engine, dtype):
         image = image_of().round().astype(dtype)
         expected = engine.diffuse(image, EDGE, 1.0)
-        laid_out = variants()[layout](image)
-        result = engine.diffuse(laid_out, EDGE, 1.0)
-        assert type(result) is np.ndarray
-        assert result.dtype.isnative
-        if isinstance(laid_out, list | tuple):  # which know nothing of float32
-            engine.assert_equal(result.astype(expected.dtype), expected)
-        else:
-            assert result.dtype == expected.dtype
-            np.testing.assert_array_equal(result, expected)
+        for layout in variants().values():
+            laid_out = layout(image)
+            result = engine.diffuse(laid_out, EDGE, 1.0)
+            assert type(result) is np.ndarray
+            assert result.dtype.isnative
+            if isinstance(laid_out, list | tuple):  # which know nothing of float32
+                engine.assert_equal(result.astype(expected.dtype), expected)
+            else:
+                assert result.dtype == expected.dtype
+                np.testing.assert_array_equal(result, expected)
 
     @every_dtype
     def test_memory_mapped_files(self, engine, dtype, tmp_path):
@@ -376,150 +186,6 @@ class TestFixedPixels:
         mask[:] = False
         ((_, result),) = snapshots
         np.testing.assert_array_equal(result[2], image[2])
-
-
-@every_engine
-class TestScaleSpace:
-    TIMES = (0.0, 0.5, 2.0, 2.25)
-
-    @every_dtype
-    @every_scheme
-    @every_model
-    def test_each_image_is_computed_from_the_one_before(self, engine, name, scheme, dtype):
-        image, model = image_of().astype(dtype), MODELS[name](SHAPE)
-        current = image
-        snapshots = list(engine.scale_space(image, model, self.TIMES, scheme=scheme))
-        assert [time for time, _ in snapshots] == list(self.TIMES)
-        for (before, after), (_, snapshot) in zip(
-            itertools.pairwise((0.0, *self.TIMES)), snapshots, strict=True
-        ):
-            current = engine.diffuse(current, model, after - before, scheme=scheme)
-            assert snapshot.dtype == dtype
-            engine.assert_equal(snapshot, current)
-
-    @every_dtype
-    @every_model
-    def test_a_single_time_is_diffuse(self, engine, name, dtype):
-        image, model = image_of().astype(dtype), MODELS[name](SHAPE)
-        for scheme in SCHEMES:
-            ((time, snapshot),) = engine.scale_space(image, model, [1.5], scheme=scheme)
-            assert time == 1.5
-            np.testing.assert_array_equal(snapshot, engine.diffuse(image, model, 1.5, scheme=scheme))
-
-    def test_explicit_snapshots_are_diffuse_at_those_times(self, engine):
-        image, scheme = image_of(), aniso.Explicit(0.25)
-        for time, snapshot in engine.scale_space(image, EDGE, self.TIMES, scheme=scheme):
-            engine.assert_equal(snapshot, engine.diffuse(image, EDGE, time, scheme=scheme))
-
-    def test_nothing_is_computed_before_it_is_asked_for(self, engine):
-        calls = []
-        snapshots = engine.scale_space(
-            image_of(),
-            EDGE,
-            [1.0, 2.0, 50.0],
-            scheme=aniso.Explicit(0.25),
-            progress=lambda done, total: calls.append((done, total)),
-        )
-        assert calls == []
-        next(snapshots)
-        assert calls == [(0.25 * k, 50.0) for k in (1, 2, 3, 4)]
-        next(snapshots)
-        assert len(calls) == 8
-
-    def test_nothing_is_computed_twice(self, engine, monkeypatch):
-        evolution, cycles = engines.load(engine.name), []
-
-        class Counting(evolution):  # type: ignore[misc, valid-type]
-            def advance(self, cycle):
-                cycles.append(cycle)
-                super().advance(cycle)
-
-        monkeypatch.setattr(engines, "load", lambda *args, **kwargs: Counting)
-        list(engine.scale_space(image_of(), EDGE, [1.0, 1.5, 4.0], scheme=aniso.Explicit(0.25)))
-        assert len(cycles) == 4 + 2 + 10
-
-    def test_each_image_is_a_new_array(self, engine):
-        for axis in (None, 0, -1):
-            image = colours(SAMPLES["edges"], SHAPE) if axis is not None else image_of()
-            image = image if axis != 0 else np.moveaxis(image, -1, 0)
-            options = {"channel_axis": axis, "scheme": aniso.Explicit(0.25)}
-            expected = [
-                snapshot.copy() for _, snapshot in engine.scale_space(image, EDGE, self.TIMES, **options)
-            ]
-            seen = [image]
-            snapshots = engine.scale_space(image, EDGE, self.TIMES, **options)
-            for (_, snapshot), unharmed in zip(snapshots, expected, strict=True):
-                np.testing.assert_array_equal(snapshot, unharmed)
-                assert not any(np.shares_memory(snapshot, other) for other in seen)
-                snapshot[:] = -1.0  # which must not reach the images that follow
-                seen.append(snapshot)
-
-    def test_the_image_is_read_when_it_is_called(self, engine):
-        image = image_of()
-        expected = engine.diffuse(image, EDGE, 1.0)
-        snapshots = engine.scale_space(image, EDGE, [1.0])
-        image[:] = 0.0
-        np.testing.assert_array_equal(next(snapshots)[1], expected)
-
-    def test_it_may_be_left_early(self, engine):
-        snapshots = engine.scale_space(image_of(), EDGE, [1.0, 1e9], progress=True)
-        next(snapshots)
-        snapshots.close()
-
-    def test_times_may_be_an_array(self, engine):
-        snapshots = engine.scale_space(image_of(), EDGE, np.linspace(0, 1, 3))
-        assert [time for time, _ in snapshots] == [0.0, 0.5, 1.0]
-
-
-@every_engine
-class TestProgress:
-    @every_scheme
-    @pytest.mark.parametrize("time", [0.7, 1.0, 3.3, 10.0])
-    def test_a_function_hears_of_the_time_done_up_to_the_end(self, engine, scheme, time):
-        calls = []
-        engine.diffuse(image_of(), EDGE, time, scheme=scheme, progress=lambda *call: calls.append(call))
-        done = [call[0] for call in calls]
-        assert {total for _, total in calls} == {time}
-        assert done == sorted(done)
-        assert done[0] > 0
-        assert done[-1] == time
-        limit = aniso.stability.stable_step(EDGE)
-        assert len(calls) == len(list(scheme.plan(time, limit)))
-
-    def test_a_scale_space_reports_the_whole_way(self, engine):
-        calls = []
-        snapshots = engine.scale_space(
-            image_of(), EDGE, [1.0, 3.0, 7.7], progress=lambda *call: calls.append(call)
-        )
-        ends = [calls[-1][0] for _ in snapshots]
-        assert ends == pytest.approx([1.0, 3.0, 7.7], rel=1e-14)
-        assert ends[-1] == 7.7
-        assert {total for _, total in calls} == {7.7}
-        assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-
-    def test_true_writes_a_bar(self, engine, capsys):
-        engine.diffuse(image_of(), EDGE, 2.0, progress=True)
-        written = "".join(capsys.readouterr())
-        assert "diffusing" in written
-        assert "100%" in written
-
-    @pytest.mark.parametrize("progress", [None, False])
-    def test_nothing_is_written_otherwise(self, engine, capsys, progress):
-        engine.diffuse(image_of(), EDGE, 2.0, progress=progress)
-        assert capsys.readouterr() == ("", "")
-
-    @pytest.mark.parametrize("progress", [None, True, lambda done, total: None])
-    def test_watching_changes_nothing(self, engine, progress):
-        expected = engine.diffuse(image_of(), EDGE, 2.0)
-        result = engine.diffuse(image_of(), EDGE, 2.0, progress=progress)
-        np.testing.assert_array_equal(result, expected)
-
-    def test_an_exception_in_the_function_ends_the_diffusion(self, engine):
-        def stop(done, total):
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            engine.diffuse(image_of(), EDGE, 1e9, scheme=aniso.FED(10**6), progress=stop)
 
 
 class TestOptions:

@@ -17,12 +17,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 import aniso
 from aniso.explorer import server as explorer_server
 from aniso.explorer.guard import HostGuard
-from benchmarks.explorer_process import Visitor, browser_path, explorer, reset
+from benchmarks.explorer_process import Visitor, explorer, reset
+from tests.explorer.pages import needs_browser
 
 NAMES = ("127.0.0.1", "localhost", "::1")
 UPGRADE = (
@@ -32,10 +33,6 @@ UPGRADE = (
     f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
 )
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport="
-needs_browser = pytest.mark.skipif(
-    browser_path() is None,
-    reason="there is no Chromium here; on Debian and Ubuntu: apt-get install chromium",
-)
 
 
 class TestTheGuard:
@@ -396,15 +393,6 @@ class TestSilence:
             loop.call_exception_handler({"message": "wrong", "exception": ValueError()})
         loop.close()
         assert [record.message for record in caplog.records] == ["wrong"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        started = playwright.chromium.launch(executable_path=browser_path(), args=options)
-        yield started
-        started.close()
 
 
 @needs_browser

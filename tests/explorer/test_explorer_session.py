@@ -1,81 +1,20 @@
-"""One tab without a browser: what it computes and when, and that its recipes give the same result."""
+"""One tab without a browser: what it computes and when."""
 
 import asyncio
 import gc
 import re
-import shlex
-import subprocess
-import sys
 import threading
 import time
 import weakref
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import aniso
-from aniso.cli import app
-from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
 from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
-from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
-from aniso.explorer.computing.pace import Pace
-from aniso.explorer.page.session import Session
-from aniso.stencil import DeltaStencil
-
-
-class Notes:
-    """A stage that takes notes."""
-
-    def __init__(self):
-        self.shown, self.told = [], []
-
-    def show(self, slot, number, rectangle, facts):
-        self.shown.append((slot, rectangle, facts))
-
-    def drop(self, *slots):
-        pass
-
-    def tell(self, **news):
-        self.told.append(news)
-
-    @property
-    def error(self):
-        said = [news["error"] for news in self.told if "error" in news]
-        return said[-1] if said else None
-
-    def slots(self):
-        return {slot for slot, _, _ in self.shown}
-
-
-def in_a_session(scenario):
-    """Run a coroutine function with a session and its notes, and close the session."""
-
-    async def run():
-        notes = Notes()
-        session = Session(notes, Pace())
-        try:
-            return await asyncio.wait_for(scenario(session, notes), 40)
-        finally:
-            session.close()
-
-    return asyncio.run(run())
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.01)
-
-
-def a_volume(seed=0, shape=(40, 48, 36)):
-    pixels = np.random.default_rng(seed).normal(100, 20, shape).astype(np.float32)
-    return Source(aniso.io.Picture(pixels), "volume.npy", "", True)
+from tests.explorer.sessions import a_volume, idle, in_a_session, until
 
 
 def test_full_resolution_follows_when_the_hand_rests():
@@ -141,140 +80,6 @@ def test_the_event_loop_never_waits_for_a_computation(what):
     spent, gaps = in_a_session(scenario)
     assert max(gaps) < 1  # on a busy machine, too
     assert len(gaps) > 10 * spent
-
-
-def test_a_volume_is_filtered_as_one_and_another_slice_takes_nothing_new():
-    source = a_volume()
-
-    async def scenario(session, notes):
-        session.choices = Choices("diffuse").with_value("time", 2.0)
-        await session.open(lambda: source)
-        assert session.scene.whole
-        assert session.scene.index == 20
-        await until(lambda: session.result is not None)
-        result = session.result
-        previews = [facts["words"] for slot, _, facts in notes.shown if facts.get("preview")]
-        assert "slices" in previews[0]
-        notes.shown.clear()
-        await session.slice(2, 7)
-        await until(lambda: {"before", "after"} <= notes.slots())
-        assert session.result is result
-        assert not any(facts.get("preview") for slot, _, facts in notes.shown if slot == "after")
-        return session.choices.call(session.scene), result.image, session.scene
-
-    call, image, scene = in_a_session(scenario)
-    assert np.array_equal(image, aniso.diffuse(source.pixels, *call.arguments, **call.options))
-    assert np.array_equal(scene.shown(image), image[:, :, 7])
-
-
-def test_a_run_over_a_volume_goes_on_while_slices_are_turned_and_is_dropped_when_a_slider_moves(monkeypatch):
-    begun, ended, go_on = [], [], threading.Event()
-
-    def slow(image, model, time, *, scheme, progress, **options):
-        if image.shape != (40, 48, 36):
-            return image  # a preview
-        begun.append(time)
-        try:
-            while not go_on.is_set():
-                progress(0.5, 1.0)
-                threading.Event().wait(0.001)
-            return image + time
-        finally:
-            ended.append(time)
-
-    async def scenario(session, notes):
-        session.choices = Choices("diffuse").with_value("time", 2.0)
-        monkeypatch.setattr(aniso, "diffuse", slow)
-        source = a_volume()
-        await session.open(lambda: source)
-        await until(lambda: begun == [2.0])
-        await until(lambda: any("progress" in news for news in notes.told))
-        await session.slice(1, 3)
-        await asyncio.sleep(0.5)
-        assert (begun, ended) == ([2.0], [])
-        session.choose(session.choices.with_value("time", 3.0))
-        await until(lambda: ended == [2.0])
-        await until(lambda: begun == [2.0, 3.0])
-        await session.slice(1, 5)
-        notes.shown.clear()
-        go_on.set()
-        await until(lambda: session.result is not None)
-        assert session.result.call.arguments[1] == 3.0
-        # The slice that is looked at now, though the run began when it was another one.
-        await until(lambda: any(slot == "after" and not facts["preview"] for slot, _, facts in notes.shown))
-
-    in_a_session(scenario)
-
-
-def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
-    full_is_there, previewed = threading.Event(), threading.Event()
-
-    def diffuse(image, model, time, *, scheme, progress, **options):
-        if not isinstance(scheme, aniso.Explicit):  # a preview
-            full_is_there.wait(20)
-            previewed.set()
-        return image
-
-    async def scenario(session, notes):
-        session.choices = Choices("diffuse").with_value("time", 50.0).with_value("scheme", "explicit")
-        monkeypatch.setattr(aniso, "diffuse", diffuse)
-        await session.open(lambda: Source.of_sample("shapes"))
-        await until(lambda: session.result is not None)
-        full_is_there.set()
-        await until(previewed.is_set)
-        await asyncio.sleep(0.3)
-        return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
-
-    assert in_a_session(scenario) == [False]
-
-
-def test_a_slice_by_itself_is_an_image():
-    async def scenario(session, notes):
-        session.choices = Choices("diffuse")
-        source = a_volume()
-        await session.open(lambda: source)
-        await session.filter_whole(False)
-        await until(lambda: session.result is not None)
-        call = session.choices.call(session.scene)
-        expected = aniso.diffuse(source.pixels[20], *call.arguments, **call.options)
-        assert np.array_equal(session.result.image, expected)
-
-    in_a_session(scenario)
-
-
-def test_a_volume_that_takes_too_much_memory_is_refused_in_words_and_slices_still_work(monkeypatch):
-    monkeypatch.setattr("aniso.explorer.computing.memory.available", lambda: 2e6)
-
-    async def scenario(session, notes):
-        source = a_volume()
-        await session.open(lambda: source)
-        await until(lambda: notes.error is not None)
-        assert "memory" in notes.error
-        assert "This slice" in notes.error
-        assert session.result is None
-        await until(lambda: "after" in notes.slots())  # there is a preview nevertheless
-        assert await session.download() is None
-        await session.filter_whole(False)
-        await until(lambda: session.result is not None)
-        assert notes.error is None
-
-    in_a_session(scenario)
-
-
-def test_a_brush_paints_on_the_slice_that_is_shown():
-    async def scenario(session, notes):
-        session.choices = Choices("inpaint")
-        source = a_volume()
-        await session.open(lambda: source)
-        await session.slice(1, 30)
-        session.paint([[10.0, 12.0]], 3.0, erase=False)
-        mask = session.choices.unknown(session.scene)
-        assert mask.shape == (40, 48, 36)
-        assert mask.sum() == mask[:, 30].sum() > 20
-        await session.slice(0, 12)
-        assert session.choices.unknown(session.scene).sum() == mask.sum()
-
-    in_a_session(scenario)
 
 
 def test_masks_are_made_beside_the_event_loop(monkeypatch):
@@ -476,14 +281,6 @@ def test_a_computation_that_nobody_waits_for_is_broken_off(monkeypatch):
     in_a_session(scenario)
 
 
-async def idle(worker):
-    """Wait until a worker has done all that it was asked for, and what came of it has happened."""
-    done = threading.Event()
-    worker.submit(lambda ticket: done.set(), "the end")
-    await until(done.is_set)
-    await asyncio.sleep(0)
-
-
 def test_a_late_preview_never_takes_the_place_of_the_result(monkeypatch):
     go_on, previews = threading.Event(), []
 
@@ -615,145 +412,3 @@ def test_the_difference_is_chosen_while_the_result_is_on_its_way(monkeypatch):
         assert session.white == last["full"]
 
     in_a_session(scenario)
-
-
-VOLUME = np.random.default_rng(5).normal(100, 20, (6, 48, 40)).astype(np.float32)
-PHOTOGRAPH = np.random.default_rng(4).integers(0, 255, (40, 52, 3), dtype=np.uint8)
-DEEP = np.random.default_rng(3).integers(0, 60000, (45, 38), dtype=np.uint16)
-
-
-def drawn(shape, points, radius):
-    mask = np.zeros(shape, bool)
-    paint(mask, points, radius)
-    return mask
-
-
-RECIPES = {
-    "denoise a photograph": ("photo.png", Choices("denoise").with_value("noise", 7.3)),
-    "denoise one diffusion": ("deep.tif", Choices("denoise").with_value("mix", False)),
-    "enhance": ("deep.tif", replace(Choices("enhance"), stencil=DeltaStencil(0.3, 0.5))),
-    "inpaint at random": ("photo.png", Choices("inpaint", random_pixels=RandomPixels(0.63, 4))),
-    "inpaint what was drawn": (
-        "deep.tif",
-        Choices(
-            "inpaint",
-            random_pixels=None,
-            drawn=drawn((45, 38), [[5, 7], [30, 20]], 4.5),
-        ).with_value("sigma", 0.9),
-    ),
-    "inpaint what is missing": ("missing.npy", Choices("inpaint", random_pixels=None)),
-    "inpaint what is missing and at random": (
-        "missing.npy",
-        Choices("inpaint", random_pixels=RandomPixels(0.3)),
-    ),
-    "inpaint what is missing in colours": (
-        "missing colours.npy",
-        Choices("inpaint", random_pixels=None, drawn=drawn((40, 52), [[5, 7]], 4.5)),
-    ),
-    "a name with quotes": ("5\" 'photo'.png", Choices("diffuse")),
-    "upsample": ("photo.png", Choices("upsample").with_value("factor", 3).with_value("time", 5.5)),
-    "edge-enhancing": ("deep.tif", Choices("diffuse").with_value("contrast", 312.5)),
-    "coherence-enhancing": (
-        "photo.png",
-        replace(Choices("diffuse", "coherence-enhancing"), stencil=DeltaStencil(0.44, 0.98))
-        .with_value("scheme", "explicit")
-        .with_value("time", 2.7),
-    ),
-    "homogeneous": ("photo.png", Choices("diffuse", "homogeneous").with_value("scheme", "fsi")),
-    "a slice of a volume": ("volume.npy", Choices("diffuse", "perona-malik")),
-    "a slice, filled in": ("volume.npy", Choices("inpaint", random_pixels=RandomPixels(0.5))),
-    "a volume, denoised": ("volume.npy, whole", Choices("denoise").with_value("noise", 18.5)),
-    "a volume, enhanced": ("scan.nii.gz, whole", Choices("enhance").with_value("plates", False)),
-    "a volume, filled in": ("scan.nii.gz, whole", Choices("inpaint", random_pixels=RandomPixels(0.6, 2))),
-    "a volume, filled in where it was drawn": (
-        "volume.npy, whole",
-        Choices("inpaint", random_pixels=None, drawn=VOLUME > 120),
-    ),
-    "a volume, finer": ("pages.tif, whole", Choices("upsample").with_value("time", 1.5)),
-    "a volume, diffused": (
-        "scan.nii.gz, whole",
-        replace(
-            Choices("diffuse", "coherence-enhancing"), stencil=DeltaStencil(0.44, 0.98), file_spacing=True
-        )
-        .with_value("plates", False)
-        .with_value("rho", 1.5),
-    ),
-    "a volume of few slices": ("thin.npy, whole", Choices("diffuse").with_value("time", 1.25)),
-    "a sample of a volume": ("fibres, whole", Choices("diffuse").with_value("time", 1.25)),
-    "a slice of a sample": ("fibres, slice", Choices("diffuse")),
-    "a sample": ("shapes", Choices("denoise")),
-    "a sample, filled in": ("fingerprint", Choices("inpaint")),
-    "a photograph of the samples": ("page", Choices("diffuse")),
-}
-
-
-def scene_of(name, folder):
-    aniso.io.write(folder / "photo.png", PHOTOGRAPH)
-    aniso.io.write(folder / "deep.tif", DEEP)
-    aniso.io.write(folder / "5\" 'photo'.png", PHOTOGRAPH)
-    missing = np.where(np.random.default_rng(1).random(DEEP.shape) < 0.3, np.nan, DEEP)
-    aniso.io.write(folder / "missing.npy", missing)
-    aniso.io.write(folder / "missing colours.npy", np.where(PHOTOGRAPH > 240, np.nan, PHOTOGRAPH))
-    aniso.io.write(folder / "volume.npy", VOLUME)
-    aniso.io.write(folder / "thin.npy", VOLUME[:4])
-    aniso.io.write(folder / "pages.tif", VOLUME[:3, :12, :15].astype(np.uint16))
-    scan = aniso.io.Picture(VOLUME.astype(np.int16), spacing=(2.5, 1.25, 1.25), unit="mm")
-    aniso.io.write(folder / "scan.nii.gz", scan)
-    name, _, how = name.partition(", ")
-    source = Source.of_file(folder / name, name=name) if "." in name else Source.of_sample(name)
-    return Scene(source, 1, 17, how == "whole") if source.is_volume else Scene(source)
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_recipes_give_the_result_exactly(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    file, choices = RECIPES[name]
-    scene = scene_of(file, tmp_path)
-    call = choices.call(scene)
-    result, _ = call(scene.filtered, lambda done, total: None)
-
-    words: dict[str, Any] = {}
-    exec(export.to_python(choices, scene), words)
-    assert words["result"].dtype == result.dtype
-    assert np.array_equal(words["result"], result)
-    target = Path(export.output_name(call, scene))
-    as_downloaded = aniso.io.read(aniso.io.write("download" + scene.suffix, result, like=scene.like))
-    written = aniso.io.read(target)
-    assert written.pixels.dtype == as_downloaded.pixels.dtype == scene.source.picture.dtype
-    assert np.array_equal(written.pixels, as_downloaded.pixels)
-    target.unlink()
-
-    for line in export.to_command(choices, scene).splitlines():
-        program, *arguments = shlex.split(line)
-        if program == "aniso":
-            answer = CliRunner().invoke(app, arguments, prog_name="aniso")
-            assert answer.exit_code == 0, answer.output
-        else:
-            assert (program, arguments[0], len(arguments)) == ("python", "-c", 2)
-            exec(arguments[1], {})
-    stem = target.name.removesuffix(scene.suffix)
-    by_command = aniso.io.read(next(iter(tmp_path.glob(f"{stem}.*"))))
-    assert np.array_equal(by_command.pixels, written.pixels)
-
-
-def test_there_is_no_recipe_for_filling_in_nothing():
-    choices, scene = Choices("inpaint", random_pixels=None), Scene(Source.of_sample("shapes"))
-    for recipe in (export.to_python, export.to_command):
-        with pytest.raises(ValueError, match=r"no unknown pixels yet\. Mark"):
-            recipe(choices, scene)
-
-
-def test_a_recipe_fits_into_a_command_line():
-    missing = np.where(np.random.default_rng(1).random((1200, 1200)) < 0.3, np.nan, np.float32(7))
-    scene = Scene(Source(aniso.io.Picture(missing), "missing.npy", "aniso.io.read('missing.npy')", True))
-    assert len(export.to_command(Choices("inpaint", random_pixels=None), scene)) < 1000
-
-
-def test_a_recipe_in_a_shell(tmp_path):
-    choices, scene = RECIPES["a slice, filled in"][1], scene_of("volume.npy", tmp_path)
-    shell = f'aniso() {{ "{sys.executable}" -m aniso "$@"; }}; python() {{ "{sys.executable}" "$@"; }}\n'
-    program = shell + export.to_command(choices, scene)
-    subprocess.run(["bash", "-ec", program], check=True, capture_output=True, cwd=tmp_path)
-    call = choices.call(scene)
-    written = aniso.io.read(tmp_path / export.output_name(call, scene))
-    assert np.array_equal(written.pixels, call(scene.image, lambda done, total: None)[0])

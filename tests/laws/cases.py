@@ -15,3 +15,14 @@ every_model_of_images = pytest.mark.parametrize("name", IMAGES.models)
 every_diffusivity = pytest.mark.parametrize(
     "diffusivity", ["weickert", "charbonnier", "perona-malik", "exponential"]
 )
+#: Every engine with every model, in one precision each: all pairs of engine, model and precision are met.
+every_pair = pytest.mark.parametrize(
+    ("engine", "dtype", "grid", "name"),
+    [
+        pytest.param(engine, dtype, grid, name, id=f"{engine.name}-{dtype}-{grid.name}-{name}")
+        for grid in GRIDS
+        for row, engine in enumerate(ENGINES)
+        for column, name in enumerate(grid.models)
+        for dtype in [DTYPES[(row + column) % len(DTYPES)]]
+    ],
+)

@@ -1,11 +1,10 @@
-"""Estimated times of cycles and transfers, from which blocks, passes and exchanges are chosen.
+"""Estimated times of cycles and transfers, from which blocks, passes and groups of stages are chosen.
 
 Results do not depend on them. `benchmarks/tiled.py` measures the constants.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,13 +44,3 @@ def cycle_seconds(
     # Every pixel has one structure tensor, whatever the number of channels.
     average = rates.tap * sum(gaussian_radius(model.integration / h) for h in spacings) / len(spacings)
     return (channels * (len(cycle.steps) * rates.step + tensor) + average) * itemsize / 4
-
-
-def with_halo(
-    block: Sequence[int], reach: Sequence[int], cycles: int, shape: Sequence[int] | None = None
-) -> int:
-    """Return the number of pixels of a block with the halo for this number of cycles, within the array."""
-    sides = [n + 2 * cycles * r for n, r in zip(block, reach, strict=True)]
-    if shape is not None:
-        sides = [min(n, length) for n, length in zip(sides, shape, strict=True)]
-    return math.prod(sides)

@@ -66,6 +66,21 @@ def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
         yield Region(index, core, needed)
 
 
+def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
+    """Return the lengths of blocks with a margin added to the first and the last one."""
+    if len(lengths) == 1:
+        return (lengths[0] + 2 * margin,)
+    return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
+
+
+def without_margins(window: Window, margins: Sequence[int], shape: Sequence[int]) -> Window:
+    """Return the part of an array of this shape that lies in a window of its grid with margins."""
+    return tuple(
+        slice(max(part.start - m, 0), min(part.stop - m, n))
+        for part, m, n in zip(window, margins, shape, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class Piece:
     """The part of one block that lies in a window, and its place in both."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aniso import arrays
 from aniso.blocks import worker
 from aniso.blocks.groups import StageGroup, group_stages
-from aniso.blocks.halo import Chunks, Window, pieces, regions
+from aniso.blocks.halo import Chunks, Window, pieces, regions, widen
 from aniso.blocks.stages import Channels, Pipeline, channels_after, run_stages
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -51,7 +51,7 @@ def evolve(
     prepared: Prepared,
     fixed: Any = None,
 ) -> dask.array.Array:
-    """Return the image after all cycles, lazily, with the same chunks. `fixed` may be a Dask array of bool."""
+    """Return the image after all cycles, lazily, with the same chunks; `fixed` may be a Dask array."""
     shape = arrays.channels_first(image, channel_axis).shape[1:]
     pipeline = Pipeline.diffuse(shape, prepared, cycles)
     return run_pipeline(image, channel_axis, pipeline, fixed)
@@ -82,13 +82,6 @@ def run_pipeline(
 def scale_chunks(chunks: Chunks, scale: Sequence[int]) -> Chunks:
     """Return the chunks of a finer grid."""
     return tuple(tuple(s * length for length in lengths) for lengths, s in zip(chunks, scale, strict=True))
-
-
-def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
-    """Return the lengths of blocks with a margin added to the first and the last one."""
-    if len(lengths) == 1:
-        return (lengths[0] + 2 * margin,)
-    return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
 
 
 def _add_layer(

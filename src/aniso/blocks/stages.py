@@ -10,6 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from aniso.settings import Prepared
 
 #: Images by name. The one called "image" is never modified in place; a stage may modify the others. A mask
 #: called "fixed" (without channels) marks pixels that keep their values.
-State = dict[str, Array]
+State = dict[str, Any]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
 
@@ -239,8 +240,11 @@ class Pipeline:
         """Return the stages in pieces with small reaches."""
         return [part for stage in self.stages for part in stage.parts()]
 
-    def run(self, image: Array, report: Callable[[float], object] = lambda done: None) -> Array:
-        """Return the result for a whole array (channels, …); report parts of 1."""
+    def run(self, image: Any, report: Callable[[float], object] = lambda done: None) -> Any:
+        """Return the result for a whole array (channels, …) or tensor (images, channels, …).
+
+        Parts of 1 are reported.
+        """
         region = whole_region(self.grid)
         total, done = sum(stage.ticks for stage in self.stages), 0
 
@@ -252,8 +256,10 @@ class Pipeline:
         state: State = {"image": image}
         for stage in self.stages:
             stage.run(state, region, tick)
-        result = state["image"][(slice(None), *self.crop)]
-        return result.copy() if np.may_share_memory(result, image) else result
+        result = state["image"][(..., *self.crop)]
+        if isinstance(result, np.ndarray) and np.may_share_memory(result, image):
+            return result.copy()
+        return result
 
 
 def whole_region(grid: tuple[int, ...]) -> Region:
@@ -267,7 +273,8 @@ def run_stages(
 ) -> Array:
     """Run stages on a block: from a stacked state that covers its halo to that of the block alone.
 
-    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked along the first axis.
+    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked
+    along the first axis.
     """
     state = unstack(pixels, channels)
     if fixed is not None:

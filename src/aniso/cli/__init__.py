@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aniso.cli import commands
-from aniso.cli.options.appearance import hide_types
+from aniso.cli.options.appearance import hide_types, load_formatter
 
 
 class _Commands(TyperGroup):
@@ -36,6 +36,7 @@ class _Commands(TyperGroup):
         return commands.load(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        load_formatter()
         self._listing = True
         try:
             super().format_help(ctx, formatter)

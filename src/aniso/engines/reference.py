@@ -61,7 +61,7 @@ def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:
     inner = stencil.hourglass_weights(entries, 1 / math.prod(problem.spacings))
 
     def rate(v: Array) -> Array:
-        corners = views.corners(_mirrored(v), formulas.ndim)
+        corners = views.corners(_pad_edges(v), formulas.ndim)
         shares = formulas.cell_shares(corners, (*entries, *inner), coupled=stencil.coupled)
         sums: Array = views.pixel_sums(*shares)
         return sums
@@ -85,13 +85,13 @@ def structure_tensor(u: Array, model: Model, spacings: tuple[float, ...]) -> tup
     formulas = dimensions.of(len(spacings))
     widths = [model.presmoothing / h for h in spacings]
     smooth = ndimage.gaussian_filter(u, (0, *widths), mode="reflect", truncate=4.0)
-    gradient = formulas.modes(*views.corners(_mirrored(smooth), formulas.ndim))[: formulas.ndim]
+    gradient = formulas.modes(*views.corners(_pad_edges(smooth), formulas.ndim))[: formulas.ndim]
     with np.errstate(over="ignore"):  # homogeneous diffusion takes any image and does not look at this
         slopes = (mode * per for mode, per in zip(gradient, per_unit(spacings), strict=True))
         entries = [entry.mean(axis=0) for entry in formulas.structure(*slopes)]
     widths = [model.integration / h for h in spacings]
     return tuple(
-        _averaged(entry, widths, axes) for entry, axes in zip(entries, formulas.entry_axes, strict=True)
+        _average_cells(entry, widths, axes) for entry, axes in zip(entries, formulas.entry_axes, strict=True)
     )
 
 
@@ -100,11 +100,11 @@ def per_unit(spacings: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(1 / h for h in reversed(spacings))
 
 
-def _mirrored(u: Array) -> Array:
+def _pad_edges(u: Array) -> Array:
     return np.pad(u, [(0, 0)] + [(1, 1)] * (u.ndim - 1), mode="edge")
 
 
-def _averaged(field: Array, widths: list[float], axes: tuple[int, int]) -> Array:
+def _average_cells(field: Array, widths: list[float], axes: tuple[int, int]) -> Array:
     """A Gaussian over cells. The boundary passes through the centres of the outer ones.
 
     Mirroring keeps the entries xx, yy, … and turns the sign of a mixed one if it mirrors one of its axes;

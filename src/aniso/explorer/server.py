@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from aniso.explorer.choosing.source import Source
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.guard import HostGuard
 from aniso.explorer.page.layout import ExplorerPage
 from aniso.io.formats import suffix_of

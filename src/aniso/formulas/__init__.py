@@ -1,15 +1,14 @@
 """The mathematics of one cell, written once for every engine.
 
-The functions here are plain arithmetic on numbers, so that NumPy arrays, PyTorch tensors,
-sparse matrices and compiled scalars can all be passed through them. The few operations that
-differ between these kinds of number stand in :mod:`aniso.formulas.operations`.
+The functions are plain arithmetic, for NumPy arrays, PyTorch tensors, sparse matrices and compiled scalars.
+The few operations that differ between these are in :mod:`aniso.formulas.operations`.
 
-In the order in which an image flows through them:
+In the order of the data flow:
 
 ``gaussian``
-    the Gaussian that smooths, and where it finds mirrored pixels
+    the smoothing kernel, and mirrored pixels
 ``diffusivities``
-    how fast to diffuse across a structure of given strength, or along it
+    diffusivities across a structure of given strength, or along it
 ``symmetric``
     eigenvalues and functions of symmetric matrices
 ``tensors``
@@ -17,9 +16,9 @@ In the order in which an image flows through them:
 ``weights``
     diffusion tensor in, weights of the stencil out
 ``bounds``
-    how large the spectrum of A can get; one step in time
+    bounds on the spectrum of A; one time step
 ``predicted``
-    numbers of any size in, diffusion tensor out
+    unconstrained numbers in, diffusion tensor out
 ``orientation``
     structure in, its direction and coherence out
 ``cell``

@@ -1,4 +1,4 @@
-"""How large the spectrum of A can get, which limits the steps in time, and these steps.
+"""Bounds on the spectrum of A, which limit the time step, and the steps themselves.
 
 A cell has the eigenvalues 0, λ1, λ2 and ζ. In volumes it has half of them (and of λ3, ζ_x, ζ_y, ζ_z and κ),
 but a voxel lies in twice as many cells. Each ζ is that of the tensor's block in one plane, whose eigenvalues
@@ -16,7 +16,7 @@ from aniso.formulas.operations import maximum, sqrt
 def largest_hourglass_weight(
     lambda1: Any, lambda2: Any, p1: float, p2: float, alpha: Any, gamma: Any, beta: float | None
 ) -> Any:
-    """The largest ζ of any tensor with eigenvalues up to λ1 ≥ λ2, for a (α, γ) or (α, β) stencil.
+    """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2, for a (α, γ) or (α, β) stencil.
 
     The floor under the root keeps derivatives finite at 0.
     """
@@ -27,7 +27,7 @@ def largest_hourglass_weight(
 
 
 def largest_split_weight(lambda1: Any, lambda2: Any, alpha: Any) -> Any:
-    """The largest eigenvalue of R, or κ, in a volume split into nine 1-D diffusions.
+    """Return the largest eigenvalue of R, or κ, in a volume split into nine 1-D diffusions.
 
     R = (1 − 2α)(tr D·I − 2·diag D) + D is linear in D. Its largest eigenvalue is 1 + (1 − 2α)/3 at most for
     D = vvᵀ, and 2 − 2α for all other projections; a tensor is λ2 times one plus λ1 − λ2 times the former.
@@ -38,16 +38,16 @@ def largest_split_weight(lambda1: Any, lambda2: Any, alpha: Any) -> Any:
 
 
 def spectral_bound(lambda1: Any, p1: float, largest_zeta: Any) -> Any:
-    """ρ(A) ≤ 4·max(λ1·p1, ζ): each pixel lies in four cells, each voxel in eight with half the spectrum."""
+    """Return 4·max(λ1·p1, ζ) ≥ ρ(A): a pixel lies in four cells, a voxel in eight with half the spectrum."""
     return 4 * maximum(largest_zeta, lambda1 * p1)
 
 
 def explicit_step(u: Any, rate: Any, tau: Any) -> Any:
-    """U + τAu, where rate is Au."""
+    """Return u + τAu, where rate is Au."""
     return u + tau * rate
 
 
 def extrapolated_step(u: Any, previous: Any, rate: Any, weight: Any, tau: Any) -> Any:
-    """w(u + τAu) + (1 − w)u⁻, where rate is Au and previous is u⁻."""
-    # No sum of two products, of which compilers may fuse either one: results would depend on the width of a block.
+    """Return w(u + τAu) + (1 − w)u⁻, where rate is Au and previous is u⁻."""
+    # Not a sum of two products, of which compilers may fuse either one: the bits would depend on a block's width.
     return previous + weight * ((u - previous) + tau * rate)

@@ -1,4 +1,4 @@
-"""One 2×2 cell: from its corner values to modes, to fluxes, and back to its corners.
+"""A 2×2 cell: from corner values to modes, to fluxes, and back to corners.
 
 The corners are named by row and column: ``u00`` top left, ``u01`` to its right (x, axis 1),
 ``u10`` below it (y, axis 0), ``u11`` opposite. With the modes X, Y, Z below, the whole δ-stencil is
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def modes(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, Any, Any]:
-    """X and Y, the mean gradient of a cell, and Z, its hourglass.
+    """Return X and Y, the mean gradient of a cell, and Z, its hourglass mode.
 
     Differences are formed before sums: in a cell on the boundary, whose corners come in equal
     pairs, the normal derivative and the hourglass are then exactly 0, not rounding noise.
@@ -25,17 +25,17 @@ def modes(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, Any, Any]:
 
 
 def structure(u_x: Any, u_y: Any) -> tuple[Any, Any, Any]:
-    """∇u ∇uᵀ of one channel, as j_xx, j_xy, j_yy."""
+    """Return ∇u ∇uᵀ of one channel, as j_xx, j_xy, j_yy."""
     return u_x * u_x, u_x * u_y, u_y * u_y
 
 
 def fluxes(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any, zeta: Any) -> tuple[Any, Any, Any]:
-    """The tensor acts on the gradient, ζ on the hourglass."""
+    """Multiply the gradient by the tensor and the hourglass by ζ."""
     return a * x + b * y, b * x + c * y, zeta * z
 
 
 def corner_shares(fx: Any, fy: Any, fz: Any) -> tuple[Any, Any, Any, Any]:
-    """What the fluxes of a cell add to A u at its corners 00, 01, 10, 11: minus the transposed modes."""
+    """Return what the fluxes of a cell add to A u at its corners: minus the transposed modes."""
     along, across = 0.5 * (fx + fy), 0.5 * (fx - fy)
     hourglass = 0.5 * fz
     return along - hourglass, hourglass - across, across + hourglass, -along - hourglass

@@ -20,7 +20,7 @@ from aniso.formulas.operations import exp, expm1, maximum, sqrt
 
 
 def relative_loss(x: Any) -> Any:
-    """(1 − e⁻ˣ)/x for x ≥ 0, and 1 at 0."""
+    """Return (1 − e⁻ˣ)/x for x ≥ 0, and 1 at 0."""
     x = maximum(x, 1e-12)
     return -expm1(-x) / x
 
@@ -28,21 +28,21 @@ def relative_loss(x: Any) -> Any:
 # Weickert's C = 3.31488 makes the flux √r·g(r) largest at r = 1. Below r = ¼ the exponential is 0 in
 # double precision, so that 1/r may stop growing there.
 def weickert_diffusivity(r: Any) -> Any:
-    """g(r) = 1 − exp(−C/r⁴)."""
+    """Return g(r) = 1 − exp(−C/r⁴)."""
     t = 1 / maximum(r, 0.25)
     t = t * t
     return -expm1(-3.31488 * (t * t))
 
 
 def weickert_decline(r: Any) -> Any:
-    """ψ(r) = exp(−C/r⁴)/r."""
+    """Return ψ(r) = exp(−C/r⁴)/r."""
     t = 1 / maximum(r, 0.25)
     tt = t * t
     return t * exp(-3.31488 * (tt * tt))
 
 
 def weickert_slope(s: Any, r: Any) -> Any:
-    """The slope: a difference of exponentials, as one exponential times its relative loss."""
+    """Return the slope: a difference of exponentials, as one exponential times its relative loss."""
     t_r = 1 / maximum(r, 0.25)
     t_r = t_r * t_r
     ratio = r / maximum(s, 0.25)
@@ -51,70 +51,70 @@ def weickert_slope(s: Any, r: Any) -> Any:
 
 
 def charbonnier_diffusivity(r: Any) -> Any:
-    """g(r) = 1/√(1 + r)."""
+    """Return g(r) = 1/√(1 + r)."""
     return 1 / sqrt(1 + r)
 
 
 def charbonnier_decline(r: Any) -> Any:
-    """ψ(r) = 1/(Q(1 + Q)) with Q = √(1 + r)."""
+    """Return ψ(r) = 1/(Q(1 + Q)) with Q = √(1 + r)."""
     root = sqrt(1 + r)
     return 1 / (root * (1 + root))
 
 
 def charbonnier_slope(s: Any, r: Any) -> Any:
-    """1/(Q_s·Q_r·(Q_s + Q_r)) with Q = √(1 + r)."""
+    """Return 1/(Q_s·Q_r·(Q_s + Q_r)) with Q = √(1 + r)."""
     root_s, root_r = sqrt(1 + s), sqrt(1 + r)
     return 1 / (root_s * root_r * (root_s + root_r))
 
 
 def perona_malik_diffusivity(r: Any) -> Any:
-    """g(r) = 1/(1 + r)."""
+    """Return g(r) = 1/(1 + r)."""
     return 1 / (1 + r)
 
 
 def perona_malik_decline(r: Any) -> Any:
-    """ψ(r) = 1/(1 + r)."""
+    """Return ψ(r) = 1/(1 + r)."""
     return 1 / (1 + r)
 
 
 def perona_malik_slope(s: Any, r: Any) -> Any:
-    """1/((1 + s)(1 + r))."""
+    """Return 1/((1 + s)(1 + r))."""
     return 1 / ((1 + s) * (1 + r))
 
 
 def exponential_diffusivity(r: Any) -> Any:
-    """g(r) = e^(−r/2)."""
+    """Return g(r) = e^(−r/2)."""
     return exp(-0.5 * r)
 
 
 def exponential_decline(r: Any) -> Any:
-    """ψ(r) = (1 − e^(−r/2))/r, ½ at 0."""
+    """Return ψ(r) = (1 − e^(−r/2))/r, ½ at 0."""
     return 0.5 * relative_loss(0.5 * r)
 
 
 def exponential_slope(s: Any, r: Any) -> Any:
-    """e^(−r/2)·ψ(s − r)."""
+    """Return e^(−r/2)·ψ(s − r)."""
     return exp(-0.5 * r) * exponential_decline(s - r)
 
 
 def gated_diffusivity(r: Any, gate: Any) -> Any:
-    """g(r) = 1 − s(r)·(1 − e^(−r)) with a gate s(r) in [0, 1]: any course between e^(−r) and 1."""
+    """Return g(r) = 1 − s(r)·(1 − e^(−r)) with a gate s(r) in [0, 1]: between e^(−r) and 1."""
     return 1 + gate(r) * expm1(-r)
 
 
 def gated_decline(r: Any, gate: Any) -> Any:
-    """ψ(r) = s(r)·(1 − e^(−r))/r."""
+    """Return ψ(r) = s(r)·(1 − e^(−r))/r."""
     return gate(r) * relative_loss(r)
 
 
 def secant_decline(r: Any, diffusivity: Any) -> Any:
-    """ψ(r) = (1 − g(r))/r for a diffusivity g given by the user, r at least 1e-4."""
+    """Return ψ(r) = (1 − g(r))/r for a diffusivity g given by the user, r at least 1e-4."""
     r = maximum(r, 1e-4)
     return (1 - diffusivity(r)) / r
 
 
 def secant_slope(s: Any, r: Any, diffusivity: Any) -> Any:
-    """(g(r) − g(s))/(s − r) for a diffusivity g given by the user, s a little above r at least."""
+    """Return (g(r) − g(s))/(s − r) for a diffusivity g given by the user, s slightly above r at least."""
     s = maximum(s, r + 1e-4 * (1 + r))
     return (diffusivity(r) - diffusivity(s)) / (s - r)
 
@@ -122,19 +122,19 @@ def secant_slope(s: Any, r: Any, diffusivity: Any) -> Any:
 # How fast to diffuse along a structure of coherence s: c(s) = exp(−1/s²), 0 without structure, 1 at most.
 # Where 1/s exceeds 32 the exponential is 0 in double precision, so that 1/s may stop growing there.
 def coherence_diffusivity(s: Any) -> Any:
-    """c(s)."""
+    """Return c(s)."""
     t = 1 / maximum(s, 0.03125)
     return exp(-(t * t))
 
 
 def coherence_slope(s: Any) -> Any:
-    """c(s)/s, the slope from 0 to s."""
+    """Return c(s)/s, the slope from 0 to s."""
     t = 1 / maximum(s, 0.03125)
     return t * exp(-(t * t))
 
 
 def coherence_slope_between(s: Any, r: Any) -> Any:
-    """(c(s) − c(r))/(s − r) for s ≥ r: one exponential times its relative loss, no 0/0."""
+    """Return (c(s) − c(r))/(s − r) for s ≥ r: one exponential times its relative loss, no 0/0."""
     t_r = 1 / maximum(r, 0.03125)
     ratio = r / maximum(s, 0.03125)
     steepness = t_r * t_r * (1 + ratio)

@@ -17,7 +17,7 @@ ENTRY_AXES = ((-1, -1), (-1, -2), (-2, -2), (-1, -3), (-2, -3), (-3, -3))
 
 @dataclass(frozen=True)
 class Dimension:
-    """What an engine asks of the formulas; the first modes are the mean gradient, x first."""
+    """The formulas for images or volumes; the first modes are the mean gradient, x first."""
 
     ndim: int
     modes: Callable[..., tuple[Any, ...]]
@@ -35,7 +35,7 @@ class Dimension:
     def cell_shares(
         self, corners: Iterable[Any], fields: Iterable[Any], *, coupled: bool = False
     ) -> tuple[Any, ...]:
-        """What cells add to A u at their corners: from the values there, the tensors and ζ (or ζ_x, …, κ)."""
+        """Return what cells add to A u at their corners, from values there, tensors and ζ (or ζ_x, …, κ)."""
         fluxes = self.coupled_fluxes if coupled else self.fluxes
         return self.corner_shares(*fluxes(*self.modes(*corners), *fields))
 
@@ -55,5 +55,5 @@ _DIMENSIONS = {
 
 
 def of(ndim: int) -> Dimension:
-    """The formulas for images (2) or volumes (3)."""
+    """Return the formulas for images (2) or volumes (3)."""
     return _DIMENSIONS[ndim]

@@ -1,4 +1,4 @@
-"""The sampled Gaussian, and the mirrored pixels that it reaches: integer arithmetic, exact for any reach.
+"""The sampled Gaussian, and the mirrored pixels that it reaches, in exact integer arithmetic.
 
 Positions are whole numbers of any size and sign, as an array or a tensor.
 """
@@ -16,19 +16,19 @@ Index = npt.NDArray[np.intp]
 
 
 def gaussian_radius(sigma: float) -> int:
-    """How many pixels the kernel reaches to each side: 4σ, rounded."""
+    """Return the radius of the kernel in pixels: 4σ, rounded."""
     return int(4 * sigma + 0.5)
 
 
 def gaussian_weights(offsets: Any, sigma: Any) -> Any:
-    """Weights at these offsets, which sum to 1; σ > 0 in pixels."""
+    """Return weights at these offsets, which sum to 1; σ > 0 in pixels."""
     distance = offsets / sigma
     weights = exp(-0.5 * (distance * distance))
     return weights / weights.sum()
 
 
 def gaussian_kernel(sigma: float) -> npt.NDArray[np.float64]:
-    """Weights at −radius … radius, which sum to 1; σ in pixels."""
+    """Return weights at −radius … radius, which sum to 1; σ in pixels."""
     radius = gaussian_radius(sigma)
     if radius == 0:
         return np.ones(1)
@@ -36,14 +36,14 @@ def gaussian_kernel(sigma: float) -> npt.NDArray[np.float64]:
     return kernel
 
 
-def edge_folded(position: Any, length: int) -> Any:
-    """Where pixels mirrored at their edges come from: … 1 0 | 0 1 …."""
+def fold_at_edge(position: Any, length: int) -> Any:
+    """Map positions to pixels mirrored at their edges: … 1 0 | 0 1 …."""
     position = position % (2 * length)
     return minimum(position, 2 * length - 1 - position)
 
 
-def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
-    """Where cells mirrored at the centre of the first and last one come from: … 2 1 0 1 2 ….
+def fold_at_centre(position: Any, length: int) -> tuple[Any, Any]:
+    """Map positions to cells mirrored at the centre of the first and last one: … 2 1 0 1 2 ….
 
     The second result is the sign of an odd quantity there.
     """
@@ -53,12 +53,12 @@ def centre_folded(position: Any, length: int) -> tuple[Any, Any]:
 
 
 def edge_fold(length: int, reach: int) -> Index:
-    """Indices −reach … length−1+reach of pixels mirrored at their edges."""
-    index: Index = edge_folded(np.arange(-reach, length + reach), length)
+    """Return the pixels at −reach … length−1+reach, mirrored at their edges."""
+    index: Index = fold_at_edge(np.arange(-reach, length + reach), length)
     return index
 
 
 def centre_fold(length: int, reach: int) -> tuple[Index, npt.NDArray[np.float64]]:
-    """Indices −reach … length−1+reach of cells mirrored at their centres, and the sign there."""
-    index, sign = centre_folded(np.arange(-reach, length + reach), length)
+    """Return the cells at −reach … length−1+reach, mirrored at their centres, and the sign there."""
+    index, sign = fold_at_centre(np.arange(-reach, length + reach), length)
     return index, sign.astype(np.float64)

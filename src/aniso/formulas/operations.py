@@ -21,24 +21,24 @@ def _is_numpy(x: Any) -> bool:
 
 
 def maximum(x: Any, floor: Any) -> Any:
-    """The larger of x and floor; NaN stays NaN."""
+    """Return the larger of x and floor; NaN stays NaN."""
     if isinstance(x, _NUMBERS) and isinstance(floor, _NUMBERS):
         return max(x, floor)
     return np.maximum(x, floor) if _is_numpy(x) else x.clamp(min=floor)
 
 
 def minimum(x: Any, ceiling: Any) -> Any:
-    """The smaller of x and ceiling; NaN stays NaN."""
+    """Return the smaller of x and ceiling; NaN stays NaN."""
     return np.minimum(x, ceiling) if _is_numpy(x) else x.clamp(max=ceiling)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """X where the condition holds, y elsewhere."""
+    """Return x where the condition holds, y elsewhere."""
     return np.where(condition, x, y) if _is_numpy(x) else x.where(condition, y)
 
 
 def precision(x: Any) -> Any:
-    """The relative rounding error of numbers like x."""
+    """Return the relative rounding error of numbers like x."""
     if _is_numpy(x):
         return np.finfo(np.result_type(x, np.float32)).eps
     import torch
@@ -47,25 +47,25 @@ def precision(x: Any) -> Any:
 
 
 def sqrt(x: Any) -> Any:
-    """√x."""
+    """Return √x."""
     return np.sqrt(x) if _is_numpy(x) else x.sqrt()
 
 
 def arctan2(y: Any, x: Any) -> Any:
-    """The angle of (x, y), in [−π, π]."""
+    """Return the angle of (x, y), in [−π, π]."""
     return np.arctan2(y, x) if _is_numpy(x) else y.arctan2(x)
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return np.tanh(x) if _is_numpy(x) else x.tanh()
 
 
 def exp(x: Any) -> Any:
-    """eˣ."""
+    """Return eˣ."""
     return np.exp(x) if _is_numpy(x) else x.exp()
 
 
 def expm1(x: Any) -> Any:
-    """eˣ − 1 without cancellation."""
+    """Return eˣ − 1 without cancellation."""
     return np.expm1(x) if _is_numpy(x) else x.expm1()

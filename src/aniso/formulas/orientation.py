@@ -1,4 +1,4 @@
-"""Direction and coherence of structures, from structure tensors whose trace is 1, or 0 without structure.
+"""Direction and coherence of structures, from structure tensors with trace 1, or 0 without structure.
 
 Matrices are given as xx, xy, yy and, for volumes, xz, yz, zz. With μ1 ≥ μ2 (≥ μ3) their eigenvalues, the
 direction of least change is the eigenvector of the last one.
@@ -13,13 +13,13 @@ from aniso.formulas.symmetric import split
 
 
 def least_angle(xx: Any, xy: Any, yy: Any) -> Any:
-    """The direction of least change as an angle in [−π/2, π/2], from x towards y; 0 without structure."""
+    """Return the direction of least change in [−π/2, π/2], from x towards y; 0 without structure."""
     # Not −2xy, which would be −0 for 0, and the angle of the y axis −π/2.
     return 0.5 * arctan2(0 - 2 * xy, yy - xx)
 
 
 def least_direction(xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any) -> tuple[Any, Any, Any]:
-    """The direction of least change in a volume as a unit vector x, y, z; 0 without structure.
+    """Return the direction of least change in a volume as a unit vector x, y, z; 0 without structure.
 
     Of the vector and its opposite, the one with x > 0 is taken; if x is 0 that with y > 0, and so on.
     """
@@ -43,12 +43,12 @@ def least_direction(xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any) -> tup
 
 
 def image_coherence(xx: Any, xy: Any, yy: Any) -> Any:
-    """((μ1 − μ2)/(μ1 + μ2))²; 0 without structure."""
+    """Return ((μ1 − μ2)/(μ1 + μ2))²; 0 without structure."""
     return minimum((xx - yy) * (xx - yy) + 4 * (xy * xy), 1)
 
 
 def volume_coherence(xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, *, plates: bool) -> Any:
-    """((μ1 − μ3)/(μ1 + μ3))², with μ2 − μ3 above if plates are not structures; 0 without structure."""
+    """Return ((μ1 − μ3)/(μ1 + μ3))², or μ2 − μ3 above if plates are not structures; 0 without structure."""
     (isolated, pair, half_gap), _, _ = split(xx, xy, yy, xz, yz, zz)
     low = maximum(minimum(isolated, pair - half_gap), 0)
     high = maximum(isolated, pair + half_gap)

@@ -1,4 +1,4 @@
-"""From numbers of any size, as a network predicts them, to a diffusion tensor."""
+"""From unconstrained numbers, as predicted by a network, to a diffusion tensor."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from aniso.formulas.symmetric import combined, split, spread
 
 
 def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:
-    """D = 1/(1 + e^(−S)) as a function of a symmetric matrix: eigenvalues between 0 and 1."""
+    """Return the matrix function D = 1/(1 + e^(−S)), with eigenvalues between 0 and 1."""
     mean, slant, half_gap = spread(s_xx, s_xy, s_yy)
     level, gain = logistic_of_pair(mean, half_gap)
     return level + gain * slant, gain * s_xy, level - gain * slant
 
 
 def squashed_volume(s_xx: Any, s_xy: Any, s_yy: Any, s_xz: Any, s_yz: Any, s_zz: Any) -> tuple[Any, ...]:
-    """The same for the six entries of a tensor in a volume.
+    """Return the same for the six entries of a tensor in a volume.
 
     Eigenvalues are taken relative to s_zz and values of the function as differences, so that derivatives are
     right where all eigenvalues are equal: predictions may well start there.
@@ -31,7 +31,7 @@ def squashed_volume(s_xx: Any, s_xy: Any, s_yy: Any, s_xz: Any, s_yz: Any, s_zz:
 
 
 def logistic_of_pair(mean: Any, half_gap: Any) -> tuple[Any, Any]:
-    """Mean and slope of the logistic function at two eigenvalues of S.
+    """Return mean and slope of the logistic function at two eigenvalues of S.
 
     The slope, ¼·tanh(d)/d·(1 − T₁T₂) with T = tanh(μ/2) and d half the gap of the eigenvalues μ, has no
     cancellation where they coincide.

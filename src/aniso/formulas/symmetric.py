@@ -1,4 +1,4 @@
-"""Symmetric 2×2 and 3×3 matrices: eigenvalues and functions of a matrix, without branches and angles.
+"""Eigenvalues and functions of symmetric 2×2 and 3×3 matrices, without branches and angles.
 
 A function of a 2×2 matrix is p·I + q·J, and `spread` gives all that p and q depend on.
 
@@ -18,7 +18,7 @@ from aniso.formulas.operations import maximum, minimum, sqrt, where
 
 
 def spread(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
-    """Mean of the eigenvalues, half of j_xx − j_yy, and half of the eigenvalues' gap.
+    """Return the mean of the eigenvalues, half of j_xx − j_yy, and half the gap of the eigenvalues.
 
     The floor under the root keeps derivatives finite where the eigenvalues coincide; what is computed
     from them is symmetric in the eigenvalues and does not feel it. Scale J to numbers of order 1 first.
@@ -29,7 +29,7 @@ def spread(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
 
 
 def isolated_root(r: Any) -> Any:
-    """2·cos(⅓·arccos r) for 0 ≤ r ≤ 1: the largest root of x³ − 3x = 2r.
+    """Return 2·cos(⅓·arccos r) for 0 ≤ r ≤ 1: the largest root of x³ − 3x = 2r.
 
     It lies between √3 and 2, far from the other roots, so that Newton's method from a parabola that is good
     to 10⁻³ ends at rounding after three steps, and derivatives pass through.
@@ -43,7 +43,7 @@ def isolated_root(r: Any) -> Any:
 def split(
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any
 ) -> tuple[tuple[Any, Any, Any], tuple[Any, ...], tuple[Any, ...]]:
-    """The isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
+    """Return the isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
 
     J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair: a
     function of the matrix has the values of the function as eigenvalues, even if C is nothing but rounding.
@@ -129,7 +129,7 @@ def split(
 
 
 def reduced(isolated: Any, pair: Any, half_gap: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """The eigenvalues less an offset, at least 0: isolated, lower, upper; what share of their gap is left."""
+    """Subtract an offset from the eigenvalues, at least 0; return them and the fraction of the gap left."""
     low, high = maximum(pair - half_gap - offset, 0), maximum(pair + half_gap - offset, 0)
     gap = 2 * half_gap
     # Not high − low, which would cancel.
@@ -140,7 +140,7 @@ def reduced(isolated: Any, pair: Any, half_gap: Any, offset: Any) -> tuple[Any, 
 def joined(
     at_isolated: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """at_isolated·P + at_pair·(I − P) + slope·C: a function of the matrix from which P and C come.
+    """Return at_isolated·P + at_pair·(I − P) + slope·C: a function of the matrix with this P and C.
 
     `at_pair` is the mean of the function at the two eigenvalues of the pair, `slope` its slope between them.
     """
@@ -150,7 +150,7 @@ def joined(
 def combined(
     excess: Any, at_pair: Any, slope: Any, p: tuple[Any, ...], c: tuple[Any, ...]
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """The same, where it is known by how much the value at the isolated eigenvalue exceeds `at_pair`."""
+    """Return the same from the excess of the value at the isolated eigenvalue over `at_pair`."""
     p_xx, p_xy, p_yy, p_xz, p_yz, p_zz = p
     c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = c
     return (

@@ -14,12 +14,12 @@ from aniso.formulas.symmetric import spread
 
 
 def homogeneous(j_xx: Any, j_xy: Any, j_yy: Any) -> tuple[Any, Any, Any]:
-    """D = I, whatever the structure."""
+    """Return D = I, whatever the structure."""
     return 1, 0, 1
 
 
 def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any) -> tuple[Any, Any, Any]:
-    """D = I − ψ(r) q qᵀ for one channel, where J = ∇u ∇uᵀ has rank one and r is its trace over λ²."""
+    """Return D = I − ψ(r) q qᵀ for one channel: J = ∇u ∇uᵀ has rank one, and r is its trace over λ²."""
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
     psi = decline(q_xx + q_yy)
     return 1 - psi * q_xx, -(psi * q_xy), 1 - psi * q_yy
@@ -28,9 +28,9 @@ def edge_enhancing(j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2:
 def edge_enhancing_joint(
     j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, slope: Any, per_contrast2: Any
 ) -> tuple[Any, Any, Any]:
-    """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
+    """Return the matrix function D = g(J/λ²), for several channels with one structure tensor.
 
-    What of the smaller eigenvalue is rounding of the larger one does not count: else channels that agree
+    The part of the smaller eigenvalue that is rounding of the larger one is ignored. Otherwise equal channels
     would seem to have structure along their edge, and strong edges would stop the diffusion along them.
     """
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
@@ -45,7 +45,7 @@ def edge_enhancing_joint(
 def edge_continuing(
     j_xx: Any, j_xy: Any, j_yy: Any, decline: Any, per_contrast2: Any
 ) -> tuple[Any, Any, Any]:
-    """D = I − ψ(r)(J − μ2·I)/λ² with r = (μ1 − μ2)/λ²: 1 along the mean direction, g(r) across."""
+    """Return D = I − ψ(r)(J − μ2·I)/λ² with r = (μ1 − μ2)/λ²: 1 along the mean direction, g(r) across."""
     q_xx, q_xy, q_yy = j_xx * per_contrast2, j_xy * per_contrast2, j_yy * per_contrast2
     _, slant, half_gap = spread(q_xx, q_xy, q_yy)
     psi = decline(2 * half_gap)
@@ -55,7 +55,7 @@ def edge_continuing(
 def perona_malik(
     j_xx: Any, j_xy: Any, j_yy: Any, diffusivity: Any, per_contrast2: Any
 ) -> tuple[Any, Any, Any]:
-    """D = g(r) I with r the trace of J over λ²: the same in all directions."""
+    """Return D = g(r) I with r the trace of J over λ²: the same in all directions."""
     g = diffusivity((j_xx + j_yy) * per_contrast2)
     return g, 0, g
 
@@ -63,7 +63,7 @@ def perona_malik(
 def coherence_enhancing(
     j_xx: Any, j_xy: Any, j_yy: Any, per_contrast2: Any, min_diffusivity: Any
 ) -> tuple[Any, Any, Any]:
-    """D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε.
+    """Return D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε.
 
     Across the structure s is 0, along it s is the coherence (μ1 − μ2)/λ².
     """

@@ -1,4 +1,4 @@
-"""All cells of an array at once: shifted views, for engines that compute on whole arrays.
+"""All cells of an array at once, as shifted views, for engines that compute on whole arrays.
 
 The last axes are y and x, or z, y and x. Cell (i, j) has pixel (i, j) at its lower right corner, so that
 an image of H × W pixels, mirrored by one pixel, has (H+1) × (W+1) cells; in volumes likewise.
@@ -15,12 +15,12 @@ _CORNERS = {2**ndim: tuple(itertools.product((_FIRST, _LAST), repeat=ndim)) for 
 
 
 def corners(padded: Any, ndim: int = 2) -> tuple[Any, ...]:
-    """Corner values of every cell, from the image or volume mirrored by one pixel."""
+    """Return the corner values of every cell, from the image or volume mirrored by one pixel."""
     return tuple(padded[(..., *corner)] for corner in _CORNERS[2**ndim])
 
 
 def pixel_sums(*shares: Any) -> Any:
-    """The transpose: what every pixel receives as a corner of its cells; mirrored pixels drop out."""
+    """Return the transpose: what every pixel receives as a corner of its cells; mirrored pixels drop out."""
     views = _CORNERS[len(shares)]
     # A pixel is the last corner of the cell before it. Opposite corners are added first.
     received = [share[(..., *view)] for share, view in zip(shares, reversed(views), strict=True)]
@@ -32,10 +32,10 @@ def pixel_sums(*shares: Any) -> Any:
 
 
 def pixel_cells(field: Any, ndim: int = 2) -> tuple[Any, ...]:
-    """The values of a field over cells in the cells around every pixel: nw, ne, sw, se for images."""
+    """Return the values of a field over cells in the cells around every pixel: nw, ne, sw, se for images."""
     return corners(field, ndim)
 
 
 def pixel_means(field: Any, ndim: int = 2) -> Any:
-    """Means of a field over cells in the cells around every pixel."""
+    """Return the means of a field over cells in the cells around every pixel."""
     return sum(pixel_cells(field, ndim)) * 0.5**ndim

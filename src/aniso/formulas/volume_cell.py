@@ -1,4 +1,4 @@
-"""One 2×2×2 cell of a volume: from its corner values to modes, to fluxes, and back to its corners.
+"""A 2×2×2 cell of a volume: from corner values to modes, to fluxes, and back to corners.
 
 The corners are named by their place along z, y and x (axes 0, 1 and 2): ``u001`` is the neighbour of
 ``u000`` along x. With the seven modes below, the stencil is
@@ -18,7 +18,7 @@ from typing import Any
 def modes(
     u000: Any, u001: Any, u010: Any, u011: Any, u100: Any, u101: Any, u110: Any, u111: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
-    """The mean gradient g_x, g_y, g_z, the hourglasses ρ_x, ρ_y, ρ_z, and t.
+    """Return the mean gradient g_x, g_y, g_z, the hourglasses ρ_x, ρ_y, ρ_z, and t.
 
     Differences are formed before sums: in a cell on the boundary, whose corners come in equal pairs, all
     modes that change along the normal are then exactly 0, not rounding noise.
@@ -42,7 +42,7 @@ def modes(
 
 
 def volume_structure(u_x: Any, u_y: Any, u_z: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """∇u ∇uᵀ of one channel of a volume, as j_xx, j_xy, j_yy, j_xz, j_yz, j_zz."""
+    """Return ∇u ∇uᵀ of one channel of a volume, as j_xx, j_xy, j_yy, j_xz, j_yz, j_zz."""
     return u_x * u_x, u_x * u_y, u_y * u_y, u_x * u_z, u_y * u_z, u_z * u_z
 
 
@@ -50,7 +50,7 @@ def fluxes(
     x: Any, y: Any, z: Any, r_x: Any, r_y: Any, r_z: Any, t: Any,
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, zeta_x: Any, zeta_y: Any, zeta_z: Any, kappa: Any,
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any]:  # fmt: skip
-    """The tensor acts on the gradient, ζ and κ on the hourglasses, each on its own."""
+    """Multiply the gradient by the tensor, and each hourglass by ζ or κ."""
     return (
         xx * x + xy * y + xz * z,
         xy * x + yy * y + yz * z,
@@ -66,7 +66,7 @@ def coupled_fluxes(
     x: Any, y: Any, z: Any, r_x: Any, r_y: Any, r_z: Any, t: Any,
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, zeta_x: Any, zeta_y: Any, zeta_z: Any, kappa: Any,
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any]:  # fmt: skip
-    """The same where the mixed entries of the tensor couple the hourglasses: R = D off its diagonal."""
+    """Return the fluxes if the mixed entries of the tensor couple the hourglasses: R = D off its diagonal."""
     f_x, f_y, f_z, h_x, h_y, h_z, h_t = fluxes(
         x, y, z, r_x, r_y, r_z, t, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa
     )
@@ -79,7 +79,7 @@ def coupled_fluxes(
 def corner_shares(
     f_x: Any, f_y: Any, f_z: Any, h_x: Any, h_y: Any, h_z: Any, h_t: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
-    """What the fluxes of a cell add to A u at its corners 000, 001, …, 111: minus the transposed modes."""
+    """Return what the fluxes of a cell add to A u at its corners: minus the transposed modes."""
     # What does not change along x at the four places of (z, y), and what does.
     sum_yz, difference_yz = 0.25 * (f_y + f_z), 0.25 * (f_y - f_z)
     twist = 0.25 * h_x

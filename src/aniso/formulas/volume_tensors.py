@@ -15,14 +15,14 @@ Entries = tuple[Any, Any, Any, Any, Any, Any]
 
 
 def homogeneous(j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any) -> Entries:
-    """D = I, whatever the structure."""
+    """Return D = I, whatever the structure."""
     return 1, 0, 1, 0, 0, 1
 
 
 def edge_enhancing(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, decline: Any, per_contrast2: Any
 ) -> Entries:
-    """D = I − ψ(r) q qᵀ for one channel, where J = ∇u ∇uᵀ has rank one and r is its trace over λ²."""
+    """Return D = I − ψ(r) q qᵀ for one channel: J = ∇u ∇uᵀ has rank one, and r is its trace over λ²."""
     weight = per_contrast2 * decline((j_xx + j_yy + j_zz) * per_contrast2)
     return (
         1 - weight * j_xx,
@@ -38,10 +38,10 @@ def edge_enhancing_joint(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any,
     diffusivity: Any, slope: Any, per_contrast2: Any,
 ) -> Entries:  # fmt: skip
-    """D = g(J/λ²) as a function of a matrix, for several channels with one structure tensor.
+    """Return the matrix function D = g(J/λ²), for several channels with one structure tensor.
 
-    What of an eigenvalue is rounding of the largest one does not count, as in images: neither its value, nor,
-    where the pair is little more than that, the direction in which it splits.
+    As in images, the part of an eigenvalue that is rounding of the largest one is ignored, and so is the
+    direction in which the pair splits where it is hardly more than that.
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
@@ -55,7 +55,7 @@ def edge_continuing(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any,
     diffusivity: Any, slope: Any, per_contrast2: Any,
 ) -> Entries:  # fmt: skip
-    """D = g((J − μ3·I)/λ²): 1 along the direction in which least changes, less along the others."""
+    """Return D = g((J − μ3·I)/λ²): 1 along the direction of least change, less along the others."""
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
     least, most = minimum(isolated, pair - half_gap), maximum(isolated, pair + half_gap)
@@ -67,7 +67,7 @@ def edge_continuing(
 def perona_malik(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, diffusivity: Any, per_contrast2: Any
 ) -> Entries:
-    """D = g(r) I with r the trace of J over λ²: the same in all directions."""
+    """Return D = g(r) I with r the trace of J over λ²: the same in all directions."""
     g = diffusivity((j_xx + j_yy + j_zz) * per_contrast2)
     return g, 0, g, 0, 0, g
 
@@ -75,7 +75,7 @@ def perona_malik(
 def coherence_enhancing(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, per_contrast2: Any, min_diffusivity: Any
 ) -> Entries:
-    """D = f(μ1·I − J/λ²) with f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε: along lines and within plates."""
+    """Return D = f(μ1·I − J/λ²), f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε: along lines and within plates."""
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
     upper = pair + half_gap
@@ -90,9 +90,9 @@ def coherence_enhancing(
 def line_enhancing(
     j_xx: Any, j_xy: Any, j_yy: Any, j_xz: Any, j_yz: Any, j_zz: Any, per_contrast2: Any, min_diffusivity: Any
 ) -> Entries:
-    """D = ε along all directions but that of the least change, where s = (μ2 − μ3)/λ²: along lines only.
+    """Return D = ε in all directions but that of least change, where s = (μ2 − μ3)/λ²: along lines only.
 
-    What of s is rounding of the largest eigenvalue does not count: within a plate it would be a direction.
+    The part of s that is rounding of the largest eigenvalue is ignored: within a plate it has no direction.
     """
     k = per_contrast2
     (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)

@@ -14,7 +14,7 @@ from aniso.formulas.weights import hourglass_weight, normal_divisor
 def volume_scaled(
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, per_x: Any, per_y: Any, per_z: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """The tensor as a grid of unit spacing sees it; per_x, per_y, per_z are 1/h."""
+    """Scale the tensor to unit spacing; per_x, per_y, per_z are 1/h."""
     return (
         xx * (per_x * per_x),
         xy * (per_x * per_y),
@@ -28,7 +28,7 @@ def volume_scaled(
 def hourglass_weights(
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, alpha: Any, gamma: Any, beta: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """ζ_x, ζ_y, ζ_z, each that of the image in the plane of the two other axes, and κ, their mean."""
+    """Return ζ_x, ζ_y, ζ_z, each for the plane of the two other axes, and κ, their mean."""
     zeta_x = hourglass_weight(yy, yz, zz, alpha, gamma, beta)
     zeta_y = hourglass_weight(xx, xz, zz, alpha, gamma, beta)
     zeta_z = hourglass_weight(xx, xy, yy, alpha, gamma, beta)
@@ -38,7 +38,7 @@ def hourglass_weights(
 def split_weights(
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any, alpha: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """The same for the splitting into nine 1-D diffusions, with δ_ij = α(d_ii + d_jj − d_kk)."""
+    """Return the same for the splitting into nine 1-D diffusions, with δ_ij = α(d_ii + d_jj − d_kk)."""
     slack = 1 - 2 * alpha
     zeta_x = slack * (yy + zz) + 2 * alpha * xx
     zeta_y = slack * (xx + zz) + 2 * alpha * yy
@@ -49,7 +49,7 @@ def split_weights(
 def plane_without_normal_flux(
     first: Any, both: Any, second: Any, mixed_first: Any, mixed_second: Any, normal: Any
 ) -> tuple[Any, Any, Any]:
-    """The entries of the two tangential axes left when the normal flux is made 0 (Schur complement).
+    """Return the entries of the two tangential axes for zero normal flux (Schur complement).
 
     All three are divided by the same, or they would not be semidefinite together; nor may the mixed one be
     more than rounding has left of the others.

@@ -12,17 +12,17 @@ from aniso.formulas.operations import maximum
 
 
 def scaled(a: Any, b: Any, c: Any, per_x: Any, per_y: Any) -> tuple[Any, Any, Any]:
-    """The tensor as a grid of unit spacing sees it; per_x and per_y are 1/h_x and 1/h_y."""
+    """Scale the tensor to unit spacing; per_x and per_y are 1/h_x and 1/h_y."""
     return a * (per_x * per_x), b * (per_x * per_y), c * (per_y * per_y)
 
 
 def delta(a: Any, b: Any, c: Any, alpha: Any, gamma: Any, beta: Any) -> Any:
-    """δ = α(a + c) + γ(1 − 2α)|b| + βb, the free parameter of the splitting into four directions."""
+    """Return δ = α(a + c) + γ(1 − 2α)|b| + βb, the free parameter of the splitting into four directions."""
     return alpha * (a + c) + gamma * (1 - 2 * alpha) * abs(b) + beta * b
 
 
 def hourglass_weight(a: Any, b: Any, c: Any, alpha: Any, gamma: Any, beta: Any) -> Any:
-    """ζ = a + c − 2δ: all that the stencil choice decides.
+    """Return ζ = a + c − 2δ, which is all that the choice of a stencil determines.
 
     The factored form keeps its digits near α = ½, where a + c and 2δ nearly cancel.
     """
@@ -30,12 +30,12 @@ def hourglass_weight(a: Any, b: Any, c: Any, alpha: Any, gamma: Any, beta: Any) 
 
 
 def free_hourglass_weight(a: Any, c: Any, delta: Any) -> Any:
-    """ζ = a + c − 2δ for a δ given by the user."""
+    """Return ζ = a + c − 2δ for a δ given by the user."""
     return maximum(a + c - 2 * delta, 0)
 
 
 def directional_weights(a: Any, b: Any, c: Any, delta: Any) -> tuple[Any, Any, Any, Any]:
-    """w0..w3: diffusivities of the four 1-D diffusions along x, ↘, y and ↙ (arrays: y grows downwards).
+    """Return w0..w3, the diffusivities of the 1-D diffusions along x, ↘, y and ↙ (y points downwards).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def directional_weights(a: Any, b: Any, c: Any, delta: Any) -> tuple[Any, Any, A
 
 
 def stencil_entries(nw: Any, ne: Any, sw: Any, se: Any) -> tuple[tuple[Any, ...], ...]:
-    """The 3×3 entries at a pixel, row by row, from the directional weights of its four cells.
+    """Return the 3×3 entries at a pixel, row by row, from the directional weights of its four cells.
 
     Entries on the axes average the two cells that share the edge.
     """
@@ -72,15 +72,14 @@ def stencil_entries(nw: Any, ne: Any, sw: Any, se: Any) -> tuple[tuple[Any, ...]
 
 
 def without_normal_flux(tangential: Any, mixed: Any, normal: Any) -> Any:
-    """The tangential entry left when the normal flux is made 0 (Schur complement)."""
+    """Return the tangential entry for zero normal flux (Schur complement)."""
     return maximum(tangential - mixed * mixed / normal_divisor(normal, tangential), 0)
 
 
 def normal_divisor(normal: Any, tangential: Any) -> Any:
-    """The normal entry, to divide by.
+    """Return the normal entry as a divisor.
 
-    Where it is 0, or 0 but for rounding of the tangential ones, so are the mixed ones, and any other divisor
-    serves.
+    Where it is 0 up to rounding of the tangential entries, so are the mixed ones, and any divisor will do.
     """
     scale = tangential + (tangential == 0)
     return normal + scale * (normal <= 1e-15 * tangential)

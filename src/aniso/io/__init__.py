@@ -83,10 +83,10 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
             f"{path} cannot be read as {format.name}: it is damaged or cut short ({_one_line(error)}). The "
             "file appears to be corrupt."
         ) from error
-    if 0 in picture.pixels.shape or picture.pixels.ndim == 0:
+    shape = picture.pixels.shape
+    if 0 in shape or not shape:
         raise FileError(
-            f"{path} holds no pixels: its array has shape {picture.pixels.shape}. The file appears to be "
-            "corrupt."
+            f"{path} holds no pixels: its array has shape {shape}. The file appears to be corrupt."
         )
     return replace(picture, format=format.name, source=path.absolute())
 
@@ -236,10 +236,38 @@ def check_output(
     """
     path = _path(path)
     format = format_of(path)
+    _check_place(path, source=source, force=force, parents=parents)
+    if picture is not None:
+        format.check(picture)
+
+
+def check_text_output(path: Path, *, force: bool) -> None:
+    """Raise if `write_text` would reject this output."""
+    _check_place(_path(path), source=None, force=force, parents=False)
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a text file atomically, as `write` does."""
+    check_text_output(path, force=force)
+    try:
+        with _replace(path, force=force) as temporary:
+            temporary.write_text(text, "utf-8")
+    except FileExistsError as error:
+        raise _exists(path, " since a moment ago") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
+
+
+def _check_place(path: Path, *, source: Any, force: bool, parents: bool) -> None:
+    """Raise if there cannot be a new file at this path, whatever its format."""
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
-    _check_length(path)
-    folder = _target(path).parent
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileError(f"{path} cannot be written: its name is too long. Give a shorter one.") from error
+    folder = Path(os.path.realpath(path)).parent
     while parents and not os.path.lexists(folder):
         folder = folder.parent
     if not os.path.isdir(folder):
@@ -250,16 +278,9 @@ def check_output(
     if os.path.exists(path) and not os.path.isfile(path):
         raise FileError(f"{path} is a device or a pipe, not a file. Give the name of a file.")
     if os.path.lexists(path) and not force:
-        if (
-            source is not None
-            and os.path.exists(path)
-            and os.path.exists(source)
-            and os.path.samefile(path, source)
-        ):
-            raise _exists(path, ": it is the input itself, which would be replaced")
-        raise _exists(path)
-    if picture is not None:
-        format.check(picture)
+        both = source is not None and os.path.exists(path) and os.path.exists(source)
+        same = both and os.path.samefile(path, source)
+        raise _exists(path, ": it is the input itself, which would be replaced" if same else "")
 
 
 def _path(path: Any) -> Path:
@@ -268,15 +289,6 @@ def _path(path: Any) -> Path:
     if "\0" in os.fspath(path):
         raise FileError(f"path must not contain a null byte, got {os.fspath(path)!r}. Give another name.")
     return Path(path)
-
-
-def _check_length(path: Path) -> None:
-    """Raise if the name is too long for the file system."""
-    try:
-        os.lstat(path)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise FileError(f"{path} cannot be written: its name is too long. Give a shorter one.") from error
 
 
 def _exists(path: Path, detail: str = "") -> FileError:
@@ -334,11 +346,6 @@ _FORBIDDEN = "this user may not write there"
 _CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
-def _target(path: Path) -> Path:
-    """Return the file that a symbolic link points to."""
-    return Path(os.path.realpath(path))
-
-
 @contextlib.contextmanager
 def _make_folders(folder: Path) -> Iterator[None]:
     """Create missing folders; remove them again if the body fails."""
@@ -359,7 +366,7 @@ def _make_folders(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _replace(path: Path, *, force: bool) -> Iterator[Path]:
     """Give a temporary file next to the path, which replaces it at the end, or is removed on failure."""
-    target = _target(path)
+    target = Path(os.path.realpath(path))  # a link is written through
     suffix = suffix_of(path)
     stem = target.name.removesuffix(suffix)[:40]
     temporary = target.with_name(f".{stem}-{secrets.token_hex(6)}{suffix.lower()}")

@@ -98,9 +98,10 @@ class Picture:
             )
         object.__setattr__(self, "pixels", pixels)
         object.__setattr__(self, "dtype", _type_of_pixels(pixels.dtype if self.dtype is None else self.dtype))
-        if self.alpha is not None:
-            object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
-        if self.alpha is not None and self.alpha.shape != self.shape:
+        if self.alpha is None:
+            return
+        object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
+        if self.alpha.shape != self.shape:
             raise FileError(
                 f"alpha has shape {self.alpha.shape}, the pixels without channels {self.shape}: each pixel "
                 "has one opacity. Give alpha=None to leave it out."
@@ -184,7 +185,7 @@ class Picture:
         alpha = self.alpha
         if alpha is not None and alpha.dtype != dtype:
             share = alpha.astype(np.float64) / _full(alpha.dtype)
-            alpha = stored(share * _full(np.dtype(dtype)), dtype)
+            alpha = as_dtype(share * _full(np.dtype(dtype)), dtype)
         details = {name: detail for name, detail in self.details.items() if name != "scale"}
         return replace(self, dtype=np.dtype(dtype), alpha=alpha, details=details)
 
@@ -204,7 +205,7 @@ class Picture:
     def samples(self) -> Array:
         """Return pixels in the type of the file, channels last, alpha as the last channel."""
         native = self.dtype.newbyteorder("=")
-        pixels = stored(self.pixels, native)
+        pixels = as_dtype(self.pixels, native)
         if self.channel_axis is not None:
             pixels = np.moveaxis(pixels, self.channel_axis, -1)
         if self.alpha is None:
@@ -246,7 +247,7 @@ def _full(dtype: np.dtype[Any]) -> float:
     return float(np.iinfo(dtype).max) if dtype.kind in "iu" else 1.0
 
 
-def stored(values: Array, dtype: npt.DTypeLike) -> Array:
+def as_dtype(values: Array, dtype: npt.DTypeLike) -> Array:
     """Convert values to the type of a file: rounded and clipped, never wrapped.
 
     Halves go to the even neighbour. What is too large for a float type becomes its largest number;

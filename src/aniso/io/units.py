@@ -20,28 +20,14 @@ _WORDS = {
 
 
 def unescape(name: str) -> str:
-    r"""Replace escape sequences of ImageJ and XML in the name of a unit.
-
-    Examples
-    --------
-    >>> from aniso.io import units
-    >>> units.unescape(r"\u00B5m"), units.unescape("&#181;m")
-    ('µm', 'µm')
-    """
+    r"""Replace escape sequences of ImageJ and XML in the name of a unit: \u00B5m or &#181;m is µm."""
     name = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), html.unescape(name))
     # Two signs that look the same: the Greek letter, and the one for millionths.
     return unicodedata.normalize("NFC", name).replace("\u03bc", "\u00b5").strip()
 
 
 def escape(name: str) -> str:
-    r"""Return the name of a unit in ASCII, as ImageJ writes it.
-
-    Examples
-    --------
-    >>> from aniso.io import units
-    >>> units.escape("µm")
-    '\\u00B5m'
-    """
+    r"""Return the name of a unit in ASCII, as ImageJ writes it: µm becomes \u00B5m."""
     return "".join(letter if letter.isascii() else f"\\u{ord(letter):04X}" for letter in name)
 
 
@@ -60,13 +46,6 @@ def metres(name: str | None) -> float | None:
 
 
 def ratio(name: str | None, other: str | None) -> float | None:
-    """Return how many of the other unit make one of the first, or None if one of them is unknown.
-
-    Examples
-    --------
-    >>> from aniso.io import units
-    >>> units.ratio("inch", "cm")
-    2.54
-    """
+    """Return how many of the other unit make one of the first, or None if one of them is unknown."""
     length, base = metres(name), metres(other)
     return None if length is None or base is None else length / base

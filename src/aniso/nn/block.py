@@ -1,4 +1,4 @@
-"""One explicit step of diffusion as a residual block."""
+"""An explicit diffusion step as a residual block."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ from aniso.engines.torch.smoothing import Kernels, half_kernel
 from aniso.formulas import bounds, volume_weights, weights
 from aniso.models import ImageDriven
 from aniso.models.diffusivity import forms
-from aniso.nn.inputs import (
-    check_dimension,
-    check_image,
-    checked_factory,
-    full_precision,
-    working_precision,
-)
+from aniso.nn import inputs
 from aniso.nn.learned import Interval, LearnedDiffusivity, Learning, Positive, names_of
 from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
@@ -38,23 +32,23 @@ _NARROWEST = 0.1
 
 
 class DiffusionBlock(Learning):
-    """One explicit step, (N, C, H, W) → same: u − τ·Kᵀ Φ(K u) with three channels per cell.
+    """Make one explicit step, u − τ·Kᵀ Φ(K u), (N, C, H, W) → same.
 
-    K takes the mean gradient and the hourglass mode of every 2×2 cell, the activation Φ multiplies them by
-    the diffusion tensor, and the mirrored kernel −Kᵀ brings them back. The Euclidean norm never grows,
-    whatever values the learned parameters take.
+    K computes the mean gradient and the hourglass mode of every 2×2 cell (three channels), the activation Φ
+    multiplies them by the diffusion tensor, and the mirrored kernel −Kᵀ maps them back to pixels. The
+    Euclidean norm never grows, whatever values the learned parameters take.
 
-    With ``ndim=3`` it takes volumes (N, C, D, H, W), and there are seven channels per 2×2×2 cell.
+    With ``ndim=3`` it takes volumes (N, C, D, H, W), with seven channels per 2×2×2 cell.
 
     Parameters
     ----------
     model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
+        The model, which determines the diffusion tensor.
     stencil : DeltaStencil
-        How it is discretised.
+        The discretisation.
     learn : sequence of str
-        What is learned, of: the model's parameters (``"contrast"``, ``"sigma"``, ``"diffusivity"``, …),
-        ``"alpha"``, ``"gamma"`` and ``"step"``. Everything else is constant.
+        Names of what is learned: the model's parameters (``"contrast"``, ``"sigma"``, ``"diffusivity"``, …),
+        ``"alpha"``, ``"gamma"`` and ``"step"``. All others are constant.
     step : float, optional
         τ, at most the largest stable step. By default 0.9 of it.
     spacing : float or one float per axis
@@ -65,7 +59,7 @@ class DiffusionBlock(Learning):
         The largest values that a learned ``sigma`` and ``rho`` can take; they fix the radius of the kernels.
         By default twice the value at the start, but at least two pixels.
     device, dtype
-        Of the learned parameters.
+        Device and data type of the learned parameters.
 
     Examples
     --------
@@ -76,7 +70,7 @@ class DiffusionBlock(Learning):
     (torch.Size([2, 3, 32, 32]), ['learned.contrast.raw', 'learned.step.raw'])
     """
 
-    #: Those that it has a form for.
+    #: Supported numbers of dimensions.
     dimensions: tuple[int, ...] = (2, 3)
     _learns_stencil = True
 
@@ -97,9 +91,9 @@ class DiffusionBlock(Learning):
         checks.instance("model", model, (ImageDriven,), "a model that follows the image", _EXAMPLE)
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         operator.check_diffusivity(getattr(model, "diffusivity", None), torch.empty(0))
-        check_dimension(ndim, self.dimensions, type(self).__name__)
+        inputs.check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
-        factory = checked_factory(device, dtype)
+        factory = inputs.checked_factory(device, dtype)
         for name in ("sigma", "rho"):
             checks.not_too_many_pixels(name, getattr(model, name, 0.0), spacings)
         lambda1, lambda2 = model.eigenvalue_bounds(ndim)
@@ -134,14 +128,14 @@ class DiffusionBlock(Learning):
         self._largest, self._eigenvalue_bounds = largest, eigenvalues
 
     def forward(self, image: Tensor) -> Tensor:
-        """The images (N, C, H, W), or volumes (N, C, D, H, W), after one step."""
-        check_image(image, self.ndim, self)
-        # Half precision would swallow the steps: they are carried out in single precision.
-        with full_precision(image):
-            return self.cycle(working_precision(image), ONE_STEP).to(image.dtype)
+        """Return the images (N, C, H, W), or volumes (N, C, D, H, W), after one step."""
+        inputs.check_image(image, self.ndim, self)
+        # Steps are computed in single precision at least: half precision would lose them to rounding.
+        with inputs.full_precision(image):
+            return self.cycle(inputs.working_precision(image), ONE_STEP).to(image.dtype)
 
     def cycle(self, u: Tensor, pattern: Pattern) -> Tensor:
-        """The images after some steps that share the tensor of the images as they are now."""
+        """Return the images after steps that share one tensor, that of the images given."""
         values = self.values()
         entries = self.tensor(u, values)
         tau = values["step"] * self.largest_step(values)
@@ -149,7 +143,7 @@ class DiffusionBlock(Learning):
         return operator.cycle(u, self.divergence(entries, values), steps)
 
     def tensor(self, u: Tensor, values: Values) -> Entries:
-        """The diffusion tensor of the images over the cells, xx, xy, yy, …, scaled to unit spacing."""
+        """Return the diffusion tensor over the cells, xx, xy, yy, …, scaled to unit spacing."""
         contrast = values.get("contrast", 1.0)
         # The derivatives are in units of the contrast already.
         formula = self.model.tensor_formula(u.shape[1], {**values, "contrast": 1.0}, self.ndim)
@@ -158,16 +152,16 @@ class DiffusionBlock(Learning):
         return operator.at_unit_spacing(entries, self.spacings)
 
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
-        """The linear map u → A u = div(D ∇u)."""
+        """Return the linear map u → A u = div(D ∇u)."""
         inner = hourglass_weights(entries, values, self.stencil.beta)
         return lambda u: operator.rate(u, entries, inner)
 
     def largest_step(self, values: Values) -> Any:
-        """The largest stable step for the parameters as they are now."""
+        """Return the largest stable step for the current parameters."""
         return largest_step(*self._eigenvalue_bounds, self.spacings, values, self.stencil.beta)
 
     def extra_repr(self) -> str:
-        """The model, and what is constant."""
+        """Describe the model and the constants."""
         return f"{type(self.model).__name__}, {super().extra_repr()}, spacing={self.spacings}"
 
     def _kernels(self, name: str, values: Values, u: Tensor) -> Kernels:
@@ -184,7 +178,7 @@ _EXAMPLE = "aniso.EdgeEnhancing(contrast=3.5); for tensors of your own use aniso
 def stencil_and_step(
     stencil: DeltaStencil | None, share: float, factory: dict[str, Any]
 ) -> dict[str, Callable[[], Any]]:
-    """How α, γ and the step can be learned; the step is learned as a share of the largest stable one."""
+    """Return modules to learn α, γ and the step, the latter as a fraction of the largest stable one."""
     learnable: dict[str, Callable[[], Any]] = {"step": partial(Interval, share, 0.0, 1.0, **factory)}
     if stencil is not None and stencil.beta is None:
         learnable["alpha"] = partial(Interval, stencil.alpha, 0.0, 0.5, **factory)
@@ -193,7 +187,7 @@ def stencil_and_step(
 
 
 def hourglass_weights(entries: Entries, values: Values, beta: float | None) -> Entries:
-    """ζ in images, ζ_x, ζ_y, ζ_z and κ in volumes, as a function of α and γ that gradients pass."""
+    """Return ζ for images, ζ_x, ζ_y, ζ_z and κ for volumes, differentiable in α and γ."""
     parameters = values["alpha"], values["gamma"], beta or 0.0
     if len(entries) == 3:
         return (weights.hourglass_weight(*entries, *parameters),)
@@ -204,7 +198,7 @@ def hourglass_weights(entries: Entries, values: Values, beta: float | None) -> E
 def largest_step(
     lambda1: float, lambda2: float, spacings: tuple[float, ...], values: Values, beta: float | None
 ) -> Any:
-    """2/ρ(A), as a function of α and γ that gradients pass."""
+    """Return 2/ρ(A), differentiable in α and γ."""
     p2, p1 = sorted(1 / h**2 for h in spacings)[-2:]
     parameters = values["alpha"], values["gamma"], beta
     zeta = bounds.largest_hourglass_weight(lambda1, lambda2, p1, p2, *parameters)
@@ -212,7 +206,7 @@ def largest_step(
 
 
 def share_of_limit(step: float | None, limit: float) -> float:
-    """The step over the largest stable one; 0.9 if none is given."""
+    """Return the step as a fraction of the largest stable one; 0.9 if none is given."""
     if step is None:
         return 0.9
     number = checks.within(

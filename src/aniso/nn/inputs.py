@@ -1,4 +1,4 @@
-"""Questions asked of every tensor that enters a block: its kind, rank and device, never its values."""
+"""Checks of the tensors that enter a module: their type, rank and device, never their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = {
 
 
 def check_image(image: object, ndim: int, module: nn.Module) -> None:
-    """Refuse what is not a tensor of these axes, of floating point numbers, where the parameters are."""
+    """Check that the image is a floating-point tensor with these axes, on the device of the parameters."""
     axes = AXES[ndim]
     if not isinstance(image, Tensor):
         raise TypeError(
@@ -51,7 +51,7 @@ def check_image(image: object, ndim: int, module: nn.Module) -> None:
 
 
 def checked_factory(device: Any, dtype: Any) -> dict[str, Any]:
-    """Device and type of parameters, as PyTorch takes them, if there can be such parameters."""
+    """Return device and dtype as keyword arguments; raise if there can be no such parameters."""
     try:
         example = torch.empty(0, device=device, dtype=dtype)
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
@@ -66,7 +66,7 @@ def checked_factory(device: Any, dtype: Any) -> dict[str, Any]:
 
 
 def check_prediction(prediction: object, image: Tensor) -> None:
-    """Refuse predicted numbers that do not fit the image."""
+    """Check that the predicted numbers fit the image."""
     images, _, *pixels = image.shape
     cells = [n + 1 for n in pixels]
     count, meaning = _NUMBERS[len(pixels)]
@@ -93,18 +93,18 @@ def check_prediction(prediction: object, image: Tensor) -> None:
 
 
 def working_precision(numbers: Tensor) -> Tensor:
-    """The numbers in at least single precision: half precision would swallow the steps."""
+    """Return the numbers in single precision at least: half precision would lose steps to rounding."""
     return numbers if numbers.dtype in (torch.float32, torch.float64) else numbers.float()
 
 
 def full_precision(image: Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Autocast switched off, on devices that have it."""
+    """Return a context in which autocast is off, on devices that have it."""
     kind = image.device.type
     return torch.autocast(kind, enabled=False) if is_autocast_available(kind) else contextlib.nullcontext()
 
 
 def check_dimension(ndim: object, known: tuple[int, ...], name: str) -> None:
-    """Refuse a number of dimensions that a module has no form for."""
+    """Check that a module supports this number of dimensions."""
     if isinstance(ndim, bool) or ndim not in known:
         forms = " or ".join(f"{dimension} for ({AXES[dimension]})" for dimension in known)
         remedy = "" if 3 in known else " For volumes use DiffusionBlock or CellBlock."
@@ -112,7 +112,7 @@ def check_dimension(ndim: object, known: tuple[int, ...], name: str) -> None:
 
 
 def _other_dimension(given: int, ndim: int, module: nn.Module) -> str:
-    """What to do with a volume that was given for an image, or the other way round."""
+    """Return advice if a volume was given for an image, or the other way round."""
     if {given, ndim} != {2, 3}:
         return ""
     what = f"{'volumes' if given == 3 else 'images'} ({AXES[given]})"

@@ -1,7 +1,7 @@
-"""Numbers and functions that can be learned but cannot leave the range in which diffusion is stable.
+"""Numbers and functions that can be learned but never leave the range in which diffusion is stable.
 
-Each holds a free parameter, which an optimiser may move anywhere, and gives back a value in its range, in
-single precision at least: a stable step that is rounded to half precision is stable no more.
+Each has an unconstrained parameter and returns a value in its range, in single precision at least, because
+rounding to half precision could make a stable step unstable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aniso.formulas.diffusivities import gated_decline, gated_diffusivity
 from aniso.models.diffusivity import check_diffusivity
 from aniso.nn.inputs import working_precision
 
-#: A value at the end of its range starts this share of the range inside it, where a gradient can move it.
+#: A value at an end of its range starts this fraction of the range inside, where its gradient is not 0.
 _MARGIN = 0.01
 _HIGHEST_DEGREE = 100
 
@@ -30,13 +30,13 @@ class Interval(nn.Module):
     Parameters
     ----------
     value, low, high : float
-        Where it starts, and its bounds. At a bound it starts 1 % of the range inside.
+        Initial value, and bounds. A value at a bound starts 1 % of the range inside.
     **factory
         dtype and device of the parameter.
 
     Notes
     -----
-    The bounds are saved and loaded with the parameter, so that the number stays what it was.
+    The bounds are part of the state dict, so that loading a parameter restores the number.
 
     Examples
     --------
@@ -63,25 +63,25 @@ class Interval(nn.Module):
         self.raw = nn.Parameter(torch.tensor(math.log(share / (1 - share)), **factory))
 
     def forward(self) -> Tensor:
-        """The number as it is now."""
+        """Return the current number."""
         low, high = working_precision(self.bounds).unbind()
         return low + (high - low) * working_precision(self.raw).sigmoid()
 
     def extra_repr(self) -> str:
-        """Value and range."""
+        """Describe value and range."""
         low, high = (_printed(bound) for bound in self.bounds)
         return f"{_printed(self())} in [{low}, {high}]"
 
 
 class Positive(nn.Module):
-    """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than at the start.
+    """A learned positive number, at most e⁸ ≈ 3000 times larger or smaller than its initial value.
 
-    The start is saved and loaded with the parameter, so that the number stays what it was.
+    The initial value is part of the state dict, so that loading a parameter restores the number.
 
     Parameters
     ----------
     value : float
-        Where it starts; above 0.
+        Initial value; above 0.
     **factory
         dtype and device of the parameter.
 
@@ -102,27 +102,27 @@ class Positive(nn.Module):
         self.raw = nn.Parameter(torch.tensor(0.0, **factory))
 
     def forward(self) -> Tensor:
-        """The number as it is now."""
+        """Return the current number."""
         raw = working_precision(self.raw)
         return working_precision(self.start) * (self._REACH * (raw / self._REACH).tanh()).exp()
 
     def extra_repr(self) -> str:
-        """Value and start."""
+        """Describe current and initial value."""
         return f"{_printed(self())}, started at {_printed(self.start)}"
 
 
 class LearnedDiffusivity(nn.Module):
     """A diffusivity g(r) = 1 − s(r)·(1 − e^(−r)) whose gate s between 0 and 1 is learned.
 
-    Whatever the coefficients, g(0) = 1 and 0 < g ≤ 1, which is all that stability asks for; it need not
-    fall monotonically. The gate is the logistic function of a polynomial in r/(1 + r), in Chebyshev's form.
+    For all coefficients, g(0) = 1 and 0 < g ≤ 1, which is sufficient for stability; g need not decrease
+    monotonically. The gate is the logistic function of a Chebyshev polynomial in r/(1 + r).
 
     Parameters
     ----------
     start : callable
-        The diffusivity g(r) that it starts close to.
+        The initial diffusivity g(r), which is approximated.
     degree : int
-        Of the polynomial.
+        Degree of the polynomial.
     **factory
         dtype and device of the parameters.
 
@@ -142,12 +142,7 @@ class LearnedDiffusivity(nn.Module):
         z = np.linspace(0.01, 0.98, 200)
         r = z / (1 - z)
         check_diffusivity(start)
-        degree = checks.whole("degree", degree, "A good choice is degree=8.")
-        if not 1 <= degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"degree must lie in [1, {_HIGHEST_DEGREE}], got {degree}: it is that of a polynomial. A "
-                "good choice is degree=8."
-            )
+        degree = checks.whole_within("degree", degree, 1, _HIGHEST_DEGREE, "A good choice is degree=8.")
         gate = np.clip((1 - start(r)) / -np.expm1(-r), 0.02, 0.98)
         coefficients = np.polynomial.chebyshev.chebfit(2 * z - 1, np.log(gate / (1 - gate)), degree)
         free = self._LARGEST * np.arctanh(coefficients / self._LARGEST)
@@ -155,7 +150,7 @@ class LearnedDiffusivity(nn.Module):
         self.coefficients = nn.Parameter(torch.tensor(free, **factory))
 
     def gate(self, r: Tensor) -> Tensor:
-        """The gate s(r), by Clenshaw's recurrence."""
+        """Return the gate s(r), by Clenshaw's recurrence."""
         x = 2 * (r / (1 + r)) - 1
         # Bounded, so that the largest numbers that an optimiser could reach give no inf − inf.
         free = working_precision(self.coefficients)
@@ -166,38 +161,29 @@ class LearnedDiffusivity(nn.Module):
         return (first + x * ahead - behind).sigmoid()
 
     def forward(self, r: Tensor) -> Tensor:
-        """The diffusivity g(r)."""
+        """Return the diffusivity g(r)."""
         g: Tensor = gated_diffusivity(r, self.gate)
         return g
 
     def decline(self, r: Tensor) -> Tensor:
-        """ψ(r) = (1 − g(r))/r, without 0/0."""
+        """Return ψ(r) = (1 − g(r))/r, without 0/0."""
         psi: Tensor = gated_decline(r, self.gate)
         return psi
 
     def extra_repr(self) -> str:
-        """Its degree."""
+        """Describe the degree."""
         return f"degree={len(self.coefficients) - 1}"
 
 
 class Learning(nn.Module):
-    """A module with numbers that may be constant or learned, under the same names.
+    """A module with named numbers, each of them constant or learned.
 
-    Parameters
-    ----------
-    constants : dict
-        The numbers, by name.
-    learnable : dict
-        For each name that may be learned, a function that makes the module to learn it with.
-    learn : sequence of str
-        The names that are learned.
+    `learnable` has a function that creates the module for each name that can be learned, and `learn` has the
+    names that are learned.
     """
 
     def __init__(
-        self,
-        constants: dict[str, Any],
-        learnable: dict[str, Callable[[], nn.Module]],
-        learn: Sequence[str],
+        self, constants: dict[str, Any], learnable: dict[str, Callable[[], nn.Module]], learn: Sequence[str]
     ) -> None:
         super().__init__()
         names = names_of(learn)
@@ -210,7 +196,7 @@ class Learning(nn.Module):
         self.learned = nn.ModuleDict({name: learnable[name]() for name in names})
 
     def values(self) -> dict[str, Any]:
-        """All numbers as they are now; the learned ones as tensors that gradients reach."""
+        """Return the current numbers; learned ones are differentiable tensors."""
         learned = {
             name: module if isinstance(module, LearnedDiffusivity) else module()
             for name, module in self.learned.items()
@@ -218,7 +204,7 @@ class Learning(nn.Module):
         return self.constants | learned
 
     def extra_repr(self) -> str:
-        """What is constant."""
+        """Describe the constants."""
         constant = [name for name in self.constants if name not in self.learned]
         worded = [f"{name}={_short(self.constants[name])}" for name in constant if name != "step"]
         if "step" in constant:
@@ -227,7 +213,7 @@ class Learning(nn.Module):
 
 
 def names_of(learn: Any) -> tuple[str, ...]:
-    """What is to be learned, as a tuple of names."""
+    """Return the names of what is learned."""
     names = (learn,) if isinstance(learn, str) else learn or ()
     if not isinstance(names, tuple | list | set | frozenset) or not all(
         isinstance(name, str) for name in names

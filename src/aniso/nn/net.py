@@ -19,29 +19,22 @@ _MOST_STEPS = 10**6
 
 
 class DiffusionNet(nn.Module):
-    """Several steps of diffusion, (N, C, H, W) → same, or (N, C, D, H, W) → same.
+    """Make several diffusion steps, (N, C, H, W) → same, or (N, C, D, H, W) → same.
 
     Parameters
     ----------
     model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
+        The model, which determines the diffusion tensor.
     steps : int
-        How many steps in all. FED and FSI divide them into their cycles, so that their number must be a
-        multiple of that of the cycles.
+        Total number of steps; for FED and FSI a multiple of the number of cycles.
     scheme : Explicit, FED or FSI, optional
-        Explicit steps, each with a tensor of its own, or cycles that share one.
-    stencil : DeltaStencil
-        How the diffusion is discretised.
-    learn : sequence of str
-        What is learned, see :class:`DiffusionBlock`.
+        Explicit steps with one tensor each, or cycles that share one.
     shared : bool
-        Whether all steps (cycles, for FED and FSI) have the same parameters, or each its own.
+        If True, all steps (cycles, for FED and FSI) share their parameters.
     checkpoint : bool
-        Whether to compute the steps again when gradients are taken, which saves the memory for storing them.
-    ndim : {2, 3}
-        2 for images, 3 for volumes.
-    **options
-        As for :class:`DiffusionBlock`: step, spacing, max_sigma, max_rho, device, dtype.
+        If True, recompute the steps in the backward pass instead of storing them, which saves memory.
+    stencil, learn, ndim, **options
+        As for :class:`DiffusionBlock`: also step, spacing, max_sigma, max_rho, device, dtype.
 
     Examples
     --------
@@ -52,7 +45,7 @@ class DiffusionNet(nn.Module):
     (torch.Size([1, 1, 16, 16]), 4)
     """
 
-    #: Those that it has a form for.
+    #: Supported numbers of dimensions.
     dimensions: tuple[int, ...] = DiffusionBlock.dimensions
 
     def __init__(
@@ -78,7 +71,7 @@ class DiffusionNet(nn.Module):
         self.checkpoint, self.ndim = checkpoint, ndim
 
     def forward(self, image: Tensor) -> Tensor:
-        """The images (N, C, H, W), or volumes (N, C, D, H, W), after all steps."""
+        """Return the images (N, C, H, W), or volumes (N, C, D, H, W), after all steps."""
         check_image(image, self.ndim, self)
         with full_precision(image):
             u = working_precision(image)
@@ -94,12 +87,12 @@ class DiffusionNet(nn.Module):
             return u.to(image.dtype)
 
     def extra_repr(self) -> str:
-        """How many steps."""
+        """Describe the steps."""
         return f"{self.cycles} × {len(self.pattern)} steps, checkpoint={self.checkpoint}"
 
 
 def one_step(of_scheme: float | None, given: float | None) -> float | None:
-    """The step, which may be given by the scheme or by itself."""
+    """Return the step, which may be given by the scheme or directly."""
     if of_scheme is not None and given is not None:
         raise ValueError(
             f"the step was given twice, as Explicit(step={of_scheme:g}) and as step={given:g}. Leave one out."
@@ -108,10 +101,8 @@ def one_step(of_scheme: float | None, given: float | None) -> float | None:
 
 
 def cycles_of(scheme: Explicit | FED | FSI | None, steps: int) -> tuple[int, Pattern, float | None]:
-    """Number of cycles, the steps of one, and the step if the scheme gives one."""
-    steps = checks.whole("steps", steps, "Give the number of steps, e.g. steps=10.")
-    if not 1 <= steps <= _MOST_STEPS:
-        raise ValueError(f"steps must be at least 1 and at most {_MOST_STEPS}, got {steps}. Try steps=10.")
+    """Return the number of cycles, the steps of each, and the step if the scheme gives one."""
+    steps = checks.whole_within("steps", steps, 1, _MOST_STEPS, "Try steps=10.")
     scheme = Explicit() if scheme is None else scheme
     checks.instance("scheme", scheme, (Explicit, FED, FSI), "Explicit, FED or FSI", "aniso.FSI(cycles=2)")
     if isinstance(scheme, Explicit):

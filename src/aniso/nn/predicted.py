@@ -15,63 +15,41 @@ from aniso.engines.torch.operator import Entries
 from aniso.formulas import dimensions, views
 from aniso.formulas.predicted import squashed, squashed_volume
 from aniso.models import Homogeneous
-from aniso.nn.block import (
-    DiffusionBlock,
-    Values,
-    hourglass_weights,
-    largest_step,
-    share_of_limit,
-    stencil_and_step,
-)
-from aniso.nn.inputs import (
-    check_dimension,
-    check_image,
-    check_prediction,
-    checked_factory,
-    full_precision,
-    working_precision,
-)
+from aniso.nn import block, inputs
 from aniso.nn.learned import Learning
 from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stability import stable_step
 from aniso.stencil import DeltaStencil
 
-#: Where the logistic function has come to its ends.
+#: Beyond it the logistic function is constant.
 _SATURATION = 50.0
 
 
 class TensorDiffusion(Learning):
-    """Diffusion of an image with tensors predicted by any network, stable for every prediction.
+    """Diffuse images with tensors predicted by any network, stable for all predictions.
 
-    The prediction holds three numbers of any size per pixel or per cell, the entries of a symmetric matrix S.
-    The diffusion tensor is D = 1/(1 + e^(−S)) as a function of the matrix: symmetric, its eigenvalues between
-    0 and 1. S = 0 diffuses with ½ in all directions. A fourth number s, if there is one, gives the weight of
-    the hourglass mode, ζ = 1/(1 + e^(−s)), in place of the stencil; it is bounded, unlike softplus(s), since
-    no step is stable for every ζ ≥ 0.
+    The prediction has three real numbers per pixel or per cell, the entries of a symmetric matrix S. The
+    diffusion tensor is the matrix function D = 1/(1 + e^(−S)), with eigenvalues between 0 and 1; S = 0 gives
+    D = ½I. An optional fourth number s determines the weight of the hourglass mode, ζ = 1/(1 + e^(−s)),
+    instead of the stencil. ζ must be bounded, because no step size is stable for all ζ ≥ 0.
 
-    With ``ndim=3`` it diffuses volumes. The prediction then holds six numbers per voxel or cell, s_xx, s_xy,
-    s_yy, s_xz, s_yz, s_zz with x the last axis, and maybe a seventh, from which all hourglass modes get their
-    weights: ζ as above for those in the three planes, and the mean of the three for that of all axes.
+    With ``ndim=3`` it diffuses volumes. The prediction then has six numbers per voxel or cell, s_xx, s_xy,
+    s_yy, s_xz, s_yz, s_zz with x the last axis, and an optional seventh for the weights of all hourglass
+    modes: ζ as above for those in the three planes, and the mean of the three for that of all axes.
 
     Parameters
     ----------
     steps : int
-        How many steps are made with the predicted tensors.
+        Number of steps with the predicted tensors.
     scheme : Explicit, FED or FSI, optional
         Explicit steps, or cycles; see :class:`DiffusionNet`.
     stencil : DeltaStencil
-        Gives ζ if it is not predicted.
+        Determines ζ if it is not predicted.
     learn : sequence of str
-        What is learned, of ``"alpha"``, ``"gamma"`` and ``"step"``.
-    step : float, optional
-        τ, at most the largest stable step. By default 0.9 of it.
-    spacing : float or one float per axis
-        Pixel spacing along each axis.
-    ndim : {2, 3}
-        2 for images, 3 for volumes.
-    device, dtype
-        Of the learned parameters.
+        Names of what is learned: ``"alpha"``, ``"gamma"`` and ``"step"``.
+    step, spacing, ndim, device, dtype
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
@@ -84,8 +62,8 @@ class TensorDiffusion(Learning):
     torch.Size([1, 1, 8, 16, 16])
     """
 
-    #: Those that it has a form for.
-    dimensions: tuple[int, ...] = DiffusionBlock.dimensions
+    #: Supported numbers of dimensions.
+    dimensions: tuple[int, ...] = block.DiffusionBlock.dimensions
 
     def __init__(
         self,
@@ -102,46 +80,48 @@ class TensorDiffusion(Learning):
     ) -> None:
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
         cycles, pattern, scheme_step = cycles_of(scheme, steps)
-        check_dimension(ndim, self.dimensions, type(self).__name__)
+        inputs.check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
         # Eigenvalues up to 1 in all directions, like homogeneous diffusion.
         limit = stable_step(Homogeneous(), stencil, spacings, ndim)
-        share = share_of_limit(one_step(scheme_step, step), limit)
+        share = block.share_of_limit(one_step(scheme_step, step), limit)
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
-        factory = checked_factory(device, dtype)
-        super().__init__(constants, stencil_and_step(stencil, share, factory), learn)
+        factory = inputs.checked_factory(device, dtype)
+        super().__init__(constants, block.stencil_and_step(stencil, share, factory), learn)
         self.cycles, self.pattern, self.stencil = cycles, pattern, stencil
         self.ndim, self.spacings = ndim, spacings
 
     def forward(self, image: Tensor, prediction: Tensor) -> Tensor:
-        """The images (N, C, H, W) after all steps; prediction (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1).
+        """Return the images (N, C, H, W), or volumes (N, C, D, H, W), after all steps.
 
-        Volumes (N, C, D, H, W) take a prediction (N, 6 or 7, D, H, W) or (N, 6 or 7, D+1, H+1, W+1).
+        The prediction has shape (N, 3 or 4, H, W) or (N, 3 or 4, H+1, W+1) for images, (N, 6 or 7, D, H, W)
+        or (N, 6 or 7, D+1, H+1, W+1) for volumes.
         """
-        check_image(image, self.ndim, self)
-        check_prediction(prediction, image)
-        with full_precision(image):
-            u, values = working_precision(image), self.values()
-            entries, inner = self._weights(over_cells(saturated(prediction.to(u.dtype)), image), values)
-            beta = self.stencil.beta
-            tau = values["step"] * largest_step(1.0, 1.0, self.spacings, values, beta)
+        inputs.check_image(image, self.ndim, self)
+        inputs.check_prediction(prediction, image)
+        with inputs.full_precision(image):
+            u, values = inputs.working_precision(image), self.values()
+            # Clamped where the logistic function is constant: no mean of huge numbers is inf − inf.
+            bounded = prediction.to(u.dtype).clamp(-_SATURATION, _SATURATION)
+            entries, inner = self._weights(over_cells(bounded, image), values)
+            tau = values["step"] * block.largest_step(1.0, 1.0, self.spacings, values, self.stencil.beta)
             steps = tuple((weight, tau * factor) for weight, factor in self.pattern)
             for _ in range(self.cycles):
                 u = operator.cycle(u, lambda v: operator.rate(v, entries, inner), steps)
             return u.to(image.dtype)
 
-    def _weights(self, prediction: Tensor, values: Values) -> tuple[Entries, Entries]:
-        """The tensor and the weights of the hourglasses over the cells, scaled to unit spacing."""
+    def _weights(self, prediction: Tensor, values: block.Values) -> tuple[Entries, Entries]:
+        """Return the tensor and the hourglass weights over the cells, scaled to unit spacing."""
         numbers = prediction[:, :, None].unbind(1)
         count = len(dimensions.of(self.ndim).entry_axes)
         tensor = squashed(*numbers[:3]) if self.ndim == 2 else squashed_volume(*numbers[:6])
         entries = operator.at_unit_spacing(tensor, self.spacings)
         if len(numbers) == count:
-            return entries, hourglass_weights(entries, values, self.stencil.beta)
+            return entries, block.hourglass_weights(entries, values, self.stencil.beta)
         return entries, self._predicted_weights(numbers[count].sigmoid())
 
     def _predicted_weights(self, zeta: Tensor) -> Entries:
-        """ζ as the grid sees it in each plane of two axes; in volumes also the mean of the three."""
+        """Return ζ scaled to unit spacing in each plane of two axes; in volumes also their mean."""
         if self.ndim == 2:
             h_y, h_x = self.spacings
             return (zeta / (h_x * h_y),)
@@ -150,16 +130,11 @@ class TensorDiffusion(Learning):
         return tuple(zeta * per for per in (*per_area, sum(per_area) / 3))
 
 
-def saturated(prediction: Tensor) -> Tensor:
-    """The prediction, cut where it no longer matters: so no mean of the largest numbers is inf − inf."""
-    return prediction.clamp(-_SATURATION, _SATURATION)
-
-
 def over_cells(prediction: Tensor, image: Tensor) -> Tensor:
-    """Numbers per pixel as means over the cells; on the boundary no mixed entry, so that no flux leaves."""
+    """Average numbers per pixel over cells; mixed ones become 0 at the boundary, so that no flux leaves."""
     formulas = dimensions.of(image.ndim - 2)
     if prediction.shape[2:] == image.shape[2:]:
-        sums = views.corners(operator.mirrored(prediction), formulas.ndim)
+        sums = views.corners(operator.pad_edges(prediction), formulas.ndim)
         while len(sums) > 1:
             sums = tuple(first + second for first, second in zip(sums[::2], sums[1::2], strict=True))
         prediction = sums[0] * 0.5**formulas.ndim
@@ -171,7 +146,7 @@ def over_cells(prediction: Tensor, image: Tensor) -> Tensor:
 
 
 def _without_boundary(numbers: Tensor, axes: tuple[int, int]) -> Tensor:
-    """The numbers, but 0 in the first and last cell along these axes."""
+    """Set the numbers in the first and last cell along these axes to 0."""
     spatial = range(2 - numbers.ndim, 0)
     inner = numbers[(..., *(slice(1, -1) if axis in axes else slice(None) for axis in spatial))]
     return torch.nn.functional.pad(inner, [int(axis in axes) for axis in reversed(spatial) for _ in range(2)])

@@ -1,4 +1,4 @@
-"""Nets that come trained, as plain text: how each is built, and its numbers."""
+"""Trained nets, stored as plain text with their options and parameters."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (SteeredDiffus
 
 
 def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = None) -> nn.Module:
-    """A net that comes trained.
+    """Return a trained net.
 
     ``"denoise-20"`` removes Gaussian noise of standard deviation 20 from images with grey values from 0 to
-    255, (N, C, H, W) → same; not for volumes. For other noise σ scale the image so that it has 20, and back:
-    ``net(image * (20 / σ)) * (σ / 20)``; so too for images from 0 to 1, where σ is a fraction. It was made
-    by ``examples/train_denoiser.py``.
+    255, (N, C, H, W) → same; not for volumes. For another standard deviation σ, rescale the image:
+    ``net(image * (20 / σ)) * (σ / 20)``. This also holds for images from 0 to 1, where σ is a fraction. It
+    was trained by ``examples/train_denoiser.py``.
 
     Parameters
     ----------
     name : str
-        Which one.
+        Name of the net.
     device, dtype
-        Where its parameters live, and of which type.
+        Device and data type of its parameters.
 
     Returns
     -------
@@ -53,9 +53,9 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
 
 
 def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:
-    """A net as JSON: what it is, the options that it was made with, and its parameters."""
+    """Return a net as JSON: its class, the options of its constructor, and its parameters."""
     parameters = {
-        # nine digits give every number in single precision back
+        # nine digits restore every number in single precision
         name: json.loads(
             json.dumps(tensor.tolist()), parse_float=lambda digits: float(f"{float(digits):.9g}")
         )
@@ -66,9 +66,9 @@ def to_text(net: nn.Module, options: dict[str, Any], about: str) -> str:
 
 
 def from_text(text: str) -> nn.Module:
-    """The net that `to_text` wrote."""
+    """Return the net that `to_text` wrote."""
     content = json.loads(text)
-    # Its first, random weights are overwritten: nobody's random numbers are used up for them.
+    # Its random initial weights are overwritten, so they must not change the global random state.
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         net = _NETS[content["net"]](**content["options"])
         parameters = {name: torch.tensor(numbers) for name, numbers in content["parameters"].items()}

@@ -1,13 +1,14 @@
-"""Diffusion written as residual networks: the same step in the forms that the paper shows.
+"""Diffusion steps as residual networks, in the forms that the paper shows.
 
 All blocks here equal :class:`~aniso.nn.DiffusionBlock` up to rounding. They differ in how A u = div(D ∇u) is
-computed, and each shows in its few lines what a residual block does: a convolution K, an activation, and the
-mirrored convolution −Kᵀ. There is one tensor of kernels per block, used twice.
+computed, and each shows in a few lines what a residual block does: a convolution K, an activation, and the
+mirrored convolution −Kᵀ. Each block has one tensor of kernels, which is used twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import checks
-from aniso.engines.torch.operator import Entries, mirrored
+from aniso.engines.torch.operator import Entries, pad_edges
 from aniso.formulas import dimensions, views, weights
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.nn.block import DiffusionBlock, Values, hourglass_weights
@@ -31,7 +32,7 @@ _CONVOLUTIONS = {2: (F.conv2d, F.conv_transpose2d), 3: (F.conv3d, F.conv_transpo
 
 
 class MirroredConvolutions(nn.Module):
-    """u → −Kᵀ(w · K u) for every channel of the images by itself: symmetric, and dissipative if w ≥ 0."""
+    """Compute −Kᵀ(w · K u) for each channel of the images: symmetric, and dissipative if w ≥ 0."""
 
     kernel: Tensor
 
@@ -41,24 +42,22 @@ class MirroredConvolutions(nn.Module):
         self.register_buffer("kernel", kernel[:, None], persistent=False)
 
     def forward(self, u: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-        """The activation sees (N, C, differences, H+1, W+1), in volumes one axis more."""
+        """Return the result; the activation receives (N, C, differences, H+1, W+1), or one axis more."""
         images, channels = u.shape[:2]
         kernel = self.kernel.to(u.dtype)
         convolution, transposed = _CONVOLUTIONS[u.ndim - 2]
-        v = convolution(mirrored(u).flatten(0, 1)[:, None], kernel)
+        v = convolution(pad_edges(u).flatten(0, 1)[:, None], kernel)
         flux = activation(v.reshape(images, channels, *v.shape[1:]))
         return transposed(flux.flatten(0, 1), -kernel, padding=1).reshape(u.shape)
 
 
 class DirectionalBlock(DiffusionBlock):
-    """The block as the paper draws it: four 1-D divergence blocks B0 … B3, one per direction, summed.
+    """Sum four 1-D divergence blocks B0 … B3, one per direction, as drawn in the paper.
 
     Parameters
     ----------
-    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
-    *args, **options
-        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+    model, *args, **options
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
@@ -77,23 +76,21 @@ class DirectionalBlock(DiffusionBlock):
         )
 
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
-        """Σ Bᵢ with the diffusivities wᵢ of the four directions."""
+        """Return u → Σ Bᵢ u with the diffusivities wᵢ of the four directions."""
         halves = half_weights(self.stencil, entries, values)
         activations = [lambda v, w=w: w[:, :, None] * v for w in halves]
-        return lambda u: sum_of(
-            block(u, activation) for block, activation in zip(self.directions, activations, strict=True)
+        return lambda u: reduce(
+            torch.add, (block(u, phi) for block, phi in zip(self.directions, activations, strict=True))
         )
 
 
 class SixChannelBlock(DiffusionBlock):
-    """The same as two convolutions, one activation and one summation: all kernels in one 4-D tensor.
+    """Apply the four directions as two convolutions, with all kernels in one 4-D tensor.
 
     Parameters
     ----------
-    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
-    *args, **options
-        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+    model, *args, **options
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
@@ -111,24 +108,22 @@ class SixChannelBlock(DiffusionBlock):
         )
 
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
-        """−Kᵀ(w · K u) with six differences per cell."""
+        """Return u → −Kᵀ(w · K u) with six differences per cell."""
         w0, w1, w2, w3 = half_weights(self.stencil, entries, values)
         six = torch.stack([w0, w0, w2, w2, w1, w3], dim=2)
         return lambda u: self.differences(u, lambda v: six * v)
 
 
 class CellBlock(DiffusionBlock):
-    """The leaner form: the three modes of a cell, with the tensor itself as activation.
+    """Convolve with the three modes of a cell; the activation is the tensor itself.
 
-    :class:`DiffusionBlock` computes the same, its kernels of ±½ being written as sums and differences. With
+    :class:`DiffusionBlock` computes the same with sums and differences instead of kernels of ±½. With
     ``ndim=3`` there are seven modes, with kernels of ±¼.
 
     Parameters
     ----------
-    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
-    *args, **options
-        As for :class:`DiffusionBlock`: stencil, learn, step, spacing and the like.
+    model, *args, **options
+        As for :class:`DiffusionBlock`.
 
     Examples
     --------
@@ -142,20 +137,18 @@ class CellBlock(DiffusionBlock):
         self.modes = MirroredConvolutions(mode_kernels(self.ndim, options.get("device")))
 
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
-        """−Kᵀ(aX + bY, bX + cY, ζZ) with (X, Y, Z) = K u; likewise for the seven modes of a volume."""
+        """Return u → −Kᵀ(aX + bY, bX + cY, ζZ) with (X, Y, Z) = K u; likewise for the modes of a volume."""
         fluxes = dimensions.of(self.ndim).fluxes
         inner = hourglass_weights(entries, values, self.stencil.beta)
         return lambda u: self.modes(u, lambda v: torch.stack(fluxes(*v.unbind(2), *entries, *inner), 2))
 
 
 class StencilBlock(DiffusionBlock):
-    """For comparison, without convolutions: the 3×3 entries first, then applied to the image.
+    """Compute the 3×3 entries and apply them to the image, without convolutions, for comparison.
 
     Parameters
     ----------
-    model : EdgeEnhancing, EdgeContinuing, CoherenceEnhancing, PeronaMalik or Homogeneous
-        What steers the diffusion.
-    stencil, learn, step, spacing, ndim, max_sigma, max_rho, device, dtype
+    model, stencil, learn, step, spacing, ndim, max_sigma, max_rho, device, dtype
         As for :class:`DiffusionBlock`; `ndim` is 2.
 
     Examples
@@ -168,33 +161,33 @@ class StencilBlock(DiffusionBlock):
     dimensions = (2,)
 
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
-        """Σ entries · neighbours."""
+        """Return u → Σ entries · neighbours."""
         four = directional_weights(self.stencil, entries, values)
         cells = zip(*(views.pixel_cells(w) for w in four), strict=True)
         rows = weights.stencil_entries(*cells)
 
-        def applied(u: Tensor) -> Tensor:
-            height, width = u.shape[-2:]
-            padded = mirrored(u)
-            return sum_of(
+        def apply(u: Tensor) -> Tensor:
+            (height, width), padded = u.shape[-2:], pad_edges(u)
+            terms = (
                 rows[y][x] * padded[..., y : y + height, x : x + width] for y in range(3) for x in range(3)
             )
+            return reduce(torch.add, terms)
 
-        return applied
+        return apply
 
 
 class Diffusion1d(DiffusionBlock):
-    """The 1-D block of Alt et al., (N, C, L) → same: K1 = D⁺, σ1 = τΦ, K2 = D⁻ = −K1ᵀ, identity skip.
+    """Diffuse signals with the 1-D block of Alt et al., (N, C, L) → same.
 
-    Φ(v) = g(v²/λ²)·v; with several channels v² is their mean. With ``sigma`` > 0 the diffusivity looks at the
-    smoothed signal.
+    K1 = D⁺, σ1 = τΦ, K2 = D⁻ = −K1ᵀ and an identity skip, with Φ(v) = g(v²/λ²)·v; with several channels v² is
+    their mean. With ``sigma`` > 0 the diffusivity depends on the smoothed signal.
 
     Parameters
     ----------
     model : PeronaMalik, EdgeEnhancing or Homogeneous
         Gives contrast, sigma and diffusivity. In one dimension all models with a diffusivity agree.
     learn : sequence of str
-        What becomes a parameter, as for :class:`DiffusionBlock`; ``alpha`` and ``gamma`` do not exist here.
+        What is learned, as for :class:`DiffusionBlock`, without ``"alpha"`` and ``"gamma"``.
     **options
         As for :class:`DiffusionBlock`: step, spacing and the like.
 
@@ -222,7 +215,7 @@ class Diffusion1d(DiffusionBlock):
         )
 
     def forward(self, signal: Tensor) -> Tensor:
-        """The signals (N, C, L) after one step."""
+        """Return the signals (N, C, L) after one step."""
         check_image(signal, 1, self)
         with full_precision(signal):
             u, values = working_precision(signal), self.values()
@@ -236,26 +229,18 @@ class Diffusion1d(DiffusionBlock):
 
 
 def mode_kernels(ndim: int, device: Any = None) -> Tensor:
-    """The modes of a cell as kernels: those of 1 at one corner and 0 at all others, for each corner."""
+    """Return the modes of a cell as kernels: the modes of 1 at one corner and 0 at all others."""
     corners = torch.eye(2**ndim, device=device).reshape(-1, *[2] * ndim)
     return torch.stack(dimensions.of(ndim).modes(*corners))
 
 
 def directional_weights(stencil: DeltaStencil, entries: Entries, values: Values) -> tuple[Any, ...]:
-    """w0 … w3 of the four directions x, ↘, y, ↙."""
+    """Return w0 … w3 of the four directions x, ↘, y, ↙."""
     a, b, c = entries
     delta = weights.delta(a, b, c, values["alpha"], values["gamma"], stencil.beta or 0.0)
     return weights.directional_weights(a, b, c, delta)
 
 
 def half_weights(stencil: DeltaStencil, entries: Entries, values: Values) -> list[Tensor]:
-    """½w0 … ½w3: the mean over two cells along the axes, and the squared length √2 of the diagonals."""
+    """Return ½w0 … ½w3: the mean over two cells along the axes, the squared length √2 of diagonals."""
     return [0.5 * w for w in directional_weights(stencil, entries, values)]
-
-
-def sum_of(terms: Any) -> Tensor:
-    """The sum of tensors."""
-    first, *others = terms
-    for term in others:
-        first = first + term
-    return first

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from aniso import checks
 from aniso.arrays import Array, Field, Mask, channels_first, check_image, result_type
@@ -115,6 +114,8 @@ def slopes(channel: Field, widths: tuple[float, ...]) -> Iterator[Field]:
 
     They are central differences, which are exact for ramps.
     """
+    from scipy import ndimage
+
     seen = ndimage.gaussian_filter(channel, widths, mode="reflect")
     for axis in range(channel.ndim):
         yield ndimage.correlate1d(seen, [-0.5, 0.0, 0.5], axis, mode="reflect")
@@ -122,6 +123,8 @@ def slopes(channel: Field, widths: tuple[float, ...]) -> Iterator[Field]:
 
 def _channel_noise(channel: Field) -> float:
     """Estimate the noise level of one channel."""
+    from scipy import ndimage
+
     if channel.size == 1:
         return 0.0
     fine = channel
@@ -157,6 +160,8 @@ def _channel_noise(channel: Field) -> float:
 
 
 def _near_clipped(channel: Field) -> Mask:
+    from scipy import ndimage
+
     clipped = np.zeros(channel.shape, bool)
     for end in (channel.min(), channel.max()):
         at_end = channel == end
@@ -168,6 +173,8 @@ def _near_clipped(channel: Field) -> Mask:
 @functools.lru_cache(maxsize=64)
 def _kernel_energies(width: float) -> tuple[float, float]:
     """Return Σk² of the Gaussian and of its central difference along one axis: their gain for white noise."""
+    from scipy import ndimage
+
     pulse = np.zeros(2 * gaussian_radius(width) + 5)
     pulse[len(pulse) // 2] = 1.0
     kernel = ndimage.gaussian_filter1d(pulse, width, mode="constant") if width > 0 else pulse

@@ -1,4 +1,4 @@
-"""The scene of :func:`aniso.samples.lighthouse`."""
+"""Paint the scene of :func:`aniso.samples.lighthouse`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 
 from aniso.arrays import Field
+
+
+def coverage(signed_distance: Field, pixel: float) -> Field:
+    """Return how much of each pixel a shape covers; its signed distance is negative inside."""
+    return np.clip(0.5 - signed_distance / pixel, 0, 1)
 
 
 def paint_lighthouse(x: Field, y: Field, pixel: float) -> Field:
@@ -20,8 +25,7 @@ def paint_lighthouse(x: Field, y: Field, pixel: float) -> Field:
         scene[...] += cover[..., np.newaxis] * (colour - scene)
 
     def inside(signed_distance: Field) -> Field:
-        """Cover of a pixel by what has this signed distance, negative inside."""
-        return np.clip(0.5 - signed_distance / pixel, 0, 1)
+        return coverage(signed_distance, pixel)
 
     scene = np.zeros((*x.shape, 3))
     everywhere = np.ones(x.shape)

@@ -1,21 +1,23 @@
-"""What diffusion along lines does wrong, corrected: lines with gaps become weak, and curved structure is lost.
+"""Corrections of diffusion along lines, which weakens lines with gaps and removes curved structure.
 
 Both are found by comparison with what is usual in the image.
 """
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from scipy import ndimage
 
 from aniso.arrays import Array
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
+from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from aniso.formulas.gaussian import gaussian_radius
 
 # Standard deviations of Gaussians, as parts of the wavelength.
@@ -33,6 +35,7 @@ class Correction(Stage):
     """
 
     wavelengths: tuple[float, ...]
+    threads: int | None
     usual: float
 
     factor: ClassVar[float]
@@ -51,11 +54,20 @@ class Correction(Stage):
 
     def _smooth(self, image: Array, part: float) -> Array:
         """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
-        result: Array = ndimage.gaussian_filter(image, [part * w for w in self.wavelengths], mode="nearest")
+        threads = self.threads or default_threads()
+        result = np.empty_like(image)
+        with contextlib.closing(ThreadTeam(threads)) as team:
+            for axis, wavelength in enumerate(self.wavelengths):
+                # Lines along one axis do not depend on each other: they are shared out along another one.
+                bands = [
+                    np.array_split(whole, threads, int(axis == 0))
+                    for whole in (result if axis else image, result)
+                ]
+                team.run(partial(_smooth_band, bands, axis, part * wavelength), threads)
         return result
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
-        """Return how far such Gaussians reach one after another: at cut edges they need more than there is."""
+        """Return how far such Gaussians reach one after another."""
         return tuple(sum(gaussian_radius(part * w) for part in parts) for w in self.wavelengths)
 
 
@@ -76,6 +88,10 @@ class FillGaps(Correction):
     def reach(self) -> tuple[int, ...]:
         """The radii of the mean and of the neighbourhood."""
         return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the departure, and the images for sums and for one channel at a time."""
+        return channels["image"] + 7
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels, the last time with those of "trust"."""
@@ -106,9 +122,10 @@ class FillGaps(Correction):
         faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
-        excess /= max(2.5 * self.usual, tiny)
-        # Beyond 1000 times the usual departure nothing changes, but powers may overflow.
-        np.minimum(excess, 1e3, out=excess)
+        scale = max(2.5 * self.usual, tiny)
+        # Beyond 1000 times the scale nothing changes, but quotients and powers may overflow.
+        np.minimum(excess, 1e3 * scale, out=excess)
+        excess /= scale
         trust = excess * excess * excess
         trust *= trust
         trust += 1
@@ -136,6 +153,10 @@ class PutBack(Correction):
         """The radii of both Gaussians."""
         return self._radii(self.part, _LOST)
 
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count the residual, its energy and its share."""
+        return channels["image"] + 4
+
     def channels(self, before: Channels) -> Channels:
         """Return the same channels."""
         return before
@@ -158,3 +179,10 @@ class PutBack(Correction):
         for result, channel in zip(state["diffused"], lost, strict=True):
             result += np.multiply(share, channel, out=channel)
         return share
+
+
+def _smooth_band(bands: list[list[Array]], axis: int, width: float, number: int) -> None:
+    from scipy import ndimage
+
+    before, after = (each[number] for each in bands)
+    ndimage.gaussian_filter1d(before, width, axis, output=after, mode="nearest")

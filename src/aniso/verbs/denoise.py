@@ -53,6 +53,7 @@ class DenoisePlan(Plan):
     """
 
     verb: ClassVar[str] = "denoise"
+    on_tensors: ClassVar[bool] = True
 
     noise: float = describe("noise level", GREY)
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
@@ -117,6 +118,7 @@ def denoise(
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -155,6 +157,9 @@ def denoise(
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
+        filtered alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -167,7 +172,7 @@ def denoise(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    DenoisePlan
+    aniso.plans.DenoisePlan
         Only with ``return_info=True``.
 
     Examples
@@ -180,7 +185,7 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )

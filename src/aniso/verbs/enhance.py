@@ -15,25 +15,26 @@ from aniso.arrays import Array
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, State, Take, whole_region
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
+from aniso.estimates import pixel_size
 from aniso.models import CoherenceEnhancing, ImageDriven
 from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs import plan as plans
 from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
 from aniso.verbs.extension import Extend
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
-from aniso.verbs.plan import GREY, Plan, describe
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.source import Source
 
 __all__ = ["EnhancePlan", "enhance"]
 
 # How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
-# Pixels (with margins) from which is learned what is usual, by the number of axes, if one window is not all.
-_LEARNED = {2: 800_000, 3: 1_000_000}
+# What is usual is learned from windows up to this number of pixels (with margins) times the wavelength in
+# pixels, by the number of axes: the time that it takes is about proportional to both.
+_LEARNED = {2: 6e6, 3: 4e6}
 
 _WAVELENGTH = About(
     unit="length",
@@ -49,16 +50,17 @@ _REFINE = About(switch=True, meaning="close gaps and put back lost structure, or
 class EnhancePlan(Plan):
     """The values that :func:`aniso.enhance` used.
 
-    `first` is the time of the first diffusion. `departures` is, for each time that gaps are filled, the usual
-    departure of the image from the diffused one, and `energies`, for each scale at which structure is put back,
-    twice the usual energy of what was lost.
+    `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
+    usual departure of the image from the diffused one, and `energies`, for each scale at which structure is
+    put back, twice the usual energy of what was lost. Like `interrupted` and `put_back`, they are measured on
+    windows of the image.
     """
 
     verb: ClassVar[str] = "enhance"
 
     noise: float = describe("noise level", GREY)
     wavelength: float = describe("line spacing")
-    contrast: float = describe("contrast λ", plans.CONTRAST_UNIT)
+    contrast: float = describe("contrast λ", CONTRAST_UNIT)
     sigma: float = describe("noise scale σ")
     rho: float = describe("integration scale ρ")
     time: float = describe("time of each diffusion")
@@ -108,10 +110,12 @@ class EnhancePlan(Plan):
         ]
         wavelengths = tuple(self.wavelength / h for h in self.spacings)
         for number, departure in enumerate(self.departures, 1):
-            stages.append(FillGaps(wavelengths, departure, last=number == len(self.departures)))
+            stages.append(
+                FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
+            )
             stages.append(Diffuse("diffused", "diffused", prepared, later))
         for part, energy in zip(PUT_BACK, self.energies, strict=True):
-            stages.append(PutBack(wavelengths, energy, part))
+            stages.append(PutBack(wavelengths, settings.threads, energy, part))
         return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
 
 
@@ -128,6 +132,7 @@ def enhance(
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -175,6 +180,9 @@ def enhance(
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
+        filtered alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -187,7 +195,7 @@ def enhance(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    EnhancePlan
+    aniso.plans.EnhancePlan
         Only with ``return_info=True``.
 
     Examples
@@ -200,11 +208,11 @@ def enhance(
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    source = Source.check(image, channel_axis, progress)
+    source = Source.check(image, channel_axis, progress, frame_axis)
     if len(source.shape) < 2:
         raise ValueError(
-            f"image must have at least two axes besides the channels, got shape {source.array.shape}: a signal "
-            "has no lines. Use denoise for signals."
+            "image must have at least two axes besides the channels, got shape "
+            f"{source.array.shape}: a signal has no lines. Use denoise for signals."
         )
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
@@ -234,7 +242,7 @@ def choose(
     plates: bool = True,
     refine: bool | None = None,
 ) -> EnhancePlan:
-    """Return the scales of windows of the image, and what is usual in them; the arguments are those of `enhance`."""
+    """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`."""
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
     windows = source.sample()
@@ -265,7 +273,11 @@ def choose(
         departures=(0.0,) * rounds,
         energies=(0.0,) * len(PUT_BACK) if rounds else (),
     )
-    return _learn(plan, windows, settings) if rounds else plan
+    if not rounds:
+        return plan
+    # Nothing departs from a constant.
+    lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
+    return _learn(plan, lined, settings)
 
 
 def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> EnhancePlan:
@@ -273,7 +285,8 @@ def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> Enhan
     pipeline = plan.pipeline(windows[0].shape[1:], settings)
     region = whole_region(pipeline.grid)
     inner = tuple(slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
-    count = max(_LEARNED[len(inner)] // (math.prod(pipeline.grid) * plan.channels), 1)
+    work = math.prod(pipeline.grid) * plan.channels * plan.wavelength / pixel_size(plan.spacings)
+    count = max(int(_LEARNED[len(inner)] / work), 1)
     states: list[State] = [{"image": window} for window in windows[:count]]
     usual: dict[type[Stage], list[float]] = {FillGaps: [], PutBack: []}
     corrected: dict[type[Stage], list[Array]] = {}

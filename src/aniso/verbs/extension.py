@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
 from aniso import estimates
 from aniso.arrays import Array, Field
@@ -41,12 +40,12 @@ class Extend(Stage):
     def reach(self) -> tuple[int, ...]:
         """The farther one of two distances from a new pixel: to what determines t, and to its source.
 
-        The tensor is that of a pixel `trim` inside the boundary, and its Gaussians and the difference between
-        neighbours need pixels around it. The source lies at s·t, s = way·t / (a² + c), where a is the length of
-        the part of t along the axes on which the pixel lies outside, and ∣way·t∣ ≤ ∣way∣·a. Along such an
-        axis that is at most ∣way∣·a²/(a² + c) < ∣way∣; along another axis, on which the way is 0, at most
-        ∣way∣·a·√(1 − a²)/(a² + c), which has its maximum 1/√(4c(1 + c)) = 3.5 at a² = c/(1 + 2c). One
-        pixel more is needed for interpolation.
+        The tensor is that of a pixel that lies `trim` pixels inside the boundary, and its Gaussians and the
+        difference between neighbours need pixels around it. The source lies at s·t, s = way·t / (a² + c),
+        where a is the length of the part of t along the axes on which the pixel lies outside, so that
+        ∣way·t∣ ≤ ∣way∣·a. Along such an axis ∣s·t∣ is at most ∣way∣·a²/(a² + c) < ∣way∣; along another axis,
+        on which the way is 0, at most ∣way∣·a·√(1 − a²)/(a² + c), which has its maximum
+        ∣way∣/√(4c(1 + c)) = 3.5 ∣way∣ at a² = c/(1 + 2c). One pixel more is needed for interpolation.
         """
         ways = [m * h for m, h in zip(self.margins, self.spacings, strict=True)]
         found = []
@@ -118,11 +117,13 @@ class Extend(Stage):
         tensor = estimates.structure_tensor(
             image[(slice(None), *cut)], self.sigma, self.rho, self.spacings, tuple(inner)
         )
-        plane = tensor.take(face - strip[axis].start - inner[axis].start, axis + 2)
+        plane: Field = np.take(tensor, face - strip[axis].start - inner[axis].start, axis + 2)
         return np.linalg.eigh(np.moveaxis(plane, (0, 1), (-2, -1)))[1][..., 0]
 
     def _layer(self, image: Array, known: list[range], area: list[range], axis: int, along: Field) -> Array:
         """Return the values of new pixels (channels, …) next to a plane with these directions."""
+        from scipy import ndimage
+
         place = np.stack(np.meshgrid(*area, indexing="ij"), -1)
         nearest = []
         for k, (r, cut, n) in enumerate(zip(area, self._trim, self.shape, strict=True)):

@@ -67,7 +67,8 @@ class HoledSource(Source):
             from dask.base import compute
 
             found = compute(*found)
-        return list(found)
+        # In one order in memory, so that sums over them have the same bits.
+        return [(np.ascontiguousarray(one), known) for one, known in found]
 
     def _windows_around_holes(self, like: Window) -> list[Window]:
         """Return windows of the same size where most pixels are unknown."""

@@ -107,6 +107,7 @@ class InpaintPlan(Plan):
         mask: Any = None,
         *,
         channel_axis: int | None = SAME,
+        frame_axis: None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -122,6 +123,8 @@ class InpaintPlan(Plan):
             True (or 1) where a pixel is unknown, as for :func:`aniso.inpaint`.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : None
+            Frames are filled one by one, each with its mask.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -132,11 +135,21 @@ class InpaintPlan(Plan):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
+        if frame_axis is not None:
+            raise ValueError(
+                f"a plan of inpaint takes one image at a time, got frame_axis={frame_axis}. Apply it to each frame."
+            )
         options = {"engine": engine, "threads": threads, "progress": progress}
         return self._apply_to(image, mask, channel_axis=channel_axis, **options)
 
     def check_source(
-        self, image: Any, mask: Any = None, *, channel_axis: int | None, progress: Progress
+        self,
+        image: Any,
+        mask: Any = None,
+        *,
+        channel_axis: int | None,
+        frame_axis: int | None,
+        progress: Progress,
     ) -> HoledSource:
         """Return an image with unknown pixels, checked."""
         return HoledSource.check_holes(image, mask, channel_axis, progress)
@@ -281,7 +294,7 @@ class Wishes:
         )
 
 
-def choose(
+def choose_plan(
     source: HoledSource,
     settings: Settings,
     *,

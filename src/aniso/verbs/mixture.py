@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
 
-from aniso.arrays import Array, Field
+from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.formulas.gaussian import gaussian_radius
@@ -24,9 +23,9 @@ _LEAST_NOISE = 0.8
 _RISK_IN_DOUBT = 0.05
 # Gradients, over the noise level, that count as edges where weights may differ from flat regions; and the
 # Gaussians in pixels through which gradients are seen and averaged.
-_EDGE_ENERGY = 0.05
-_SEEN, _AVERAGED = 1.0, 1.5
-_REACH = gaussian_radius(_SEEN) + gaussian_radius(_AVERAGED)
+EDGE_ENERGY = 0.05
+SEEN, AVERAGED = 1.0, 1.5
+_REACH = gaussian_radius(SEEN) + gaussian_radius(AVERAGED)
 # Rows (in volumes, slices) of a band in which flatness is computed at least, and its values.
 _BAND, _BAND_VALUES = 48, 2**19
 # Pixels that are computed at a time, so that they stay in the cache.
@@ -193,14 +192,16 @@ def flatness(image: Array, level: float) -> Array:
 
 
 def _band_flatness(image: Array, level: float) -> Array:
+    from scipy import ndimage
+
     energy = np.zeros(image.shape[1:], image.dtype)
     for channel in image:
         for axis in range(energy.ndim):
             order = [int(axis == other) for other in range(energy.ndim)]
-            slope = ndimage.gaussian_filter(channel, _SEEN, order=order)
+            slope = ndimage.gaussian_filter(channel, SEEN, order=order)
             energy += np.multiply(slope, slope, out=slope) / len(image)
-    energy = ndimage.gaussian_filter(energy, _AVERAGED)
-    flat: Array = 1 / (1 + energy / (_EDGE_ENERGY * level**2))
+    energy = ndimage.gaussian_filter(energy, AVERAGED)
+    flat: Array = 1 / (1 + energy / (EDGE_ENERGY * level**2))
     return flat
 
 
@@ -226,6 +227,9 @@ class AddWeighted(Stage):
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Add the image to "mixture", and perhaps to "flat_mixture"."""
         image = state[self.name]
+        if is_tensor(image):
+            self._run_on_tensors(state)
+            return
         pixels = image.reshape(len(image), -1)
         flat = state.get("flat")
         mixture = state.setdefault("mixture", np.zeros_like(state["image"]))
@@ -235,6 +239,17 @@ class AddWeighted(Stage):
             _add(later, pixels, self.weights.flat)
         else:
             _add(mixture, pixels, self.weights.everywhere, self.weights.flat, flat.reshape(-1))
+
+    def _run_on_tensors(self, state: State) -> None:
+        from aniso.verbs.mixture_on_tensors import add_weighted
+
+        image, flat = state[self.name], state.get("flat")
+        mixture = add_weighted(state.get("mixture", 0), image, self.weights.everywhere)
+        if flat is None:
+            state["flat_mixture"] = add_weighted(state.get("flat_mixture", 0), image, self.weights.flat)
+        else:
+            mixture = mixture + flat * add_weighted(0, image, self.weights.flat)
+        state["mixture"] = mixture
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels with those of the mixture."""
@@ -272,8 +287,15 @@ class MeasureFlatness(Stage):
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Compute "flat"."""
-        flat = flatness(state[self.name], self.level)
         later = state.pop("flat_mixture", None)
+        if is_tensor(state[self.name]):
+            from aniso.verbs.mixture_on_tensors import flatness as flatness_of_tensor
+
+            state["flat"] = flatness_of_tensor(state[self.name], self.level)
+            if later is not None:
+                state["mixture"] = state["mixture"] + state["flat"] * later
+            return
+        flat = flatness(state[self.name], self.level)
         if later is not None:
             mixture = state["mixture"]
             for row, added in zip(mixture, later, strict=True):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 import aniso
+from aniso import arrays, checks, engines
+from aniso.arrays import is_tensor
 from aniso.blocks.stages import Pipeline
+from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.models import ImageDriven
-from aniso.settings import Progress, Settings
+from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import Stencil
 from aniso.verbs import plan_json
 from aniso.verbs.source import Source
@@ -21,11 +26,11 @@ from aniso.verbs.source import Source
 __all__ = ["Plan"]
 
 GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
-#: What to do with labelled arrays, if results are on another grid.
-UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
 #: The axis of channels of the image for which a plan was made.
 SAME: Any = object()
+#: What to do with labelled arrays, if results are on another grid.
+UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
 
 def describe(meaning: str, unit: str = "") -> Any:
@@ -43,8 +48,10 @@ class Plan(ABC):
 
     #: Name of the verb.
     verb: ClassVar[str]
-    #: Results have as many pixels as the image, at the same places.
+    #: Whether results have as many pixels as the image, at the same places.
     keeps_grid: ClassVar[bool] = True
+    #: Whether all stages work on PyTorch tensors.
+    on_tensors: ClassVar[bool] = False
     _verbs: ClassVar[dict[str, type[Plan]]] = {}
 
     spacings: tuple[float, ...]
@@ -79,6 +86,7 @@ class Plan(ABC):
         image: Any,
         *,
         channel_axis: int | None = SAME,
+        frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -92,6 +100,8 @@ class Plan(ABC):
             Never modified. Dask arrays stay lazy.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : int, optional
+            The axis of frames, which are filtered one by one.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -103,16 +113,40 @@ class Plan(ABC):
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
         options = {"engine": engine, "threads": threads, "progress": progress}
-        return self._apply_to(image, channel_axis=channel_axis, **options)
+        return self._apply_to(image, channel_axis=channel_axis, frame_axis=frame_axis, **options)
 
-    def _apply_to(self, image: Any, *more: Any, channel_axis: Any, **options: Any) -> Any:
-        apply = _apply if self.keeps_grid else _apply_to_finer_grid
-        axis = self.channel_axis if channel_axis is SAME else channel_axis
-        return apply(image, self, *more, channel_axis=axis, **options)
+    def _apply_to(
+        self, image: Any, *more: Any, channel_axis: Any, frame_axis: int | None = None, **options: Any
+    ) -> Any:
+        """Filter an image; `more` are arguments of `check_source`."""
+        axis = channel_axis
+        if axis is SAME:
+            axis = self.channel_axis
+            if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
+                others = np.ndim(image) - 1
+                axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
+        apply = _apply if self.keeps_grid else _apply_on_finer_grid
+        if self._runs_on_tensor(image, frame_axis, options["engine"]):
+            apply = _apply_to_tensor
+        return apply(image, self, *more, channel_axis=axis, frame_axis=frame_axis, **options)
 
-    def check_source(self, image: Any, *, channel_axis: int | None, progress: Progress) -> Source:
+    def check_source(
+        self, image: Any, *, channel_axis: int | None, frame_axis: int | None, progress: Progress
+    ) -> Source:
         """Return an image to which the plan is applied, checked."""
-        return Source.check(image, channel_axis, progress)
+        return Source.check(image, channel_axis, progress, frame_axis)
+
+    def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
+        name = engine or engines.default("torch")
+        on_tensors = name in engines.ENGINES and engines.ENGINES[name].arrays == "torch"
+        alone = frame_axis is None and len(self.spacings) > 1
+        return self.on_tensors and on_tensors and is_tensor(image) and alone
+
+    def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
+        """Return the settings of all diffusions, except their schemes."""
+        return Settings.check(
+            len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
+        )
 
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
@@ -120,21 +154,28 @@ class Plan(ABC):
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
     def fit_settings(self, source: Source, settings: Settings) -> Settings:
-        """Reject arrays with another number of axes or channels, and return the settings for this one."""
-        axes, count = len(source.shape), len(source.channels)
-        if axes != len(self.spacings):
-            raise ValueError(
-                f"this plan of {self.verb} is for {_KINDS[len(self.spacings)]}, got {source}, which has "
-                f"{axes} axes besides the channels. Make a plan for such arrays, with return_info=True."
-            )
-        if count != self.channels:
-            raise ValueError(
-                f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
-                f"{_count(count)}. Make a plan for such images, with return_info=True."
-            )
+        """Return the settings for an array, which is rejected if it has other axes or channels."""
+        self.check_fit(source)
         if source.is_lazy and settings.threads is None:
             return replace(settings, threads=1)  # workers of Dask are threads themselves
         return settings
+
+    def check_fit(self, source: Source) -> None:
+        """Reject arrays with another number of axes or channels."""
+        self._check_axes(source, len(source.shape), len(source.channels))
+
+    def _check_axes(self, source: object, axes: int, count: int) -> None:
+        if axes != len(self.spacings):
+            kind = _KINDS[len(self.spacings)]
+            raise _unfit(
+                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes besides the "
+                "channels. Make a plan for such arrays,"
+            )
+        if count != self.channels:
+            raise _unfit(
+                f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
+                f"{_count(count)}. Make a plan for such images,"
+            )
 
     def to_json(self) -> str:
         """Return the plan as JSON text, from which :meth:`from_json` makes an equal one."""
@@ -165,6 +206,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
+        if isinstance(verb, str) and verb in aniso.__all__:
+            getattr(aniso, verb)  # its module defines the class of its plans
         if verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
@@ -176,20 +219,55 @@ def _apply_plan(
     plan: Plan,
     *more: Any,
     channel_axis: int | None,
+    frame_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = plan.check_source(image, *more, channel_axis=channel_axis, progress=progress)
-    settings = Settings.check(
-        len(plan.spacings), stencil=plan.stencil, spacing=plan.spacings, engine=engine, threads=threads
-    )
-    return plan.filter(source, settings, progress)
+    axes: dict[str, Any] = {"channel_axis": channel_axis, "frame_axis": frame_axis}
+    source = plan.check_source(image, *more, **axes, progress=progress)
+    return plan.filter(source, plan.settings(engine, threads), progress)
 
 
-_apply_plan.__name__ = "Plan.apply"  # in errors
+_apply_plan.__name__ = "Plan.apply"  # as errors name it
 _apply = takes_arrays(dask=None)(_apply_plan)
-_apply_to_finer_grid = takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)(_apply_plan)
+_apply_on_finer_grid = takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)(_apply_plan)
+
+
+def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str], object]) -> None:
+    """Note if a plan was made for another spacing than that of an image, which is not used then."""
+    try:
+        found = checks.axis_spacing(spacing, len(plan.spacings))
+    except ValueError:
+        return  # the number of axes is rejected later
+    if found != plan.spacings:
+        ours, others = (" × ".join(f"{h:.4g}" for h in each) for each in (plan.spacings, found))
+        note("plan", f"the plan is for a spacing of {ours}, which is used in place of {others}")
+
+
+def _unfit(fault: str) -> ValueError:
+    return checks.refusal(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
+
+
+def _apply_to_tensor(
+    image: Any,
+    plan: Plan,
+    *,
+    channel_axis: int | None,
+    frame_axis: int | None,
+    engine: str | None,
+    threads: int | None,
+    progress: Progress,
+) -> Any:
+    """Filter a tensor on its own device, all images of a batch at once."""
+    check_progress(progress)
+    layout = arrays.layout(image, channel_axis, tensors=True)
+    given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
+    plan._check_axes(given, len(layout.shape), layout.start.shape[1])
+    settings = plan.settings(engine or engines.default("torch"), threads)
+    with report_progress(progress, 1.0) as report:
+        result = plan.pipeline(layout.shape, settings).run(layout.start, report)
+    return arrays.restore_image(layout, result)
 
 
 def _count(channels: int) -> str:

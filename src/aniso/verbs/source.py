@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from aniso import arrays
+from aniso import arrays, checks
 from aniso.arrays import Array, is_dask
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
 from aniso.blocks.stages import Pipeline
 from aniso.settings import Progress, check_progress, report_progress
+
+# Frames whose windows are looked at.
+_SAMPLED_FRAMES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +27,22 @@ class Source:
     array: Any
     channel_axis: int | None
 
-    @classmethod
-    def check(cls, image: Any, channel_axis: int | None, progress: Progress = None) -> Source:
-        """Return an array that is an image. Values of Dask arrays are checked when they are computed."""
+    @staticmethod
+    def check(
+        image: Any, channel_axis: int | None, progress: Progress = None, frame_axis: int | None = None
+    ) -> Source:
+        """Return an array that is an image, or images along `frame_axis`.
+
+        Values of Dask arrays are checked when they are computed.
+        """
         check_progress(progress)
+        if frame_axis is not None:
+            return Frames.of(image, channel_axis, progress, frame_axis)
         if not is_dask(image):
-            return cls(arrays.check_image(image, channel_axis), channel_axis)
+            return Source(arrays.check_image(image, channel_axis), channel_axis)
         lazy.check_chunks(image, channel_axis)
         lazy.reject_progress(progress)
-        return cls(image, channel_axis)
+        return Source(image, channel_axis)
 
     def __str__(self) -> str:
         return f"an array of shape {tuple(self.array.shape)} with channel_axis={self.channel_axis}"
@@ -57,10 +67,13 @@ class Source:
         """Whether this is a Dask array."""
         return is_dask(self.array)
 
-    def sample(self) -> list[Array]:
-        """Return windows (channels, …) in the type of results; those of Dask arrays are computed now."""
+    def sample(self, share: int = 1) -> list[Array]:
+        """Return windows (channels, …) in the type of results; those of Dask arrays are computed now.
+
+        `share` is the number of images that are sampled together.
+        """
         channels = self.channels
-        chosen = windows(self.shape, len(channels))
+        chosen = windows(self.shape, share * len(channels))
         found: Any = [channels[(slice(None), *window)] for window in chosen]
         if self.is_lazy:
             from dask.base import compute
@@ -69,7 +82,8 @@ class Source:
             block_of = partial(halo.block_of, channels.chunks[1:])
             for pixels, window in zip(found, chosen, strict=True):
                 worker.check_pixels(pixels, [part.start for part in window], block_of)
-        return [pixels.astype(self.dtype, copy=False) for pixels in found]
+        # In one order in memory, so that sums over them have the same bits.
+        return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""
@@ -79,3 +93,61 @@ class Source:
         channels = self.channels.astype(self.dtype, copy=False)
         with report_progress(progress, 1.0) as report:
             return arrays.channels_back(pipeline.run(channels, report), self.channel_axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Frames(Source):
+    """Images of one shape that are filtered alike. `array` is the first one, `channel_axis` its own."""
+
+    frames: tuple[Source, ...]
+    frame_axis: int
+
+    @classmethod
+    def of(cls, image: Any, channel_axis: int | None, progress: Progress, frame_axis: int) -> Frames:
+        """Return the checked frames of an array."""
+        array = image if is_dask(image) else arrays.as_array("image", image)
+        shape = tuple(array.shape)
+        along = _check_axis("frame_axis", frame_axis, shape)
+        of_frame = None
+        if channel_axis is not None:
+            of_frame = _check_axis("channel_axis", channel_axis, shape)
+            if of_frame == along:
+                raise ValueError(
+                    f"frame_axis={frame_axis} and channel_axis={channel_axis} are the same axis of an image "
+                    f"of shape {shape}. Give two different ones."
+                )
+            of_frame -= of_frame > along
+        if shape[along] == 0:
+            raise ValueError(f"image is empty, got shape {shape}: there are no frames.")
+        each: Any = np.moveaxis(array, along, 0)
+        frames = tuple(Source.check(each[k], of_frame, progress) for k in range(len(each)))
+        return cls(frames[0].array, of_frame, frames, along)
+
+    def sample(self, share: int = 1) -> list[Array]:
+        """Return windows of some of the frames, from the first to the last."""
+        count = min(len(self.frames), _SAMPLED_FRAMES)
+        numbers = sorted({round(k * (len(self.frames) - 1) / max(count - 1, 1)) for k in range(count)})
+        return [window for k in numbers for window in self.frames[k].sample(share * len(numbers))]
+
+    def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
+        """Return all frames after the stages that `make` returns for their shape."""
+        with report_progress(progress, float(len(self.frames))) as report:
+            results = [
+                frame.filter(make, lambda done, _, k=number: report(k + done))  # type: ignore[misc]
+                if progress
+                else frame.filter(make)
+                for number, frame in enumerate(self.frames)
+            ]
+        if self.is_lazy:
+            import dask.array as da
+
+            return da.stack(results, axis=self.frame_axis)
+        return np.stack(results, axis=self.frame_axis)
+
+
+def _check_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+    """Return the number of an axis, counted from the first one."""
+    number = checks.whole(name, axis, f"Give the number of an axis, e.g. {name}=0.")
+    if not -len(shape) <= number < len(shape):
+        raise ValueError(f"{name}={axis} does not exist in an image of shape {shape}. Give e.g. {name}=0.")
+    return number % len(shape)

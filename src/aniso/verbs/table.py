@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,8 +39,6 @@ class Verb:
     refines: bool = False
     #: Takes a mask of unknown pixels, which may be NaN.
     fills: bool = False
-    #: Zarr stores can be filtered from the command line.
-    stores: bool = False
     #: Peak memory if a parameter is given, where that is less than `arrays`.
     arrays_if_given: Mapping[str, float] = field(default_factory=dict)
     #: Options that make a preview quick: switches are replaced, numbers are lower limits.
@@ -51,6 +50,16 @@ class Verb:
     def function(self) -> Callable[..., Any]:
         """The function itself, `aniso.<name>`."""
         function: Callable[..., Any] = getattr(aniso, self.name)
+        return function
+
+    @property
+    def choose(self) -> Callable[..., Any] | None:
+        """The function `choose` of the verb's module, which makes a plan; None if there is none.
+
+        It is called as choose(source, settings, **options) with a :class:`aniso.verbs.source.Source`. Verbs
+        that have one can filter Zarr stores, and save and apply plans.
+        """
+        function: Callable[..., Any] | None = getattr(sys.modules[self.function.__module__], "choose", None)
         return function
 
     @functools.cached_property
@@ -96,7 +105,6 @@ _ROWS = (
         arrays=60,
         arrays_if_given={"contrast": 32, "time": 32, "mix": 32},
         output="{stem}_denoised{suffix}",
-        stores=True,
     ),
     Verb(
         name="enhance",
@@ -109,12 +117,11 @@ _ROWS = (
             "aniso enhance fingerprint.png --wavelength 9 --time 40 -o ridges.png",
             "aniso enhance 'slices/*.tif' -o enhanced/",
         ),
-        seconds=1e-5,
-        arrays=59,
+        seconds=3e-6,
+        arrays=20,
         preview={"refine": False},
         preview_note="with one diffusion",
         output="{stem}_enhanced{suffix}",
-        stores=True,
     ),
     Verb(
         name="inpaint",
@@ -169,5 +176,4 @@ DIFFUSE = Verb(
     seconds=8e-9,
     arrays=7,
     output="{stem}_diffused{suffix}",
-    stores=True,
 )

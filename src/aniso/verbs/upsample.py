@@ -186,7 +186,7 @@ def upsample(
     settings = Settings.check(
         len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
     )
-    plan = choose(
+    plan = choose_plan(
         source,
         settings,
         factor=factor,
@@ -200,7 +200,7 @@ def upsample(
     return (result, plan) if return_info else result
 
 
-def choose(
+def choose_plan(
     source: Source,
     settings: Settings,
     *,

@@ -1,7 +1,7 @@
-"""The size of blocks, and the number of cycles in a pass.
+"""The size of blocks, and the stages in a pass.
 
 A large block has a small halo for its size, but must fit in the memory of a worker, and workers should not
-wait for the last one. Many cycles in a pass need less reading and writing, but a wide halo. The combination
+wait for the last one. Many stages in a pass need less reading and writing, but a wide halo. The combination
 with the smallest estimated time is chosen (see :mod:`aniso.blocks.costs`).
 """
 
@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from aniso.blocks.costs import STORE_BYTES_PER_SECOND, STORE_TASK_SECONDS, with_halo
+from aniso.blocks.costs import STORE_BYTES_PER_SECOND, STORE_TASK_SECONDS
+from aniso.blocks.groups import StageGroup, cut_stages, halo_limits
+from aniso.blocks.stages import Channels, Stage, channels_after, total_seconds
 
 Block = tuple[int, ...]
 
@@ -19,10 +22,31 @@ Block = tuple[int, ...]
 USABLE = 0.8
 # Memory of a worker without data, with the libraries it loads.
 WORKER_BYTES = 300e6
-# Numbers in memory per pixel of the block and its halo: what is read, the image, its successor, what is
-# written and its compressed form; with stored tensors also these and the image before, in 2-D and 3-D.
-_ARRAYS, _WITH_TENSORS = 5, {2: 10, 3: 13}
-_MOST_CYCLES = 64
+
+
+@dataclass(frozen=True)
+class PassCost:
+    """What a pass needs per pixel of a block with its halo, and how wide that is."""
+
+    halo: tuple[int, ...]
+    seconds: float
+    held: int  # numbers in memory at the same time
+    read: int  # numbers of the state before
+    written: int
+
+    @classmethod
+    def of(cls, group: StageGroup, before: Channels, itemsize: int) -> PassCost:
+        """Return the cost of stages that begin with this state."""
+        # The state that was read, and copies of all but the image, which stages may modify. Then what the
+        # stages work with, and the images that they add.
+        read = sum(before.values())
+        held, channels = 0, before
+        for stage in group.stages:
+            working, channels = stage.working(channels, len(group.halo)), stage.channels(channels)
+            held = max(held, working + max(sum(channels.values()) - read, 0))
+        written = sum(channels.values())
+        held += 2 * read - before["image"]
+        return cls(group.halo, total_seconds(group.stages, before, itemsize), held, read, written)
 
 
 @dataclass(frozen=True)
@@ -31,64 +55,85 @@ class Workload:
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
+    margins: tuple[int, ...]  # of the grid on which the stages work
     frames: int
-    pixel_bytes: int  # of all channels
-    reach: tuple[int, ...]
-    cycles: int
-    cycle_seconds: float  # per pixel
-    stored_tensors: bool
+    channels: int  # of the image
+    itemsize: int
+    stages: tuple[Stage, ...]  # with small reaches
     bytes_per_second: float = STORE_BYTES_PER_SECOND  # that one worker reads or writes
 
-    def needed_bytes(self, block: Block, cycles: int) -> float:
-        """Return the memory that a worker needs for a block with the halo for this number of cycles."""
-        arrays = _WITH_TENSORS[len(self.shape)] if self.stored_tensors else _ARRAYS
-        wide = with_halo(block, self.reach, cycles, self.shape)
-        return (WORKER_BYTES + wide * self.pixel_bytes * arrays) / USABLE
+    @cached_property
+    def costs(self) -> dict[int, list[PassCost]]:
+        """The passes for each limit of the width of halos."""
+        return {limit: self.pass_costs(limit) for limit in halo_limits(self.stages)}
 
-    def block_seconds(self, block: Block, cycles: int) -> float:
-        """Estimate the time of a worker for a block: to compute the cycles, and to read and write it."""
-        wide, core = with_halo(block, self.reach, cycles, self.shape), math.prod(block)
-        moved = (wide + core) * self.pixel_bytes / self.bytes_per_second
-        return cycles * wide * self.cycle_seconds + moved + STORE_TASK_SECONDS
+    def pass_costs(self, limit: int) -> list[PassCost]:
+        """Return the passes for one limit."""
+        found, channels = [], {"image": self.channels}
+        for group in groups_or_copy(self.stages, limit, len(self.shape)):
+            found.append(PassCost.of(group, channels, self.itemsize))
+            channels = channels_after(group.stages, channels)
+        return found
 
-    def seconds(self, block: Block, cycles: int, workers: int) -> float:
+    def needed_bytes(self, block: Block, limit: int) -> float:
+        """Return the memory that a worker needs for a block with its halo, in the pass that needs most."""
+        core = math.prod(block)  # is written, and compressed before
+        wide = ((self.with_halo(block, each.halo), each) for each in self.costs[limit])
+        needs = (pixels * each.held + 2 * core * each.written for pixels, each in wide)
+        return (WORKER_BYTES + max(needs) * self.itemsize) / USABLE
+
+    def seconds(self, block: Block, limit: int, workers: int) -> float:
         """Estimate the time of all passes; in each of them, workers wait for the last block."""
         blocks = self.frames * math.prod(-(-n // b) for n, b in zip(self.shape, block, strict=True))
-        turns = math.ceil(blocks / workers)
-        passes, rest = divmod(self.cycles, cycles)
-        total = passes * turns * self.block_seconds(block, cycles)
-        return total + (turns * self.block_seconds(block, rest) if rest else 0.0)
+        return math.ceil(blocks / workers) * sum(self._seconds(block, each) for each in self.costs[limit])
+
+    def _seconds(self, block: Block, cost: PassCost) -> float:
+        """Estimate the time of a worker for a block: to compute the stages, and to read and write it."""
+        wide, core = self.with_halo(block, cost.halo), math.prod(block)
+        moved = (wide * cost.read + core * cost.written) * self.itemsize / self.bytes_per_second
+        return wide * cost.seconds + moved + STORE_TASK_SECONDS
+
+    def with_halo(self, block: Block, halo: Sequence[int]) -> int:
+        """Return the number of pixels of a block with its halo, or with the margin where that is wider."""
+        sides = zip(block, halo, self.margins, self.shape, strict=True)
+        return math.prod(min(n + far + max(far, m), length + 2 * m) for n, far, m, length in sides)
 
 
-def blocks_and_cycles(workload: Workload, memory: float, workers: int) -> tuple[Block, int]:
-    """Return the block, in multiples of the chunks, and the number of cycles per pass."""
+def groups_or_copy(stages: Sequence[Stage], limit: int, ndim: int) -> list[StageGroup]:
+    """Return the stages of each pass; without any, one pass that copies."""
+    return cut_stages(stages, limit) or [StageGroup((), (0,) * ndim)]
+
+
+def block_and_limit(workload: Workload, memory: float, workers: int) -> tuple[Block, int]:
+    """Return the block, in multiples of the chunks, and the limit for the width of halos."""
     candidates = [
-        (workload.seconds(block, cycles, workers), block, cycles)
-        for cycles in range(1, min(workload.cycles, _MOST_CYCLES) + 1)
-        for block in _blocks(workload, cycles, memory)
+        (workload.seconds(block, limit, workers), block, limit)
+        for limit in workload.costs
+        for block in _blocks(workload, limit, memory)
     ]
     if not candidates:
-        least = workload.needed_bytes(workload.chunks, 1)
+        least = min(workload.needed_bytes(workload.chunks, limit) for limit in workload.costs)
+        halo = [max(widths) for widths in zip(*(each.halo for each in workload.costs[1]), strict=True)]
         raise MemoryError(
             f"a single chunk of {' × '.join(map(str, workload.chunks))} pixels with its halo of "
-            f"{' × '.join(map(str, workload.reach))} needs about {least / 1e6:.0f} MB, but a worker has "
+            f"{' × '.join(map(str, halo))} needs about {least / 1e6:.0f} MB, but a worker has "
             f"{memory / 1e6:.0f} MB. Give workers more memory, or store the array in smaller chunks."
         )
-    _, block, cycles = min(candidates)
-    return block, cycles
+    _, block, limit = min(candidates)
+    return block, limit
 
 
-def _blocks(workload: Workload, cycles: int, memory: float) -> Iterator[Block]:
+def _blocks(workload: Workload, limit: int, memory: float) -> Iterator[Block]:
     """Yield blocks that fit, from one chunk on, each as close to a cube as multiples of the chunks allow."""
     block = list(workload.chunks)
     growing = set(range(len(block)))
-    while growing and workload.needed_bytes(tuple(block), cycles) <= memory:
+    while growing and workload.needed_bytes(tuple(block), limit) <= memory:
         yield _even(workload, block)
         axis = min(growing, key=lambda k: block[k])
         block[axis] += workload.chunks[axis]
         if block[axis] >= workload.shape[axis]:
             growing.discard(axis)
-    if not growing and workload.needed_bytes(tuple(block), cycles) <= memory:
+    if not growing and workload.needed_bytes(tuple(block), limit) <= memory:
         yield _even(workload, block)
 
 

@@ -3,106 +3,236 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from aniso import arrays, checks, stability
-from aniso.blocks.sample import windows
+import numpy as np
+
+from aniso import checks
 from aniso.blocks.stores import journal, passes
 from aniso.blocks.stores.cluster import capacity, connect
+from aniso.blocks.stores.ends import channel_axis_of_frame, read_index
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
 from aniso.checks import Spacing
-from aniso.engines import Problem
 from aniso.io.pages import voxel_shape
-from aniso.models import Homogeneous
-from aniso.stencil import Stencil
-from aniso.verbs.chunked_recipes import Recipe
+from aniso.settings import Progress, Settings, check_progress, report_progress
+from aniso.stencil import FreeStencil
+from aniso.verbs.plan import Plan, note_spacing
+from aniso.verbs.source import Source
+from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
-#: Returns the diffusion for an array, from a function that reads windows (channels, …) of it and its spacing.
-Choose = Callable[[Callable[[], list[Any]], tuple[float, ...]], Recipe]
+__all__ = ["FilteredStore", "filter_store"]
+
 #: Receives the kind of a note, and its text.
 Note = Callable[[str, str], object]
 
 
 @dataclass(frozen=True)
-class Filtered:
-    """What was filtered, with which diffusion, and in which blocks and passes."""
+class FilteredStore:
+    """What :func:`aniso.filter_store` did: the plan, and how the array was cut into blocks and passes."""
 
-    source: ZarrArray
-    recipe: Recipe
-    run: passes.StoreRun
+    plan: Plan
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    block: tuple[int, ...]
+    passes: int
 
 
 def filter_store(
-    source: Path,
-    target: Path,
-    choose: Choose,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    plan_or_verb: Plan | str | Callable[..., Any],
     *,
-    stencil: Stencil,
     channel_axis: int | None = None,
     spacing: Spacing | str | None = None,
-    engine: str = "cpu",
-    threads: int = 1,
-    scheduler: str | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
     workers: int = 2,
+    scheduler: str | None = None,
     memory: str | int | None = None,
-    tell: passes.Report = lambda done, total: None,
-    note: Note = lambda kind, text: None,
-) -> Filtered:
-    """Filter a Zarr store into a new one, which appears when it is complete.
+    progress: Progress = None,
+    note: Note | None = None,
+    **options: Any,
+) -> FilteredStore:
+    """Filter a Zarr store, which may be larger than memory, into a new one.
+
+    The array is filtered block by block by worker processes. The new store appears when it is complete. If a
+    run was interrupted, the same call continues it. Values are the same as for an array in memory, bit for
+    bit on the ``"cpu"`` engine.
 
     Parameters
     ----------
-    source, target : Path
-        A Zarr array or OME-Zarr group, and the store to create. An interrupted run is continued.
-    choose : callable
-        Returns the diffusion, given a function that reads windows of the array, and the spacing.
-    stencil : Stencil
-        The stencil of the diffusion.
+    source : str or path
+        A Zarr array, or an OME-Zarr group, of which the full resolution is filtered.
+    target : str or path
+        The store to create, with the type, chunks and metadata of the source.
+    plan_or_verb : Plan, str or function
+        A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
+        ``"denoise"`` or ``aniso.denoise``, which makes a plan from a sample of the first frame; or
+        ``"diffuse"``.
     channel_axis : int, optional
-        Axis of the channels; by default as the store says.
+        Axis of the channels; by default as the metadata of the store say.
     spacing : float, one float per axis, or "file", optional
-        Pixel spacing along each axis. "file" takes that of the store. By default only the voxel shape of the
-        store is used, in units of the shortest side.
-    engine : str
-        Engine of the workers.
-    threads : int
-        Threads of each worker's engine.
-    scheduler : str, optional
-        Address of a Dask scheduler. By default workers are started on this machine.
+        Pixel spacing along each spatial axis. "file" takes that of the store. By default only the voxel shape
+        of the store is used, in units of the shortest side. Not with a plan, which has a spacing.
+    engine : str, optional
+        Engine of the workers, by default ``"cpu"``.
+    threads : int, optional
+        Number of threads of each worker's engine, by default 1.
     workers : int
-        Number of these workers.
+        Number of worker processes on this machine, if no scheduler is given.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers are used.
     memory : str or int, optional
-        Memory limit of each of them.
-    tell : callable
-        Called as tell(done, total) with the number of blocks.
-    note : callable
-        Receives notes about the run: a kind and a text.
+        Memory limit of each worker on this machine, e.g. ``"4GB"``; by default an equal share.
+    progress : bool or callable, optional
+        True shows a bar on the terminal; a function is called as progress(done, 1.0).
+    note : callable, optional
+        Receives notes about the run, e.g. the address of Dask's dashboard, as note(kind, text).
+    **options
+        Parameters of the verb, e.g. ``noise=12``; for ``"diffuse"`` model, time and scheme. Not with a plan.
+
+    Returns
+    -------
+    FilteredStore
+        The plan, and the size of blocks and the number of passes that were used.
+
+    Examples
+    --------
+    >>> import aniso
+    >>> done = aniso.filter_store("in.zarr", "out.zarr", "denoise", memory="4GB")  # doctest: +SKIP
+    >>> print(done.plan)  # doctest: +SKIP
     """
-    found = open_array(source, channel_axis)
-    journal.check_place(target)
-    spacings = spacing_of(found, spacing, note)
+    check_packages()
+    check_progress(progress)
+    tell_note: Note = note or (lambda kind, text: None)
+    if checks.whole("workers", workers, "Give e.g. workers=2.") < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
+    given = find_verb(plan_or_verb)
+    goal = Path(target)
+    store = open_array(Path(source), channel_axis)
+    journal.check_place(goal)
+    frame = Source.check(_first_frame(store), channel_axis_of_frame(store))
+    if isinstance(given, Plan):
+        plan = given
+        _reject_with_plan(plan, options if spacing is None else {**options, "spacing": spacing})
+        plan.check_fit(frame)
+        note_spacing(plan, voxel_shape(store.spacing), tell_note)
+    else:
+        spacings = spacing_of(store, spacing, tell_note)
+        plan = _choose(given, frame, engine, spacings, options)
+    pipeline = plan.pipeline(frame.shape, plan.settings(engine, threads or 1))
+    facts = {**json.loads(plan.to_json()), "engine": engine or "cpu"}
     with connect(scheduler, workers, memory) as client:
         available = capacity(client)
-        note("dashboard", f"watch the workers at {client.dashboard_link}{bokeh_hint(scheduler)}")
-        recipe = choose(partial(_read_windows, found), spacings)
-        model = recipe.model or Homogeneous()
-        limit = stability.stable_step(model, stencil, spacings, len(spacings))
-        cycles = tuple(recipe.scheme.plan(recipe.time, limit)) if recipe.model else ()
-        problem = Problem(model, stencil, spacings, None, threads, engine)
+        tell_note("dashboard", f"watch the workers at {client.dashboard_link}{bokeh_hint(scheduler)}")
         try:
-            run = passes.StoreRun.plan(found, problem, cycles, *available)
+            run = passes.StoreRun.plan(store, pipeline, facts, *available)
         except MemoryError as error:  # of the workers, not of this process
             raise ValueError(str(error)) from error
-        if not cycles:
-            note("copy", f"the sample or the time leaves nothing to do: {target} is a copy")
-        if journal.folder_of(target).exists():
-            note("continued", f"an interrupted run to {target} is continued")
-        run = passes.carry_out(run, target, client, tell)
-    return Filtered(found, recipe, run)
+        if not pipeline.stages:
+            tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
+        if journal.folder_of(goal).exists():
+            tell_note("continued", f"an interrupted run to {goal} is continued")
+        with report_progress(progress, 1.0) as report:
+            run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
+    return FilteredStore(plan, store.shape, store.dtype, run.block, len(run.passes))
+
+
+def find_verb(plan_or_verb: Any) -> Plan | Verb:
+    """Return a plan, or the verb of this name or function; reject verbs that make no plans."""
+    if isinstance(plan_or_verb, Plan):
+        return plan_or_verb
+    known = [*VERBS.values(), DIFFUSE]
+    usable = [verb.name for verb in known if verb.choose is not None]
+    for verb in known:
+        if plan_or_verb is verb.function or (isinstance(plan_or_verb, str) and plan_or_verb == verb.name):
+            if verb.choose is None:
+                raise ValueError(f"{verb.name} cannot filter Zarr stores. Use one of {', '.join(usable)}.")
+            return verb
+    raise TypeError(
+        f"plan_or_verb must be a plan, or one of {', '.join(usable)} as a name or a function, got "
+        f"{plan_or_verb!r}."
+    )
+
+
+def _choose(
+    verb: Verb, frame: Source, engine: str | None, spacings: tuple[float, ...], options: dict[str, Any]
+) -> Plan:
+    """Return the plan of a verb for a sample of the store."""
+    assert verb.choose is not None
+    wishes = dict(options)
+    parameters = inspect.signature(verb.choose).parameters
+    known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    given = {}
+    if verb.takes_stencil:
+        default = inspect.signature(verb.function).parameters["stencil"].default
+        given["stencil"] = wishes.pop("stencil", default)
+    for name in wishes:
+        if name not in known:
+            listed = ", ".join(sorted(known | ({"stencil"} if verb.takes_stencil else set())))
+            raise TypeError(f"{verb.name} has no parameter {name!r} for stores. It has {listed}.")
+    for name in known:
+        if parameters[name].default is inspect.Parameter.empty and name not in wishes:
+            raise TypeError(f"{verb.name} needs the parameter {name}. Give {name}=….")
+    if isinstance(given.get("stencil"), FreeStencil):
+        raise ValueError("stores do not support a FreeStencil, whose δ is an array. Use a DeltaStencil.")
+    settings = Settings.check(len(frame.shape), spacing=spacings, engine=engine, **given)
+    plan: Plan = verb.choose(frame, settings, **wishes)
+    return plan
+
+
+def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
+    if options:
+        raise ValueError(
+            f"a plan has all parameters of {plan.verb}, got {', '.join(options)} too. Leave them out, or "
+            "give the verb in place of the plan."
+        )
+
+
+def _first_frame(store: ZarrArray) -> Any:
+    """Return the first frame as a Dask array, with its axes in the order of the store."""
+    import dask.array as da
+
+    view = _FrameView(store)
+    chunks = tuple(n for axis, n in enumerate(store.chunks) if axis not in store.frame_axes)
+    return da.from_array(view, chunks=chunks, name=False, asarray=False, fancy=False)
+
+
+@dataclass(frozen=True)
+class _FrameView:
+    """The first frame as an array; a chunk that cannot be read is named."""
+
+    store: ZarrArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(n for axis, n in enumerate(self.store.shape) if axis not in self.store.frame_axes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.store.dtype
+
+    @cached_property
+    def _array(self) -> Any:
+        return read_only(self.store.location)
+
+    def __getitem__(self, index: Any) -> Any:
+        given = iter(index)
+        axes = range(len(self.store.shape))
+        return read_index(
+            self._array, tuple(0 if axis in self.store.frame_axes else next(given) for axis in axes)
+        )
 
 
 def spacing_of(store: ZarrArray, spacing: Spacing | str | None, note: Note) -> tuple[float, ...]:
@@ -114,6 +244,8 @@ def spacing_of(store: ZarrArray, spacing: Spacing | str | None, note: Note) -> t
             "assumed to be the same along all axes. Give it with --spacing.",
         )
     if isinstance(spacing, str):
+        if spacing != "file":
+            raise ValueError(f'spacing must be a number, one number per axis, or "file", got {spacing!r}.')
         return store.spacing
     return voxel_shape(store.spacing) if spacing is None else checks.axis_spacing(spacing, len(store.spacing))
 
@@ -125,11 +257,7 @@ def bokeh_hint(scheduler: str | None) -> str:
     return " (this page needs Bokeh: pip install bokeh)"
 
 
-def _read_windows(store: ZarrArray) -> list[Any]:
-    """Read a sample of the first frame, (channels, …)."""
-    array = read_only(store.location)
-    frame, dtype = (0,) * len(store.frame_axes), arrays.result_type(store.dtype)
-    return [
-        passes.read_window(array, store, frame, window).astype(dtype)
-        for window in windows(store.spatial_shape)
-    ]
+def check_packages() -> None:
+    """Raise an error if a package that stores need is missing."""
+    if any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "zarr")):
+        raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')

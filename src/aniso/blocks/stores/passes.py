@@ -6,21 +6,19 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import aniso
 from aniso import arrays
-from aniso.blocks import costs, exchanges, halo, worker
+from aniso.blocks import halo
+from aniso.blocks.groups import StageGroup
 from aniso.blocks.halo import Region
+from aniso.blocks.stages import Channels, Pipeline, Stage, channels_after, run_stages
 from aniso.blocks.stores import budget, cluster, journal
+from aniso.blocks.stores.ends import ImageEnd, StateEnd
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
-from aniso.engines import Problem
-from aniso.io.picture import stored
-from aniso.schemes import Cycle
 
 # Least side of the chunks between passes, in pixels.
 _SIDE = 48
@@ -32,27 +30,38 @@ Frames = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class StoreRun:
-    """An evolution of all images of a Zarr array, cut into blocks and passes."""
+    """A pipeline for all images of a Zarr array, cut into blocks and passes.
+
+    `facts` are what decides the values of the result, besides the source. Halos are at most `limit` wide, or
+    that of a single stage.
+    """
 
     source: ZarrArray
-    problem: Problem
-    cycles: tuple[Cycle, ...]
+    pipeline: Pipeline
+    facts: dict[str, Any]
     block: tuple[int, ...]
-    together: int
+    limit: int
 
     @classmethod
     def plan(
-        cls, source: ZarrArray, problem: Problem, cycles: Sequence[Cycle], memory: float, workers: int
+        cls, source: ZarrArray, pipeline: Pipeline, facts: dict[str, Any], memory: float, workers: int
     ) -> StoreRun:
         """Choose blocks and passes for the number of workers and the memory of each."""
-        workload = estimate_workload(source, problem, cycles)
-        return cls(source, problem, tuple(cycles), *budget.blocks_and_cycles(workload, memory, workers))
+        workload = estimate_workload(source, pipeline)
+        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers))
 
     @cached_property
-    def passes(self) -> list[exchanges.Exchange]:
-        """The cycles of each pass with their halo; without cycles, one pass that copies."""
-        far = _reach(self.problem, self.cycles)
-        return list(exchanges.group_cycles(self.cycles, far, self.together)) or [exchanges.Exchange((), far)]
+    def passes(self) -> list[StageGroup]:
+        """The stages of each pass with their halo; without stages, one pass that copies."""
+        return budget.groups_or_copy(self.pipeline.parts(), self.limit, len(self.block))
+
+    @cached_property
+    def channels(self) -> list[Channels]:
+        """The channels of the state before each pass, and after the last one."""
+        found = [{"image": self.source.channels}]
+        for group in self.passes:
+            found.append(channels_after(group.stages, found[-1]))
+        return found
 
     def describe(self) -> dict[str, Any]:
         """Return what must be the same for an interrupted run to continue."""
@@ -60,24 +69,40 @@ class StoreRun:
             "input": journal.fingerprint(self.source),
             "channel axis": self.source.channel_axis,
             "frame axes": list(self.source.frame_axes),
-            "model": repr(self.problem.model),
-            "stencil": repr(self.problem.stencil),
-            "spacing": list(self.problem.spacings),
-            "steps": [[list(step) for step in cycle.steps] for cycle in self.cycles],
-            "engine": self.problem.engine,
             "version": aniso.__version__,
+            **self.facts,
         }
 
-    def regions(self, exchange: exchanges.Exchange) -> Iterator[tuple[Frames, Region]]:
+    def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
-        shape = self.source.spatial_shape
-        chunks = tuple(_lengths(n, size) for n, size in zip(shape, self.block, strict=True))
+        lengths = map(_lengths, self.source.spatial_shape, self.block)
+        chunks = tuple(map(halo.widen, lengths, self.pipeline.margins))
         spans = [
             [range(start, min(start + length, n)) for start in range(0, n, length)]
             for n, length in ((self.source.shape[k], self.source.chunks[k]) for k in self.source.frame_axes)
         ]
         frames = [tuple(itertools.product(*span)) for span in itertools.product(*spans)]
-        return itertools.product(frames, list(halo.regions(chunks, exchange.halo)))
+        return itertools.product(frames, list(halo.regions(chunks, group.halo)))
+
+    @property
+    def chunk_sides(self) -> tuple[int, ...]:
+        """The sides of the chunks between passes: parts of blocks."""
+        return tuple(map(_part_of_block, self.block, self.source.spatial_chunks))
+
+    @property
+    def offset(self) -> tuple[int, ...]:
+        """Where the grid begins in stores between passes, so that blocks begin at chunks there."""
+        return tuple(-m % side for m, side in zip(self.pipeline.margins, self.chunk_sides, strict=True))
+
+    def end(self, folder: Path, number: int) -> ImageEnd | StateEnd:
+        """Return what pass `number` reads; from the number of passes on, what the last one writes."""
+        margins = self.pipeline.margins
+        if number == 0:
+            return ImageEnd(self.source, self.source.location, margins)
+        store = journal.store_of(folder, number - 1)
+        if number == len(self.passes):
+            return ImageEnd(self.source, str(store / self.source.key), margins)
+        return StateEnd(str(store), self.offset)
 
 
 def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> StoreRun:
@@ -101,26 +126,25 @@ def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> Store
 def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> StoreRun:
     """Carry out what is not done yet, and return the run as it was cut."""
     with journal.explain_write_errors(folder):
-        cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "together": run.together})
-    run = replace(run, block=tuple(cut["block"]), together=cut["together"])
+        cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
+    run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
     finished = 0
-    for number, exchange in enumerate(run.passes):
+    for number, group in enumerate(run.passes):
         complete = journal.complete_blocks(folder, number)
         waiting = [
-            (frames, region)
-            for frames, region in run.regions(exchange)
-            if _name(frames, region) not in complete
+            (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
         ]
         finished += len(complete)
         report(finished, total)
         if not waiting:
             continue  # its store may be gone, since a later pass has begun
-        source = run.source.location if number == 0 else _array_in(journal.store_of(folder, number - 1), run)
-        with journal.explain_write_errors(folder):
-            target_array = _prepare_store(run, folder, number, fresh=not complete)
+        if not complete:
+            with journal.explain_write_errors(folder):
+                _create_store(run, folder, number)
+        ends = run.end(folder, number), run.end(folder, number + 1)
         with journal.open_list(folder, number) as file:
-            for name in _submit_blocks(client, run, exchange, waiting, source, target_array):
+            for name in _submit_blocks(client, run.channels[number], group, waiting, *ends):
                 journal.record(file, name)
                 finished += 1
                 report(finished, total)
@@ -129,102 +153,63 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
     return run
 
 
-def estimate_workload(source: ZarrArray, problem: Problem, cycles: Sequence[Cycle]) -> budget.Workload:
+def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
     """Return what determines how a run is cut into blocks and passes."""
-    model, spacings = problem.model, problem.spacings
-    cycle = cycles[0] if cycles else Cycle(0.0, ())
-    itemsize = arrays.result_type(source.dtype).itemsize
     return budget.Workload(
         source.spatial_shape,
         source.spatial_chunks,
+        pipeline.margins,
         math.prod(source.shape[axis] for axis in source.frame_axes),
-        source.channels * itemsize,
-        _reach(problem, cycles),
-        max(len(cycles), 1),
-        costs.cycle_seconds(cycle, model, source.channels, spacings, itemsize),
-        costs.stores_tensors(cycle, model, source.channels),
+        source.channels,
+        arrays.result_type(source.dtype).itemsize,
+        tuple(pipeline.parts()),
     )
 
 
 def filter_block(
-    problem: Problem,
-    cycles: Sequence[Cycle],
+    stages: Sequence[Stage],
+    channels: Channels,
     frames: Frames,
     region: Region,
-    origin: ZarrArray,
-    source: str,
-    target: str,
+    source: ImageEnd | StateEnd,
+    target: ImageEnd | StateEnd,
 ) -> str:
-    """Read a block with its halo on a worker, advance it, and write it, one frame after another."""
+    """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
-    read = read_only(source)
-    write: Any = zarr.open_array(target, mode="r+")
+    read = read_only(source.location)
+    write: Any = zarr.open_array(target.location, mode="r+")
     # Chunks that are read at the same time are in memory at the same time.
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
-            pixels = _read(read, origin, frame, region.needed)
-            if source == origin.location:  # what passes have written is finite
-                pixels = _check_pixels(pixels, origin, frame, region.needed)
-            if cycles:
-                pixels = worker.advance(pixels, worker.cut_problem(problem, region), cycles, region)
-            values = arrays.channels_back(pixels, _place_of_channels(origin))
-            with journal.explain_write_errors(target):
-                write[index_of(origin, frame, region.core)] = stored(values, write.dtype)
+            pixels = source.read(read, frame, region.needed)
+            if stages:
+                pixels = pixels.astype(arrays.result_type(pixels.dtype), copy=False)
+                pixels = run_stages(stages, pixels, channels, region)
+            with journal.explain_write_errors(target.location):
+                target.write(write, frame, region.core, pixels)
     # The name is listed as complete, which must hold after a power failure too.
-    indices = (index_of(origin, frame, region.core) for frame in frames)
+    indices = (target.index(frame, region.core) for frame in frames)
     keys = {key for index in indices for key, _ in chunks_at(write, index)}
-    with journal.explain_write_errors(target):
-        journal.persist(Path(target), keys)
+    with journal.explain_write_errors(target.location):
+        journal.persist(Path(target.location), keys)
     return _name(frames, region)
-
-
-def read_window(array: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
-    """Return pixels (channels, …) of the source; reject NaN and infinity, and name their chunk."""
-    return _check_pixels(_read(array, origin, frame, window), origin, frame, window)
-
-
-def _read(array: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
-    index = index_of(origin, frame, window)
-    try:
-        return channels_of(np.asarray(array[index]), origin)
-    except Exception as error:  # whatever a codec raises
-        raise OSError(
-            f"{_find_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears "
-            "to be corrupt; copy it again."
-        ) from error
-
-
-def _find_damaged(array: Any, index: tuple[Any, ...]) -> str:
-    """Name the first chunk that cannot be read by itself; without one, all chunks of the index."""
-    for key, parts in chunks_at(array, index):
-        try:
-            array[parts]
-        except Exception:
-            return f"chunk {key}"
-    return "a chunk among " + ", ".join(key for key, _ in chunks_at(array, index))
-
-
-def _check_pixels(pixels: Any, origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> Any:
-    block_of = partial(_chunk_of, origin.spatial_chunks)
-    return worker.check_pixels(pixels, [part.start for part in window], block_of, frame)
 
 
 def _submit_blocks(
     client: Any,
-    run: StoreRun,
-    exchange: exchanges.Exchange,
+    channels: Channels,
+    group: StageGroup,
     waiting: Sequence[tuple[Frames, Region]],
-    source: str,
-    target: str,
+    source: ImageEnd | StateEnd,
+    target: ImageEnd | StateEnd,
 ) -> Iterator[str]:
     """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed
 
     def submit(frames: Frames, region: Region) -> Any:
-        return client.submit(
-            filter_block, run.problem, exchange.cycles, frames, region, run.source, source, target, pure=False
-        )
+        stages = group.cut(region)
+        return client.submit(filter_block, stages, channels, frames, region, source, target, pure=False)
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
@@ -255,33 +240,26 @@ def _result(future: Any) -> str:
     return name
 
 
-def _reach(problem: Problem, cycles: Sequence[Cycle]) -> tuple[int, ...]:
-    spacings = problem.spacings
-    return halo.reach(cycles[0], problem.model, spacings) if cycles else (0,) * len(spacings)
-
-
-def _prepare_store(run: StoreRun, folder: Path, number: int, fresh: bool) -> str:
-    """Return the location of the array into which a pass writes; that of the last pass is like the source."""
+def _create_store(run: StoreRun, folder: Path, number: int) -> None:
+    """Create the store into which a pass writes; that of the last pass is like the source."""
     import zarr
 
     store = journal.store_of(folder, number)
-    last = number == len(run.passes) - 1
-    if fresh:
-        journal.forget(folder, number)
-        if last:
-            location = create_like(run.source, store)
-            journal.persist_all(store)
-            return location
-        sizes = map(_part_of_block, run.block, run.source.spatial_chunks)
-        sides = dict(zip(run.source.spatial_axes, sizes, strict=True))
-        chunks = tuple(
-            1 if axis in run.source.frame_axes else min(sides.get(axis, n), n)
-            for axis, n in enumerate(run.source.shape)
+    journal.forget(folder, number)
+    if number == len(run.passes) - 1:
+        create_like(run.source, store)
+    else:
+        count = sum(run.channels[number + 1].values())
+        frames = [run.source.shape[axis] for axis in run.source.frame_axes]
+        grid = [n + first for n, first in zip(run.pipeline.grid, run.offset, strict=True)]
+        zarr.create_array(
+            str(store),
+            shape=(*frames, count, *grid),
+            chunks=(*(1 for _ in frames), count, *map(min, run.chunk_sides, grid)),
+            dtype=arrays.result_type(run.source.dtype),
+            compressors=None,
         )
-        dtype = arrays.result_type(run.source.dtype)
-        zarr.create_array(str(store), shape=run.source.shape, chunks=chunks, dtype=dtype, compressors=None)
-        journal.persist_all(store)
-    return _array_in(store, run) if last else str(store)
+    journal.persist_all(store)
 
 
 def _part_of_block(block: int, chunk: int) -> int:
@@ -290,40 +268,8 @@ def _part_of_block(block: int, chunk: int) -> int:
     return next((n * chunk for n in range(1, count) if count % n == 0 and n * chunk >= _SIDE), block)
 
 
-def _array_in(store: Path, run: StoreRun) -> str:
-    """Return where the array is in a store: in a group if the source is in one and this is the last pass."""
-    last = store == journal.store_of(store.parent, len(run.passes) - 1)
-    return str(store / run.source.key) if last and run.source.key else str(store)
-
-
 def _name(frames: Frames, region: Region) -> str:
     return ".".join(map(str, (*frames[0], *region.index)))
-
-
-def index_of(origin: ZarrArray, frame: tuple[int, ...], window: halo.Window) -> tuple[Any, ...]:
-    """Return the index of a window of a frame, all channels."""
-    index: list[Any] = [slice(None)] * len(origin.shape)
-    for axis, number in zip(origin.frame_axes, frame, strict=True):
-        index[axis] = number
-    for axis, part in zip(origin.spatial_axes, window, strict=True):
-        index[axis] = part
-    return tuple(index)
-
-
-def channels_of(pixels: Any, origin: ZarrArray) -> Any:
-    """Return pixels of one frame as (channels, …)."""
-    return arrays.channels_first(pixels, _place_of_channels(origin))
-
-
-def _place_of_channels(origin: ZarrArray) -> int | None:
-    """Return the axis of the channels in one frame."""
-    if origin.channel_axis is None:
-        return None
-    return origin.channel_axis - sum(axis < origin.channel_axis for axis in origin.frame_axes)
-
-
-def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(i // n for i, n in zip(place, chunks, strict=True))
 
 
 def _lengths(length: int, size: int) -> tuple[int, ...]:

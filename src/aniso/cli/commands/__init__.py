@@ -42,9 +42,9 @@ def load(name: str) -> Any:
     import typer
 
     from aniso.cli.options.appearance import Command
-    from aniso.cli.options.bundles import expand
+    from aniso.cli.options.shared import expand
 
-    command, needs_arguments = _command(name)
+    command = _command(name)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples(name))
     # The terminal breaks the lines of a paragraph, not the source.
@@ -55,18 +55,18 @@ def load(name: str) -> Any:
         help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
         epilog=epilog,
         context_settings=CONTEXT,
-        no_args_is_help=needs_arguments,
+        no_args_is_help="files" in inspect.signature(command).parameters,
     )(expand(command))
     return typer.main.get_command(app)
 
 
-def _command(name: str) -> tuple[Any, bool]:
-    """Return the function of a command, and whether it needs arguments."""
+def _command(name: str) -> Any:
+    """Return the function of a command."""
     if name not in VERBS:
-        return _module(name).command, _module(name).NEEDS_ARGUMENTS
-    from aniso.cli.commands.verb import make_command
+        return _module(name).command
+    from aniso.cli.commands.verbs import make_command
 
-    return make_command(VERBS[name]), True
+    return make_command(VERBS[name])
 
 
 def _module(name: str) -> Any:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from aniso.cli.options.shared import ReportingOptions, option
 
-from aniso.cli.options.bundles import ReportingOptions
-
-NEEDS_ARGUMENTS = False
 EXAMPLES = ("aniso demo", "aniso demo -o first-impression")
 
 
 def command(
     reporting: ReportingOptions,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the pictures.", metavar="FOLDER")
-    ] = Path("aniso-demo"),
+    output: Path = option(
+        "Folder for the pictures.", "--output", "-o", default=Path("aniso-demo"), metavar="FOLDER"
+    ),
 ) -> None:
     """Denoise, enhance, inpaint and upsample sample images, and show before and after in one picture.
 

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from aniso.cli.options.bundles import (
+import typer
+
+from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import (
+    REQUIRED,
     ClusterOptions,
     ComputingOptions,
     Files,
     ReadingOptions,
     ReportingOptions,
-    StencilOptions,
-    TensorOptions,
     WritingOptions,
     describe,
-    number_option,
+    number,
 )
-from aniso.cli.options.model_options import model_options
-from aniso.cli.options.scheme_options import SchemeOptions
 from aniso.parameters import TIME
 from aniso.verbs.table import DIFFUSE
 
-if TYPE_CHECKING:
-    ModelOptions = Any
-else:
-    ModelOptions = model_options()
-
-NEEDS_ARGUMENTS = True
 EXAMPLES = DIFFUSE.examples
 
 
 def command(
     files: Files,
-    time: Annotated[
-        float,
-        number_option(
-            describe(TIME),
-            low=0,
-        ),
-    ],
     model: ModelOptions,
     tensor: TensorOptions,
     stencil: StencilOptions,
@@ -49,6 +35,7 @@ def command(
     computing: ComputingOptions,
     cluster: ClusterOptions,
     reporting: ReportingOptions,
+    time: float = number(describe(TIME), default=REQUIRED, low=0),
 ) -> None:
     """Diffuse images with any model, stencil and scheme.
 
@@ -61,11 +48,14 @@ def command(
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.zarrs import StoreFilter
+    from aniso.cli.jobs.zarrs import StoreFilter, are_stores
     from aniso.evolve import diffuse
     from aniso.io.pages import Page, Pages
 
     chosen = DiffusionSetup.of(model, tensor, stencil, scheme, computing, [time])
+
+    if chosen.model is None and are_stores(files):
+        raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
 
     def filters(pages: Pages, report: Report) -> Filter:
         chosen.hint(report, pages.picture, "--contrast" in model.given())
@@ -80,7 +70,7 @@ def command(
         FileJob(DIFFUSE.name, files, reading, writing, computing, reporting),
         DIFFUSE.output,
         filters,
-        stores=StoreFilter(cluster, partial(chosen.recipe, time), chosen.stencil),
+        stores=StoreFilter(cluster, DIFFUSE, chosen.store_options(time)),
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aniso.cli.options.bundles import flag
+from aniso.cli.options.shared import option
 
-NEEDS_ARGUMENTS = False
 EXAMPLES = (
     "aniso explore",
     "aniso explore photo.jpg",
@@ -26,50 +25,43 @@ def command(
             show_default=False,
         ),
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=65535,
-            help="Port of the server. Default: 8150, or the next free one.",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    no_open: Annotated[bool, flag("--no-open", help="Print the address without opening a browser.")] = False,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. With any other than 127.0.0.1, other machines have access if they "
-            "know the token in the address of the page.",
-            metavar="HOST",
-        ),
-    ] = "127.0.0.1",
+    port: int | None = option(
+        "Port of the server. Default: 8150, or the next free one.", min=1, max=65535, metavar="N"
+    ),
+    no_open: bool = option("Print the address without opening a browser.", "--no-open", default=False),
+    host: str = option(
+        "Address to listen on. With any other than 127.0.0.1, other machines have access if they know the "
+        "token in the address of the page.",
+        default="127.0.0.1",
+        metavar="HOST",
+    ),
 ) -> None:
     """Explore methods and parameters interactively in the browser.
 
     Compare before and after, play the scale space, view tensors and stencils, and export the result as
     Python or as a command. No data leaves this machine. Press Ctrl-C to stop.
     """
+
+    def warn(text: str) -> None:
+        typer.echo(f"aniso explore: {text}", err=True)
+
     try:
         from aniso.explorer import server
     except ImportError as error:
-        missing = 'the explorer needs NiceGUI. Install it with: pip install "aniso[explorer]".'
-        typer.echo(f"aniso explore: {missing}", err=True)
+        warn('the explorer needs NiceGUI. Install it with: pip install "aniso[explorer]".')
         raise typer.Exit(1) from error
     if image is not None and not image.is_file():
-        typer.echo(f"aniso explore: {image} does not exist. Check the name and the folder.", err=True)
+        warn(f"{image} does not exist. Check the name and the folder.")
         raise typer.Exit(1)
     try:
         chosen = server.free_port(host, port)
     except OSError as error:
-        typer.echo(f"aniso explore: {error}", err=True)
+        warn(str(error))
         raise typer.Exit(1) from error
     if not server.is_loopback(host):
-        typer.echo(
-            f"aniso explore: anyone who can reach {host} and knows the token in the address below can use "
-            "this page, and the computing time and memory of this machine. The connection is not encrypted.",
-            err=True,
+        warn(
+            f"anyone who can reach {host} and knows the token in the address below can use this page, and "
+            "the computing time and memory of this machine. The connection is not encrypted."
         )
 
     def print_addresses(addresses: list[str]) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from aniso.cli.options.shared import Files, ReadingOptions, ReportingOptions, option
 
-from aniso.cli.options.bundles import Files, ReadingOptions, ReportingOptions, flag
-
-NEEDS_ARGUMENTS = True
 EXAMPLES = ("aniso info photo.jpg", "aniso info scan.tif --json", "aniso info volume.npy --channel-axis none")
 
 
@@ -14,14 +11,11 @@ def command(
     files: Files,
     reading: ReadingOptions,
     reporting: ReportingOptions,
-    estimate: Annotated[
-        bool,
-        flag(
-            "--estimate/--no-estimate",
-            help="Estimate noise, contrast and wavelength of the image, the volume, or the middle page of "
-            "a stack.",
-        ),
-    ] = True,
+    estimate: bool = option(
+        "Estimate noise, contrast and wavelength of the image, the volume, or the middle page of a stack.",
+        "--estimate/--no-estimate",
+        default=True,
+    ),
 ) -> None:
     """Show the contents of a file and its estimated noise, contrast and wavelength.
 

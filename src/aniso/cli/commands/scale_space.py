@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import Any
 
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import (
+from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import (
+    REQUIRED,
     ComputingOptions,
     Files,
     ReadingOptions,
     ReportingOptions,
-    StencilOptions,
-    TensorOptions,
     WritingOptions,
-    flag,
+    option,
 )
-from aniso.cli.options.model_options import model_options
-from aniso.cli.options.scheme_options import SchemeOptions
 
-if TYPE_CHECKING:
-    ModelOptions = Any
-else:
-    ModelOptions = model_options()
-
-NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso scale-space camera.png --times 1,4,16,64",
     "aniso scale-space camera.png --times 0,4,16,64,256 --scheme fed --figure",
@@ -35,16 +25,6 @@ EXAMPLES = (
 
 def command(
     files: Files,
-    times: Annotated[
-        Any,
-        typer.Option(
-            help="Increasing diffusion times, separated by commas, in squared units of length; 0 is the "
-            "image itself.",
-            parser=parsing.times,
-            metavar="T,T,…",
-            show_default=False,
-        ),
-    ],
     model: ModelOptions,
     tensor: TensorOptions,
     stencil: StencilOptions,
@@ -53,10 +33,15 @@ def command(
     writing: WritingOptions,
     computing: ComputingOptions,
     reporting: ReportingOptions,
-    figure: Annotated[
-        bool,
-        flag("--figure", help="Write one PNG figure of all times instead of one file per time."),
-    ] = False,
+    times: Any = option(
+        "Increasing diffusion times, separated by commas, in squared units of length; 0 is the image itself.",
+        default=REQUIRED,
+        parser=parsing.times,
+        metavar="T,T,…",
+    ),
+    figure: bool = option(
+        "Write one PNG figure of all times instead of one file per time.", "--figure", default=False
+    ),
 ) -> None:
     """Write an image at several diffusion times (a scale space).
 

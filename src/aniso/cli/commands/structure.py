@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
-from aniso.cli.options.bundles import (
+from aniso.cli.options.shared import (
+    ComputingOptions,
     Files,
     MeasuringOptions,
     PlacingOptions,
     ReadingOptions,
     ReportingOptions,
-    flag,
-    number_option,
+    WritingOptions,
+    number,
+    option,
 )
 from aniso.parameters import PLATES, RHO, SIGMA, of_function
 from aniso.structure import coherence
 
 _SIGMA, _RHO = (of_function(coherence)[name].default for name in ("sigma", "rho"))
-NEEDS_ARGUMENTS = True
 EXAMPLES = (
     "aniso structure fibres.tif",
     "aniso structure fibres.tif --what orientation --degrees --rho 6",
@@ -34,24 +35,21 @@ def command(
     placing: PlacingOptions,
     measuring: MeasuringOptions,
     reporting: ReportingOptions,
-    what: Annotated[
-        Literal["coherence", "orientation", "tensor"],
-        typer.Option(
-            help="coherence: from 0 to 1, how clearly there is one direction. orientation: the direction of "
-            "least change, in images as an angle in radians from x (right) towards y (down), in volumes as a "
-            "vector z, y, x. tensor: the structure tensor yy, yx, xx, of volumes zz, zy, zx, yy, yx, xx.",
-            metavar="NAME",
-        ),
-    ] = "coherence",
-    sigma: Annotated[float, number_option(f"σ, {SIGMA.meaning}. Default {_SIGMA:g}.", low=0)] = _SIGMA,
-    rho: Annotated[float, number_option(f"ρ, {RHO.meaning}. Default {_RHO:g}.", low=0)] = _RHO,
-    plates: Annotated[
-        bool,
-        flag("--plates/--lines", help=f"For the coherence of volumes: {PLATES.meaning} (the default)."),
-    ] = True,
-    degrees: Annotated[
-        bool, flag("--degrees", help="Angles in degrees, from −90 to 90, in place of radians.")
-    ] = False,
+    what: Literal["coherence", "orientation", "tensor"] = option(
+        "coherence: from 0 to 1, how clearly there is one direction. orientation: the direction of least "
+        "change, in images as an angle in radians from x (right) towards y (down), in volumes as a vector z, "
+        "y, x. tensor: the structure tensor yy, yx, xx, of volumes zz, zy, zx, yy, yx, xx.",
+        default="coherence",
+        metavar="NAME",
+    ),
+    sigma: float = number(f"σ, {SIGMA.meaning}. Default {_SIGMA:g}.", default=_SIGMA, low=0),
+    rho: float = number(f"ρ, {RHO.meaning}. Default {_RHO:g}.", default=_RHO, low=0),
+    plates: bool = option(
+        f"For the coherence of volumes: {PLATES.meaning} (the default).", "--plates/--lines", default=True
+    ),
+    degrees: bool = option(
+        "Angles in degrees, from −90 to 90, in place of radians.", "--degrees", default=False
+    ),
 ) -> None:
     """Write the orientation, coherence or structure tensor at each pixel, as floating-point numbers.
 
@@ -62,16 +60,9 @@ def command(
     """
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.structures import Structures
-    from aniso.cli.options.bundles import ComputingOptions, WritingOptions
 
     if degrees and what != "orientation":
         raise typer.BadParameter(f"--degrees is for --what orientation, got --what {what}. Leave it out.")
-    work = FileJob(
-        "structure",
-        files,
-        reading,
-        WritingOptions(placing.output, placing.force),
-        ComputingOptions(measuring.spacing),
-        reporting,
-    )
+    writing, computing = WritingOptions(placing.output, placing.force), ComputingOptions(measuring.spacing)
+    work = FileJob("structure", files, reading, writing, computing, reporting)
     Structures(work, what, sigma, rho, plates, degrees).write()

@@ -13,9 +13,12 @@ from aniso.cli.errors import describe_error
 from aniso.cli.files import reading as files
 from aniso.cli.jobs.file_job import picture_facts
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.bundles import ComputingOptions, ReadingOptions
+from aniso.cli.options.shared import ComputingOptions, ReadingOptions
 from aniso.io.pages import is_volume
 from aniso.io.picture import Picture
+
+_SCALED = "{dtype}, times {slope:.6g} plus {intercept:.6g}"
+_VALUES = "{least:.6g} to {largest:.6g}, mean {mean:.6g}"
 
 
 def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[dict[str, Any], list[str]]:
@@ -31,23 +34,15 @@ def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[
 
 
 def _metadata(picture: Picture) -> dict[str, Any]:
+    """Return what a file says about its pixels; `stored` only if it scales them."""
+    scale = picture.scale
+    stored = None if scale is None else {"dtype": str(scale[2]), "slope": scale[0], "intercept": scale[1]}
     return {
-        "stored": _stored(picture),
-        "spacing": picture.spacing,
-        "unit": picture.unit,
-        "resolution": picture.resolution,
+        "stored": stored,
+        **{name: getattr(picture, name) for name in ("spacing", "unit", "resolution")},
         "icc_profile": picture.icc_profile is not None,
-        "orientation": picture.orientation,
-        "description": picture.description,
+        **{name: getattr(picture, name) for name in ("orientation", "description")},
     }
-
-
-def _stored(picture: Picture) -> dict[str, Any] | None:
-    """Return how the file stores its pixels, if it scales them."""
-    if picture.scale is None:
-        return None
-    slope, intercept, dtype = picture.scale
-    return {"dtype": str(dtype), "slope": slope, "intercept": intercept}
 
 
 def _values(picture: Picture) -> dict[str, Any]:
@@ -84,30 +79,26 @@ def _estimate(picture: Picture, reading: ReadingOptions) -> dict[str, Any]:
 
 
 def _rows(picture: Picture, facts: dict[str, Any], volume: bool) -> list[tuple[str, str]]:
-    rows = [("format", f"{picture.format}, {picture.dtype}")]
-    if facts["stored"] is not None:
-        rows.append(
-            ("stored as", "{dtype}, times {slope:.6g} plus {intercept:.6g}".format(**facts["stored"]))
-        )
-    rows += _size_rows(picture.shape, volume)
+    turned = facts["orientation"] != 1
     colours = "grey" if picture.channels is None else f"{picture.channels}"
-    rows.append(("channels", colours + (", with alpha" if picture.alpha is not None else "")))
-    if facts["least"] is not None:
-        rows.append(("values", f"{facts['least']:.6g} to {facts['largest']:.6g}, mean {facts['mean']:.6g}"))
-    if facts["unknown"]:
-        rows.append(("not finite", f"{facts['unknown']} values (NaN or infinite)"))
-    if picture.spacing is not None:
-        rows.append(("spacing", " × ".join(f"{h:.6g}" for h in picture.spacing) + f" {picture.unit or ''}"))
-    if picture.resolution is not None:
-        rows.append(("resolution", " × ".join(f"{r:.6g}" for r in picture.resolution) + " pixels per inch"))
-    if picture.icc_profile is not None:
-        rows.append(("colour profile", f"{len(picture.icc_profile)} bytes"))
-    if facts["orientation"] != 1:
-        rows.append(("orientation", f"{facts['orientation']} in EXIF; pixels are not rotated"))
-    if picture.description:
-        first = picture.description.strip().splitlines()[0]
-        rows.append(("description", first if len(first) <= 60 else first[:59] + "…"))
-    return rows
+    spacing, resolution = (
+        " × ".join(f"{h:.6g}" for h in facts[name] or ()) for name in ("spacing", "resolution")
+    )
+    first = "".join((picture.description or "").strip().splitlines()[:1])
+    table = [
+        ("format", f"{picture.format}, {picture.dtype}"),
+        ("stored as", facts["stored"] and _SCALED.format(**facts["stored"])),
+        *_size_rows(picture.shape, volume),
+        ("channels", colours + (", with alpha" if picture.alpha is not None else "")),
+        ("values", facts["mean"] is not None and _VALUES.format(**facts)),
+        ("not finite", facts["unknown"] and f"{facts['unknown']} values (NaN or infinite)"),
+        ("spacing", spacing and f"{spacing} {picture.unit or ''}"),
+        ("resolution", resolution and f"{resolution} pixels per inch"),
+        ("colour profile", picture.icc_profile is not None and f"{len(picture.icc_profile)} bytes"),
+        ("orientation", turned and f"{facts['orientation']} in EXIF; pixels are not rotated"),
+        ("description", first if len(first) <= 60 else first[:59] + "…"),
+    ]
+    return [(name, text) for name, text in table if text]
 
 
 def _size_rows(shape: tuple[int, ...], volume: bool) -> list[tuple[str, str]]:
@@ -127,11 +118,9 @@ def _estimate_rows(found: dict[str, Any], element: str) -> list[tuple[str, str]]
         return []
     if "none" in found:
         return [("estimates", f"none: {found['none']}")]
+    typical, edges = f"{found['contrast']:.4g}", f"{found['edges']:.4g}"
     return [
         ("noise", f"{found['noise']:.4g} grey values (standard deviation)"),
-        (
-            "gradients",
-            f"{found['contrast']:.4g} grey values per {element} (typical), {found['edges']:.4g} (edges)",
-        ),
+        ("gradients", f"{typical} grey values per {element} (typical), {edges} (edges)"),
         ("wavelength", f"{found['wavelength']:.4g} {element}s (line spacing)"),
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from aniso.cli.options.bundles import WritingOptions
+from aniso.cli.options.shared import WritingOptions
 from aniso.io.formats import format_of, suffix_of
 from aniso.io.picture import FileError
 
@@ -33,27 +33,14 @@ def inputs(given: Sequence[str]) -> list[Path]:
         if not os.path.lexists(path) and glob.has_magic(word):
             matches = sorted(Path(match) for match in glob.glob(word, recursive=True))
         for each in matches or [path]:
-            found.setdefault(_location(each), each)
+            # A link is a file of its own.
+            found.setdefault(Path(os.path.realpath(each.parent), each.name), each)
     return list(found.values())
-
-
-def _location(path: Path) -> Path:
-    """Return the location of a name; a link is a location of its own."""
-    return Path(os.path.realpath(path.parent), path.name)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where results are written: a pattern, filled in for each input.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from aniso.cli.options.bundles import WritingOptions
-    >>> from aniso.cli.files.places import Places
-    >>> Places.of(WritingOptions(), 1, "{stem}_denoised{suffix}").place(Path("scans/a.tif"), 1).as_posix()
-    'scans/a_denoised.tif'
-    """
+    """Where results are written: a pattern such as {folder}/{stem}_denoised{suffix}, filled in per input."""
 
     pattern: str
     makes_folders: bool = False
@@ -94,12 +81,9 @@ class Places:
 
     def place(self, path: Path, number: int, **further: str) -> Path:
         """Return where the result for this input is written."""
-        stem, suffix = split(path)
-        return Path(
-            self.pattern.format(
-                stem=stem, suffix=suffix, name=path.name, folder=path.parent, number=number, **further
-            )
-        )
+        suffix = suffix_of(path) or path.suffix
+        names = {"stem": path.name.removesuffix(suffix), "suffix": suffix, "name": path.name}
+        return Path(self.pattern.format(folder=path.parent, number=number, **names, **further))
 
     def places(self, paths: Sequence[Path]) -> list[Path]:
         """Return where all results are written: each to a place of its own, and none to another input."""
@@ -131,12 +115,6 @@ class Places:
                     )
                 found[target] = path
         return rows
-
-
-def split(path: Path) -> tuple[str, str]:
-    """Return stem and suffix; `.nii.gz` and `.ome.tif` are one suffix."""
-    suffix = suffix_of(path) or path.suffix
-    return path.name.removesuffix(suffix), suffix
 
 
 def _check_suffix(place: Path) -> None:

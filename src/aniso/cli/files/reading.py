@@ -1,16 +1,23 @@
-"""Read pictures according to the options of a command."""
+"""Read pictures and masks according to the options of a command."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from aniso import io
-from aniso.cli.options.bundles import MeasuringOptions, ReadingOptions
+from aniso.arrays import Mask
+from aniso.cli.options.shared import MaskOptions, MeasuringOptions, ReadingOptions
 from aniso.io.formats import origin
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
+
+if TYPE_CHECKING:
+    from aniso.cli.jobs.reporting import Report
 
 
 def read_as_stored(path: Path, reading: ReadingOptions) -> Picture:
@@ -51,3 +58,44 @@ def pages(picture: Picture, reading: ReadingOptions, measuring: MeasuringOptions
     elif spacing is None and volume and own is not None and len(own) == 3:
         spacing = voxel_shape(own)
     return Pages(picture, spacing, volume)
+
+
+def unknown_pixels(wanted: MaskOptions, picture: Picture, reading: ReadingOptions, report: Report) -> Mask:
+    """Return True where a pixel is unknown, (H, W) or one for each page; at least one pixel is."""
+    if wanted.mask_file is not None:
+        mask = _read_mask(wanted.mask_file, reading, report)
+        mask = ~mask if wanted.invert else mask
+        if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
+            sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))
+            raise FileError(
+                f"{wanted.mask_file} has {sizes[0]} pixels, but {picture.source} has {sizes[1]}. Give a "
+                "mask of the same size."
+            )
+        why = f"{wanted.mask_file} marks no unknown pixels"
+    elif wanted.mask_value is not None:
+        mask = _over_channels(picture, picture.pixels == wanted.mask_value, np.all)
+        why = f"no pixel has the value {wanted.mask_value:g}"
+    else:
+        mask = _over_channels(picture, ~np.isfinite(picture.pixels), np.any)
+        why = "no pixel is NaN or infinite. Give --mask or --mask-value"
+    if not mask.any():
+        raise FileError(f"{picture.source} has nothing to fill in: {why}.")
+    return mask
+
+
+@lru_cache(maxsize=1)  # one mask serves many files
+def _read_mask(file: Path, reading: ReadingOptions, report: Report) -> Mask:
+    picture = read_as_stored(file, reading)
+    if origin(picture).lossy:
+        report.note(
+            "mask",
+            f"{file} is a {picture.format} file. Its compression leaves nonzero pixels around the mask, "
+            "which count as unknown too. Save masks as PNG.",
+        )
+    return _over_channels(picture, picture.pixels != 0, np.any)
+
+
+def _over_channels(picture: Picture, marked: Any, combined: Any) -> Mask:
+    axis = picture.channel_axis
+    result: Mask = marked if axis is None else combined(marked, axis=axis)
+    return result

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from aniso import io, samples
 from aniso.evolve import diffuse
-from aniso.io.picture import stored
+from aniso.io.picture import as_dtype
 from aniso.models import FixedTensor
 from aniso.schemes import FED
 from aniso.stencil import DeltaStencil
@@ -25,7 +25,7 @@ from aniso.verbs.upsample import upsample
 
 _SIDE = 256
 _MARGIN, _GAP, _HEADING, _LABEL = 22, 12, 54, 46
-_INK, _GREY, _PAPER, _FRAME = (28, 28, 32), (110, 110, 118), (255, 255, 255), (255, 255, 255)
+_INK, _GREY, _PAPER = (28, 28, 32), (110, 110, 118), (255, 255, 255)
 _ZOOM = 3
 
 Pixels = npt.NDArray[Any]
@@ -56,41 +56,43 @@ class Block:
     truth: Panel | None = None
 
 
+def _comparison(
+    prefix: str,
+    title: str,
+    call: str,
+    images: tuple[Pixels, Pixels, Pixels],
+    labels: tuple[str, str],
+    zoom: tuple[int, int, int],
+    corner: str = "top right",
+) -> Block:
+    """Return images before and after, with their labels, and the truth; files start with the prefix."""
+    before, after, truth = images
+    panels = [
+        Panel(f"{prefix}{when}", label, _decibels(image, truth), image, zoom, corner)
+        for when, label, image in zip(("before", "after"), labels, (before, after), strict=True)
+    ]
+    return Block(title, call, panels, Panel(f"{prefix}truth", "", "", truth))
+
+
 def denoising() -> Block:
     """Remove noise and keep contours."""
     sample = samples.lighthouse(_SIDE, noise=30.0)
-    noisy, truth = _float32(sample.image), sample.truth
-    result = denoise(noisy, channel_axis=-1)
-    zoom = (28, 50, 32)
-    return Block(
-        "Denoising",
-        "aniso.denoise(image)",
-        [
-            Panel("denoise-before", "with noise", _decibels(noisy, truth), noisy, zoom),
-            Panel("denoise-after", "denoised", _decibels(result, truth), result, zoom),
-        ],
-        Panel("denoise-truth", "", "", truth),
-    )
+    noisy = _float32(sample.image)
+    images = noisy, denoise(noisy, channel_axis=-1), sample.truth
+    labels = "with noise", "denoised"
+    return _comparison("denoise-", "Denoising", "aniso.denoise(image)", images, labels, (28, 50, 32))
 
 
 def enhancing() -> Block:
     """Remove noise from lines, and close gaps."""
     sample = samples.fingerprint(_SIDE, period=11.0, noise=60.0, seed=1)
-    damaged, truth = _float32(sample.image), sample.truth
+    damaged = _float32(sample.image)
     result = enhance(damaged)
     closed = np.mean(result[sample.gaps] < 127.5)
-    zoom, low = (8, 123, 32), "bottom right"
-    return Block(
-        "Coherence enhancement",
-        "aniso.enhance(image)",
-        [
-            Panel("enhance-before", "lines with gaps, noise", _decibels(damaged, truth), damaged, zoom, low),
-            Panel(
-                "enhance-after", f"{closed:.0%} of gaps closed", _decibels(result, truth), result, zoom, low
-            ),
-        ],
-        Panel("enhance-truth", "", "", truth),
-    )
+    title, call = "Coherence enhancement", "aniso.enhance(image)"
+    labels = "lines with gaps, noise", f"{closed:.0%} of gaps closed"
+    images = damaged, result, sample.truth
+    return _comparison("enhance-", title, call, images, labels, (8, 123, 32), "bottom right")
 
 
 def inpainting() -> Block:
@@ -98,34 +100,19 @@ def inpainting() -> Block:
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
     damaged = np.where(unknown[..., np.newaxis], 0, truth)
-    result = inpaint(damaged, unknown, channel_axis=-1)
-    zoom = (128, 56, 32)
-    return Block(
-        "Inpainting",
-        "aniso.inpaint(image, mask)",
-        [
-            Panel("inpaint-before", "one pixel in ten is known", _decibels(damaged, truth), damaged, zoom),
-            Panel("inpaint-after", "filled in", _decibels(result, truth), result, zoom),
-        ],
-        Panel("inpaint-truth", "", "", truth),
-    )
+    images = damaged, inpaint(damaged, unknown, channel_axis=-1), truth
+    labels = "one pixel in ten is known", "filled in"
+    return _comparison("inpaint-", "Inpainting", "aniso.inpaint(image, mask)", images, labels, (128, 56, 32))
 
 
 def upsampling() -> Block:
     """Increase the resolution by 4; block means are kept."""
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
-    blocks = coarse.repeat(4, axis=0).repeat(4, axis=1)
-    result = upsample(coarse, 4, channel_axis=-1)
-    zoom = (94, 44, 32)
-    return Block(
-        "Super-resolution",
-        "aniso.upsample(image, 4)",
-        [
-            Panel("upsample-before", "64 pixels wide", _decibels(blocks, truth), blocks, zoom),
-            Panel("upsample-after", "256 pixels wide", _decibels(result, truth), result, zoom),
-        ],
-        Panel("upsample-truth", "", "", truth),
+    images = coarse.repeat(4, axis=0).repeat(4, axis=1), upsample(coarse, 4, channel_axis=-1), truth
+    labels = "64 pixels wide", "256 pixels wide"
+    return _comparison(
+        "upsample-", "Super-resolution", "aniso.upsample(image, 4)", images, labels, (94, 44, 32)
     )
 
 
@@ -193,7 +180,7 @@ def _left(column: int) -> int:
 
 def _draw_panel(panel: Panel) -> Image.Image:
     """Return the panel, with a part of it magnified in a corner and framed in the image."""
-    shown = Image.fromarray(stored(panel.image, np.uint8)).convert("RGB")
+    shown = Image.fromarray(as_dtype(panel.image, np.uint8)).convert("RGB")
     if panel.zoom is None:
         return shown
     row, column, size = panel.zoom
@@ -210,15 +197,9 @@ def _draw_panel(panel: Panel) -> Image.Image:
 
 def _draw_frame(draw: ImageDraw.ImageDraw, left: int, top: int, size: int, width: int) -> None:
     """Draw a bright frame with a dark outline, visible on any background."""
-    outer = width + 1
-    draw.rectangle(
-        (left - outer, top - outer, left + size + outer - 1, top + size + outer - 1), outline=_INK, width=1
-    )
-    draw.rectangle(
-        (left - width, top - width, left + size + width - 1, top + size + width - 1),
-        outline=_FRAME,
-        width=width,
-    )
+    for far, colour, line in ((width + 1, _INK, 1), (width, _PAPER, width)):
+        box = left - far, top - far, left + size + far - 1, top + size + far - 1
+        draw.rectangle(box, outline=colour, width=line)
 
 
 def run(folder: Path, tell: Callable[[str], object]) -> Path:
@@ -245,7 +226,7 @@ def run(folder: Path, tell: Callable[[str], object]) -> Path:
             block = make()
             blocks.append(block)
             for panel in (*block.panels, *filter(None, [block.truth])):
-                written.append(io.write(target / f"{panel.name}.png", stored(panel.image, np.uint8)))
+                written.append(io.write(target / f"{panel.name}.png", as_dtype(panel.image, np.uint8)))
             tell(f"  {block.title}: " + ", ".join(f"{panel.name}.png" for panel in block.panels))
         picture = io.write(target / "demo.png", np.asarray(sheet(blocks)))
     except BaseException:  # no incomplete results

@@ -11,8 +11,8 @@ import typer
 from aniso import stability
 from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import parsing
-from aniso.cli.options.bundles import ComputingOptions, StencilOptions, TensorOptions
-from aniso.cli.options.scheme_options import SchemeOptions
+from aniso.cli.options.diffusion_options import SchemeOptions, StencilOptions, TensorOptions
+from aniso.cli.options.shared import ComputingOptions
 from aniso.io.pages import Page
 from aniso.io.picture import FileError, Picture
 from aniso.models import FixedTensor, ImageDriven
@@ -67,24 +67,13 @@ class DiffusionSetup:
             raise FileError("a tensor (a b; b c) is for images, but this is a volume. Add --slices.")
         return FixedTensor.from_matrix([[c, b], [b, a]] if len(shape) == 2 else [[a]], tuple(shape))
 
-    def recipe(self, time: float, windows: Any, spacings: Any) -> Any:
-        """Return the diffusion of a Zarr store."""
-        from aniso.verbs.chunked_recipes import Recipe
-
-        if self.model is None:
-            raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
-        return Recipe(self.model, time, self.scheme, None)
+    def store_options(self, time: float) -> dict[str, Any]:
+        """Return the arguments of `diffuse` for a Zarr store."""
+        return {"model": self.model, "time": time, "scheme": self.scheme, "stencil": self.stencil}
 
     def options(self, page: Page) -> dict[str, Any]:
         """Return the arguments of `diffuse` and `scale_space` other than image, model and time."""
-        return {
-            "stencil": self.stencil,
-            "scheme": self.scheme,
-            "spacing": page.spacing,
-            "channel_axis": page.channel_axis,
-            "engine": self.computing.engine,
-            "threads": self.computing.threads,
-        }
+        return {"stencil": self.stencil, "scheme": self.scheme, **self.computing.arguments(page)}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the rows of the summary."""
@@ -96,12 +85,8 @@ class DiffusionSetup:
 
     def facts(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        return {
-            "model": self.model,
-            "tensor": self.entries,
-            "stencil": self.stencil,
-            "scheme": self.scheme,
-        }
+        made = {"model": self.model, "tensor": self.entries}
+        return {**made, "stencil": self.stencil, "scheme": self.scheme}
 
     def hint(self, report: Report, picture: Picture, contrast_given: bool) -> None:
         """Note if the default contrast, which is for grey values from 0 to 255, does not suit the picture."""

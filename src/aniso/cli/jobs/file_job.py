@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,16 +14,18 @@ import numpy as np
 
 from aniso import arrays, io
 from aniso.cli.files import places, reading
-from aniso.cli.files.losses import losses
 from aniso.cli.files.places import Places
 from aniso.cli.jobs.reporting import Report, Tell
-from aniso.cli.options.bundles import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
+from aniso.cli.options.shared import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
+from aniso.io import units
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages, is_guess
 from aniso.io.picture import Picture
 
 #: Takes a file, its number and a progress function; returns facts for JSON and lines of text.
 Action = Callable[[Path, int, Tell], tuple[dict[str, Any], list[str]]]
+
+_CLIPPED = 0.01  # share of the values; fewer are clipped without a note
 
 
 def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
@@ -112,52 +114,40 @@ class FileJob:
 
     def write_picture(self, where: Places, target: Path, picture: Picture) -> None:
         """Write a picture according to the options."""
-        for kind, text in losses(target, picture, retyped=self.writing.dtype is not None):
+        for kind, text in _losses(target, picture, retyped=self.writing.dtype is not None):
             self.report.note(kind, text)
-        io.write(
-            target,
-            picture,
-            force=self.writing.force,
-            parents=where.makes_folders,
-            quality=self.writing.quality,
-        )
+        wanted = self.writing
+        io.write(target, picture, force=wanted.force, parents=where.makes_folders, quality=wanted.quality)
 
     def _like(self, picture: Picture) -> Picture:
         return picture if self.writing.dtype is None else picture.with_dtype(self.writing.dtype)
 
     def _hint(self, stack: Pages) -> None:
         """Note what may be unexpected."""
-        picture = stack.picture
+        picture, note = stack.picture, self.report.note
         source = picture.source.name if picture.source else "the picture"
+        pages = f"{source} has {picture.shape[0]} pages, which are filtered"
         if stack.volume:
             if self.reading.volume is None and is_guess(picture):
-                self.report.note(
-                    "volume",
-                    f"{source} has {picture.shape[0]} pages, which are filtered as one volume. Add "
-                    "--slices to filter them one by one.",
-                )
-            if picture.details.get("image_stack") and self.reading.volume is None:
-                self.report.note(
+                note("volume", f"{pages} as one volume. Add --slices to filter them one by one.")
+            if self.reading.volume is None and picture.details.get("image_stack"):
+                note(
                     "volume",
                     f"{source} is marked as a stack of {picture.shape[0]} images, which many programs do for "
                     "volumes, and is filtered as a volume. Add --slices to filter the images one by one.",
                 )
             return
         if len(picture.shape) == 3:
-            self.report.note(
-                "pages",
-                f"{source} has {picture.shape[0]} pages, which are filtered one by one. Add --volume if they "
-                "are slices of a volume.",
-            )
+            note("pages", f"{pages} one by one. Add --volume if they are slices of a volume.")
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
             return
         if abs(own[-1] / own[-2] - 1) > 0.01:
-            unit = f" {picture.unit}" if picture.unit else ""
-            self.report.note(
+            size = f"{own[-2]:g} × {own[-1]:g}" + (f" {picture.unit}" if picture.unit else "")
+            note(
                 "spacing",
-                f"pixels of {source} measure {own[-2]:g} × {own[-1]:g}{unit} but are treated as square. Add "
-                "--spacing file to use their size.",
+                f"pixels of {source} measure {size} but are treated as square. Add --spacing file to use "
+                "their size.",
             )
 
 
@@ -188,3 +178,35 @@ def describe_size(picture: Picture, stack: Pages) -> str:
     if picture.alpha is not None:
         parts.append("alpha kept")
     return ", ".join(parts)
+
+
+def _losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[str, str]]:
+    """Yield kinds and texts of what is lost when a picture is written; `retyped`: its data type is new."""
+    if retyped and picture.dtype.kind in "iu":
+        yield from _type_losses(target, picture)
+    lengthless = picture.spacing is not None and units.metres(picture.unit) is None
+    if lengthless and format_of(target).only_unit:
+        why = f"is in {picture.unit}, which is not a known unit of length" if picture.unit else "has no unit"
+        yield "unit", f"{target} is written without voxel size, because that of the input {why}."
+
+
+def _type_losses(target: Path, picture: Picture) -> Iterator[tuple[str, str]]:
+    """Yield notes about clipped values, and about pictures that become flat."""
+    limits = np.iinfo(picture.dtype)
+    values = picture.pixels
+    least, largest = float(values.min()), float(values.max())
+    # Halves beyond the limits are rounded to them.
+    share = float(np.mean((values < limits.min - 0.5) | (values > limits.max + 0.5)))
+    if share > _CLIPPED:
+        yield (
+            "clipped",
+            f"{100 * share:.0f} % of the values of {target} are clipped: they range from {least:.4g} to "
+            f"{largest:.4g}, and {picture.dtype} from {limits.min} to {limits.max}. Scale them first, or "
+            "choose another --dtype.",
+        )
+    elif least < largest <= least + 1:
+        yield (
+            "flat",
+            f"values of {target} range from {least:.4g} to {largest:.4g} and are rounded to integers, which "
+            "leaves almost nothing. Scale them first, or write floats as .tif or .npy.",
+        )

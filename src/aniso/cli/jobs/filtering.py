@@ -8,9 +8,9 @@ from typing import Any
 
 from aniso.cli.jobs import zarrs
 from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
+from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import Report, Tell, columns
 from aniso.cli.jobs.zarrs import StoreFilter
-from aniso.cli.options.bundles import ComputingOptions
 from aniso.io.pages import Page, Pages
 from aniso.verbs.plan import summary_rows, summary_values
 
@@ -27,6 +27,7 @@ def filter_files(
     chosen: Chosen,
     *,
     stores: StoreFilter | None = None,
+    saved: PlanFile | None = None,
     factor: int = 1,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
@@ -34,20 +35,27 @@ def filter_files(
 ) -> None:
     """Filter all files page by page and write the results; or a Zarr store, with `stores`.
 
-    `usual` is the default pattern of their names. Results are `factor` times finer. `unknown`: whether
-    pixels may be NaN. `facts` and `summary` are what is the same for all files.
+    `usual` is the default pattern of their names, and `saved` where the plan is written. Results are
+    `factor` times finer. `unknown`: whether pixels may be NaN. `facts` and `summary` are what is the same for
+    all files.
     """
     if zarrs.are_stores(job.files):
         zarrs.filter_store(job, usual, stores)
         return
+    if saved is not None and len(job.paths) > 1:
+        saved.check(len(job.paths))
     where = job.places(usual)
     targets = where.places(job.paths)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
         stack = job.open(path, where, [target], factor=factor, unknown=unknown)
+        if saved is not None:
+            saved.check(pages=stack.count)
         results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
         written = job.write(where, target, stack, results)
+        if saved is not None:
+            saved.write(infos[0])
         known = [info for info in infos if info is not None]
         lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
         rows = [*summary, *(summary_rows(known) if known else ())]
@@ -61,23 +69,6 @@ def filter_files(
 
     each_file(job.report, job.paths, action)
     job.report.finish(**(facts or {}))
-
-
-def call_verb(
-    verb: Callable[..., Any], page: Page, computing: ComputingOptions, tell: Tell, **options: Any
-) -> tuple[Any, Any]:
-    """Return what a verb makes of a page, and what it chose."""
-    result, info = verb(
-        page.image,
-        **options,
-        spacing=page.spacing,
-        channel_axis=page.channel_axis,
-        engine=computing.engine,
-        threads=computing.threads,
-        progress=tell,
-        return_info=True,
-    )
-    return result, info
 
 
 def _filter_pages(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from aniso.cli.errors import OutputClosed, describe_error
-from aniso.cli.options.bundles import ReportingOptions
+from aniso.cli.options.shared import ReportingOptions
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
@@ -77,12 +77,7 @@ class Report:
 
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         # Results go to standard output, which may be a file: the bar must not redirect them.
-        bar = Progress(
-            *columns,
-            console=Console(stderr=True),
-            transient=True,
-            redirect_stdout=False,
-        )
+        bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
         task = bar.add_task(title, total=1.0)
 
         def tell(done: float, total: float) -> None:

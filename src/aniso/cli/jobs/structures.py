@@ -25,9 +25,6 @@ from aniso.io.picture import FileError, Picture
 if TYPE_CHECKING:
     from aniso.blocks.stores.zarr_array import ZarrArray
 
-#: Kinds of files that hold nothing else.
-_WHOLE_NUMBERS = ("PNG", "JPEG")
-
 
 @dataclass(frozen=True)
 class Structures:
@@ -50,12 +47,8 @@ class Structures:
 
     def _map(self, image: Any, spacing: Any, channel_axis: int | None) -> Any:
         """The values at each pixel; if they are several, along the first axis. Also of Dask arrays."""
-        options = {
-            "sigma": self.sigma,
-            "rho": self.rho,
-            "spacing": spacing,
-            "channel_axis": channel_axis,
-        }
+        scales = {"sigma": self.sigma, "rho": self.rho}
+        options: Any = {**scales, "spacing": spacing, "channel_axis": channel_axis}
         if self.what == "coherence":
             return structure.coherence(image, plates=self.plates, **options)
         if self.what == "orientation":
@@ -84,9 +77,10 @@ class Structures:
         where = work.places(f"{{stem}}_{self.what}.tif", renamed=True)
         targets = where.places(work.paths)
         for target in targets:
-            if (name := format_of(target).name) in _WHOLE_NUMBERS:
+            format = format_of(target)
+            if not format.holds(np.dtype(np.float32)):
                 raise typer.BadParameter(
-                    f"{name} files cannot hold floating-point numbers. Write .tif or .npy."
+                    f"{format.name} files cannot hold floating-point numbers. Write .tif or .npy."
                 )
 
         def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
@@ -132,11 +126,11 @@ class Structures:
         work, report = self.work, self.work.report
         source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
-            zarrs.check_packages()
-            from aniso.blocks.stores.filtering import spacing_of
+            from aniso.blocks.stores.filtering import check_packages, spacing_of
             from aniso.blocks.stores.journal import check_place
             from aniso.blocks.stores.zarr_array import open_array
 
+            check_packages()
             begin = time.perf_counter()
             found = open_array(source, work.reading.channel_axis)
             self._check_angles(len(found.spatial_axes))
@@ -186,13 +180,8 @@ def _store(result: Any, names: list[str], target: Path, tell: Tell) -> None:
 
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         place = Path(folder) / "result.zarr"
-        array: Any = zarr.create_array(
-            store=str(place),
-            shape=result.shape,
-            chunks=result.chunksize,
-            dtype=result.dtype,
-            dimension_names=names,
-        )
+        layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
+        array: Any = zarr.create_array(store=str(place), dtype=result.dtype, **layout)
         with Callback(posttask=report):
             # Blocks of the array are chunks of the store: they are written at the same time.
             da.store(result, array, lock=False, scheduler="threads")

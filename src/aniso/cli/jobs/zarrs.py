@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
 from aniso.cli.jobs.file_job import FileJob
+from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.bundles import ClusterOptions
-from aniso.stencil import Stencil
-from aniso.verbs.plan import format_value, summary_rows
-from aniso.verbs.table import DIFFUSE, VERBS
-
-if TYPE_CHECKING:
-    from aniso.blocks.stores.filtering import Choose
+from aniso.cli.options.shared import ClusterOptions
+from aniso.verbs.plan import Plan, summary_rows, summary_values
+from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 _SUFFIX = ".zarr"
 
@@ -30,8 +26,9 @@ class StoreFilter:
     """What a command does to a Zarr store, and on which workers."""
 
     cluster: ClusterOptions
-    choose: Choose
-    stencil: Stencil
+    plan_or_verb: Plan | Verb
+    options: Mapping[str, Any] = field(default_factory=dict)
+    saved: PlanFile | None = None
 
 
 def are_stores(files: Sequence[str]) -> bool:
@@ -42,14 +39,13 @@ def are_stores(files: Sequence[str]) -> bool:
 def filter_store(job: FileJob, pattern: str, filters: StoreFilter | None) -> None:
     """Filter one store into another; `pattern` is the default name of the result."""
     if filters is None:
-        *others, last = [verb.name for verb in (*VERBS.values(), DIFFUSE) if verb.stores]
+        *others, last = [verb.name for verb in (*VERBS.values(), DIFFUSE) if verb.choose]
         raise typer.BadParameter(
             f"{job.command} does not support Zarr stores; {', '.join(others)} and {last} do. In Python, "
             "aniso.inpaint takes Dask arrays, e.g. from dask.array.from_zarr."
         )
     source, target = store_places(job, pattern)
     with job.report.attempt(str(source)):
-        check_packages()
         _run(job, source, target, filters)
     job.report.finish()
 
@@ -57,37 +53,39 @@ def filter_store(job: FileJob, pattern: str, filters: StoreFilter | None) -> Non
 def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None:
     from aniso.blocks.stores import filtering
 
-    start, report = time.perf_counter(), job.report
+    start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
+    if filters.saved is not None:
+        filters.saved.check()
     with report.progress(source.name) as tell:
         done = filtering.filter_store(
             source,
             target,
-            filters.choose,
-            stencil=filters.stencil,
+            given.name if isinstance(given, Verb) else given,
             channel_axis=job.reading.channel_axis,
             spacing=job.computing.spacing,
-            engine=job.computing.engine or "cpu",
-            threads=job.computing.threads or 1,
+            engine=job.computing.engine,
+            threads=job.computing.threads,
             **asdict(filters.cluster),
-            tell=tell,
+            progress=tell,
             note=report.note,
+            **filters.options,
         )
+    if filters.saved is not None:
+        filters.saved.write(done.plan)
     seconds = time.perf_counter() - start
-    store, info, run = done.source, done.recipe.info, done.run
-    size = " × ".join(map(str, store.shape))
-    report.say(f"{source} → {target}  ({size}, {store.dtype}, {seconds:.1f} s)")
-    chosen = summary_rows([info]) if info else [("model", format_value(done.recipe.model))]
-    blocks = " × ".join(map(str, run.block))
-    report.say(columns([*chosen, ("blocks", blocks), ("passes", str(len(run.passes)))]))
+    size = " × ".join(map(str, done.shape))
+    report.say(f"{source} → {target}  ({size}, {done.dtype}, {seconds:.1f} s)")
+    blocks = " × ".join(map(str, done.block))
+    report.say(columns([*summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]))
     report.results.append(
         {
             "input": source,
             "output": target,
-            "shape": list(store.shape),
-            "dtype": str(store.dtype),
-            "info": info,
-            "blocks": list(run.block),
-            "passes": len(run.passes),
+            "shape": list(done.shape),
+            "dtype": str(done.dtype),
+            "info": summary_values(done.plan),
+            "blocks": list(done.block),
+            "passes": done.passes,
             "seconds": round(seconds, 3),
         }
     )
@@ -122,9 +120,3 @@ def _is_store(word: str) -> bool:
     """Whether this is the name of a store, or of an array within one."""
     path = Path(os.path.normpath(word))
     return any(part.suffix == _SUFFIX for part in (path, *path.parents))
-
-
-def check_packages() -> None:
-    """Raise an error if a package that stores need is missing."""
-    if any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "zarr")):
-        raise ImportError('Zarr stores need Dask and Zarr. Install them with: pip install "aniso[dask]".')

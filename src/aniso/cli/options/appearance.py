@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
+import sys
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -19,8 +23,41 @@ def hide_types(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+class _Later(type):
+    """A class that stands for one of another module, which is imported when it is used."""
+
+    def __new__(cls, module: str, name: str) -> Any:
+        return super().__new__(cls, name, (), {"__module__": module})
+
+    def __init__(cls, module: str, name: str) -> None: ...
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(getattr(importlib.import_module(cls.__module__), cls.__name__), name)
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        return getattr(importlib.import_module(cls.__module__), cls.__name__)(*args, **settings)
+
+
+def load_formatter() -> None:
+    """Import typer's formatter of help without two slow modules, which it needs for other programs only."""
+    slow = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    missing = [name for name in slow if name not in sys.modules]
+    for name in missing:
+        sys.modules[name] = ModuleType(name)
+        setattr(sys.modules[name], slow[name], _Later(name, slow[name]))
+    with contextlib.suppress(ImportError):  # of another version, which typer imports again by itself
+        importlib.import_module("typer.rich_utils")
+    for name in missing:
+        del sys.modules[name]
+
+
 class Command(TyperCommand):
     """A command with plain help and error messages."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        load_formatter()
+        super().format_help(ctx, formatter)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all options and arguments."""

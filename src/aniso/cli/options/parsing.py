@@ -31,18 +31,7 @@ def engine_help() -> str:
 def number(
     low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, auto: bool = False
 ) -> Callable[[Any], Any]:
-    """Return a parser for finite numbers in a range, or the word "auto", which gives None.
-
-    Examples
-    --------
-    >>> from aniso.cli.options import parsing
-    >>> parsing.number(0, 1)("0.25")
-    0.25
-    >>> parsing.number(0, open_low=True)("0")
-    Traceback (most recent call last):
-    ...
-    typer...BadParameter: 0 is out of range: must be above 0.
-    """
+    """Return a parser for finite numbers in a range, or the word "auto", which gives None."""
 
     def parse(text: Any) -> Any:
         if auto and text == "auto":

@@ -17,7 +17,9 @@ from aniso.engines.cpu.placeholders import (
     LN2_LOW,
     LOWEST,
     SPACED,
+    STRIDE,
     exponential_series,
+    index,
     inlined,
     real,
 )
@@ -81,7 +83,7 @@ def sqrt(x):
 
 
 @inlined
-def _reduced(x):
+def _reduce(x):
     """The whole number n and e^f − 1 with x = n·ln 2 + f, |f| ≤ ½ ln 2."""
     x = maximum(x, LOWEST)
     n = nearest(x * (real(1.0) / (LN2_HIGH + LN2_LOW)))
@@ -92,7 +94,7 @@ def _reduced(x):
 @inlined
 def exp(x):
     """eˣ for x ≤ 0."""
-    n, loss = _reduced(x)
+    n, loss = _reduce(x)
     scale = two_to_the(n)
     return scale * loss + scale
 
@@ -100,14 +102,29 @@ def exp(x):
 @inlined
 def expm1(x):
     """eˣ − 1 for x ≤ 0."""
-    n, loss = _reduced(x)
+    n, loss = _reduce(x)
     scale = two_to_the(n)
     return scale * loss + (scale - real(1.0))
 
 
 @inlined
-def unit_structure(u00, u01, u10, u11, per_x, per_y):
-    """Products of derivatives, per unit of length."""
+def pair(rows, at, j):
+    """Corners j and j + 1 in the row that starts at this offset."""
+    return rows[at + j], rows[at + j + index(1)]
+
+
+@inlined
+def store_entries(cells, j, xx, xy, yy, xz, yz, zz):
+    """Write the six entries of cell j of a volume, which are in rows at the distance `STRIDE`."""
+    cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)] = xx, xy, yy
+    cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)] = xz, yz, zz
+
+
+@inlined
+def unit_structure(smooth, top, bottom, j, per_x, per_y):
+    """Products of derivatives in cell j between two rows, per unit of length."""
+    u00, u01 = pair(smooth, top, j)
+    u10, u11 = pair(smooth, bottom, j)
     x, y, _ = modes(u00, u01, u10, u11)
     if SPACED:
         x, y = x * per_x, y * per_y

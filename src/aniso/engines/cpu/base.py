@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from aniso.engines import Problem
 from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
-from aniso.formulas.gaussian import gaussian_kernel
+from aniso.formulas.gaussian import centre_fold, gaussian_kernel
 from aniso.stencil import DeltaStencil
 
 Array = npt.NDArray[Any]
@@ -67,8 +67,13 @@ class Base:
             and isinstance(self._problem.stencil, DeltaStencil)
         )
 
-    def _run(self, kernel: Any, task: Callable[[int], object], count: int) -> None:
-        """Carry out task(0) … task(count − 1), which hold the arrays that they pass to the kernel."""
+    def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:
+        """Call the kernel for each tile, with the arguments that are the same for all before and after it."""
+
+        def task(number: int) -> None:
+            kernel(*before, *tiles[number], *after)
+
+        count = len(tiles)
         if kernel.overloads:
             self._team.run(task, count)
         else:
@@ -88,6 +93,12 @@ def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]
     halves = [kernel[len(kernel) // 2 :] for kernel in full]
     pairs = [max(2, len(half) - 1 + (len(half) - 1) % 2) for half in halves]
     return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
+
+
+def cell_kernel(length: int, half: Array) -> tuple[Array, Array, Array]:
+    """Return the kernel over cells, where mirrored cells are found, and their signs."""
+    fold, sign = centre_fold(length, len(half) - 1)
+    return half, fold, sign.astype(half.dtype)
 
 
 def _numbers(

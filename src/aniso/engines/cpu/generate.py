@@ -13,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
 import linecache
 import math
 import os
@@ -197,15 +198,10 @@ def _polynomial(coefficients: list[float], power: int = 1) -> str:
     terms = [f"real({coefficient!r})" for coefficient in coefficients]
     while len(terms) > 1:
         factor = "f" if power == 1 else f"f{power}"
-        pairs = [
-            " + ".join([low, *(f"{factor} * ({high})" for high in rest)]) for low, *rest in _in_pairs(terms)
-        ]
-        terms, power = [f"({pair})" for pair in pairs], 2 * power
+        highs = [f"{factor} * ({high})" for high in terms[1::2]]
+        pairs = itertools.zip_longest(terms[::2], highs)
+        terms, power = [f"({' + '.join(filter(None, pair))})" for pair in pairs], 2 * power
     return terms[0]
-
-
-def _in_pairs(terms: list[str]) -> list[list[str]]:
-    return [terms[i : i + 2] for i in range(0, len(terms), 2)]
 
 
 def _model_text(

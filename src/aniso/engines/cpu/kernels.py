@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.arithmetic import unit_structure
+from aniso.engines.cpu.arithmetic import pair, unit_structure
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined
 from aniso.engines.cpu.rows import (
     across_rows,
     along_row,
     call_tensor_row,
-    cleared,
-    copied,
+    clear_row,
+    copy_row,
     cut_row,
     first_row_needed,
-    folded_line,
+    fold_line,
     full_vectors,
-    kept,
     next_smooth_row,
+    restore_fixed,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.cell import corner_shares, fluxes, modes
@@ -34,15 +34,13 @@ from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 @inlined
 def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
     """What cell j gives to its four corners."""
-    x, y, z = modes(
-        pixels[top + j], pixels[top + j + index(1)], pixels[bottom + j], pixels[bottom + j + index(1)]
-    )
+    u00, u01 = pair(pixels, top, j)
+    u10, u11 = pair(pixels, bottom, j)
+    x, y, z = modes(u00, u01, u10, u11)
     f_x, f_y, f_z = fluxes(x, y, z, a, b, c, zeta)
     s00, s01, s10, s11 = corner_shares(f_x, f_y, f_z)
-    shares[j] = s00
-    shares[j + index(STRIDE)] = s01
-    shares[j + index(2 * STRIDE)] = s10
-    shares[j + index(3 * STRIDE)] = s11
+    shares[j], shares[j + index(STRIDE)] = s00, s01
+    shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s10, s11
 
 
 @compiled
@@ -79,14 +77,7 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
     second, third = index(n), index(2 * n)
     for k in range(n):
         j = index(k)
-        j_xx, j_xy, j_yy = unit_structure(
-            smooth[top + j],
-            smooth[top + j + index(1)],
-            smooth[bottom + j],
-            smooth[bottom + j + index(1)],
-            per_x,
-            per_y,
-        )
+        j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
         structures[j] += share * j_xx
         structures[second + j] += share * j_xy
         structures[third + j] += share * j_yy
@@ -96,7 +87,7 @@ def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
 
 
 @compiled
-def begun_row(rate, shares, n):
+def begin_row(rate, shares, n):
     """A row of pixels receives the lower shares of the cells above it."""
     for k in range(n):
         j = index(k)
@@ -104,7 +95,7 @@ def begun_row(rate, shares, n):
 
 
 @compiled
-def finished_row(out, o, u, at, rate, shares, tau, n):
+def finish_row(out, o, u, at, rate, shares, tau, n):
     """It receives the upper shares of the cells below it and makes an explicit step."""
     for k in range(n):
         j = index(k)
@@ -113,7 +104,7 @@ def finished_row(out, o, u, at, rate, shares, tau, n):
 
 
 @inlined
-def extrapolated_row(out, o, u, at, rate, shares, weight, tau, n):
+def extrapolate_row(out, o, u, at, rate, shares, weight, tau, n):
     """The same with extrapolation; out holds the image before u."""
     # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
     # differs between a kernel that was just compiled and one that was loaded from the cache.
@@ -164,10 +155,10 @@ def fused_step(
             flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
             if i > start:
                 at = index((i - 1) * width + left)
-                finished_row(out, at, u, at, rate, shares, tau, n)
+                finish_row(out, at, u, at, rate, shares, tau, n)
                 if len(fixed) > 1:
-                    kept(out, at, u, at, fixed, at, n)
-            begun_row(rate, shares, n)
+                    restore_fixed(out, at, u, at, fixed, at, n)
+            begin_row(rate, shares, n)
 
 
 @compiled
@@ -186,7 +177,7 @@ def frozen_rows(
     for i in range(start - 1, stop + 1):
         top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
         y = min(max(i, 0), height - 1)
-        copied(
+        copy_row(
             pixels, bottom + index(inside), source, s + index(y * s_stride + left - 1 + inside),
             n + 2 - inside - outside,
         )  # fmt: skip
@@ -204,33 +195,33 @@ def frozen_rows(
                 here = s + index((i - 1) * s_stride + left)
                 there = t + index((i - 1) * t_stride + left)
                 if extrapolate:
-                    extrapolated_row(target, there, source, here, rate, shares, weight, tau, n)
+                    extrapolate_row(target, there, source, here, rate, shares, weight, tau, n)
                 else:
-                    finished_row(target, there, source, here, rate, shares, tau, n)
+                    finish_row(target, there, source, here, rate, shares, tau, n)
                 if len(fixed) > 1:
-                    kept(target, there, source, here, fixed, index((i - 1) * width + left), n)
-            begun_row(rate, shares, n)
+                    restore_fixed(target, there, source, here, fixed, index((i - 1) * width + left), n)
+            begin_row(rate, shares, n)
 
 
 @compiled
-def moved(target, t, t_stride, source, s, s_stride, rows, columns):
+def copy_block(target, t, t_stride, source, s, s_stride, rows, columns):
     """Copy a block of pixels."""
     for y in range(rows[0], rows[1]):
-        copied(
+        copy_row(
             target, t + index(y * t_stride + columns[0]), source, s + index(y * s_stride + columns[0]),
             columns[1] - columns[0],
         )  # fmt: skip
 
 
 @compiled
-def widened(span, by, length):
+def widen(span, by, length):
     """A span of rows or columns with a margin, as far as the image reaches."""
     return max(0, span[0] - by), min(length, span[1] + by)
 
 
 @entry
 def frozen_steps(
-    u, previous, out, out_previous, channel, shape, rows, columns, continued, to_be_continued, weights, taus,
+    u, previous, out, out_previous, shape, channel, rows, columns, continued, to_be_continued, weights, taus,
     alpha, gamma, beta, a, b, c, delta, fixed,
 ):  # fmt: skip
     """Several steps of a tile of one channel with stored tensors, as many as there are `taus`.
@@ -251,26 +242,26 @@ def frozen_steps(
         )  # fmt: skip
         return
 
-    wide_rows, wide_columns = widened(rows, count, height), widened(columns, count, width)
+    wide_rows, wide_columns = widen(rows, count, height), widen(columns, count, width)
     stride = wide_columns[1] - wide_columns[0]
     size = (wide_rows[1] - wide_rows[0]) * stride
     source, target = np.empty(size, u.dtype), np.empty(size, u.dtype)
     local = index(-(wide_rows[0] * stride + wide_columns[0]))
-    moved(source, local, stride, u, base, width, wide_rows, wide_columns)
+    copy_block(source, local, stride, u, base, width, wide_rows, wide_columns)
     if continued:
-        moved(target, local, stride, previous, base, width, wide_rows, wide_columns)
+        copy_block(target, local, stride, previous, base, width, wide_rows, wide_columns)
     for k in range(count):
         margin = count - 1 - k
         frozen_rows(
             source, local, stride, target, local, stride, shape,
-            widened(rows, margin, height), widened(columns, margin, width),
+            widen(rows, margin, height), widen(columns, margin, width),
             k > 0 or continued, weights[k], taus[k],
             alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
         )  # fmt: skip
         source, target = target, source
-    moved(out, base, width, source, local, stride, rows, columns)
+    copy_block(out, base, width, source, local, stride, rows, columns)
     if to_be_continued:
-        moved(out_previous, base, width, target, local, stride, rows, columns)
+        copy_block(out_previous, base, width, target, local, stride, rows, columns)
 
 
 @entry
@@ -309,7 +300,7 @@ def structure_pass(
             row += 1
             y = min(max(row, 0), height - 1)
             top, bottom = index(row % 2 * (m + 1)), index((row + 1) % 2 * (m + 1))
-            cleared(structures, 3 * m)
+            clear_row(structures, 3 * m)
             for channel in range(channels):
                 now = next_smooth_row(
                     smooth[channel], bottom, u, index(channel * height * width), height, width, y, done,
@@ -320,7 +311,7 @@ def structure_pass(
             done = now
             if row >= begin and wide_reach_x > 0:
                 for field in range(3):
-                    folded_line(
+                    fold_line(
                         wide_line, structures, index(field * m), first, left, wide_fold_x, sign_x, field == 1,
                         n + 2 * wide_reach_x,
                     )  # fmt: skip
@@ -337,10 +328,10 @@ def structure_pass(
             for j in range(n):
                 if i == 0 or i == height or left + j == 0 or left + j == width:
                     means[1, j] = 0
-            copied(j_xx, at, means[0], index(0), n)
-            copied(j_xy, at, means[1], index(0), n)
-            copied(j_yy, at, means[2], index(0), n)
+            copy_row(j_xx, at, means[0], index(0), n)
+            copy_row(j_xy, at, means[1], index(0), n)
+            copy_row(j_yy, at, means[2], index(0), n)
         else:
-            copied(j_xx, at, structures, index(0), n)
-            copied(j_xy, at, structures, index(m), n)
-            copied(j_yy, at, structures, index(2 * m), n)
+            copy_row(j_xx, at, structures, index(0), n)
+            copy_row(j_xy, at, structures, index(m), n)
+            copy_row(j_yy, at, structures, index(2 * m), n)

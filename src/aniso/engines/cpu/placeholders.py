@@ -34,19 +34,8 @@ def compiled(function: Any) -> Any:
     return function
 
 
-def inlined(function: Any) -> Any:
-    """Compile for Numba, into the loops that call it; here, leave as it is."""
-    return function
-
-
-def entry(function: Any) -> Any:
-    """Compile for Numba, to be called from Python and kept on disk; here, leave as it is."""
-    return function
-
-
-def address(function: Any) -> Any:
-    """Compile for Numba, to be called by its address; here, leave as it is."""
-    return function
+#: The same, into the loops that call it; to be called from Python and kept on disk; to be called by address.
+inlined = entry = address = compiled
 
 
 def exponential_series(f: Any) -> Any:

@@ -136,7 +136,7 @@ def first_row_needed(y, reach, height):
 
 
 @compiled
-def copied(out, o, row, r, n):
+def copy_row(out, o, row, r, n):
     """Copy a row."""
     for k in range(n):
         j = index(k)
@@ -150,7 +150,7 @@ def cut_row(out, o, image, r, width, start, fold, n):
     inside, outside = max(0, -start), min(n, width - start)
     for j in range(inside):
         out[o + index(j)] = image[r + index(fold[margin + start + j])]
-    copied(out, o + index(inside), image, r + index(start + inside), outside - inside)
+    copy_row(out, o + index(inside), image, r + index(start + inside), outside - inside)
     for j in range(outside, n):
         out[o + index(j)] = image[r + index(fold[margin + start + j])]
 
@@ -185,14 +185,14 @@ def next_smooth_row(
 
 
 @compiled
-def cleared(row, n):
+def clear_row(row, n):
     """Zeros."""
     for k in range(n):
         row[index(k)] = 0
 
 
 @compiled
-def folded_line(line, field, f, first, start, fold, sign, odd, n):
+def fold_line(line, field, f, first, start, fold, sign, odd, n):
     """Values of a mirrored row of cells, n of them from position `start` of `fold` on.
 
     The field holds cells from `first` on, at offset f. Where they follow each other, they are copied.
@@ -204,7 +204,7 @@ def folded_line(line, field, f, first, start, fold, sign, odd, n):
         sign[start + end - 1] < 0 or fold[start + end - 1] - fold[start + begin] != end - 1 - begin
     ):
         end -= 1
-    copied(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
+    copy_row(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
     for j in range(begin):
         value = field[f + index(fold[start + j] - first)]
         line[j] = value * sign[start + j] if odd else value
@@ -214,7 +214,7 @@ def folded_line(line, field, f, first, start, fold, sign, odd, n):
 
 
 @compiled
-def kept(out, o, u, at, fixed, pixel, n):
+def restore_fixed(out, o, u, at, fixed, pixel, n):
     """Fixed pixels get their old value back."""
     for k in range(n):
         j = index(k)

@@ -37,14 +37,7 @@ def tensor_cells(cells, smooth, top, bottom, per_x, per_y, parameters, n):
     numbers = unpack(parameters)
     for k in range(n):
         j = index(k)
-        j_xx, j_xy, j_yy = unit_structure(
-            smooth[top + j],
-            smooth[top + j + index(1)],
-            smooth[bottom + j],
-            smooth[bottom + j + index(1)],
-            per_x,
-            per_y,
-        )
+        j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
         a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, numbers)
         cells[j] = a
         cells[j + index(STRIDE)] = b

@@ -7,12 +7,11 @@ cases the tensors are computed and stored first, and each step of the cycle is a
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
 from aniso.engines import Problem
-from aniso.engines.cpu.base import Array, Base, Span, half_kernels, spans
+from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, half_kernels, spans
 from aniso.formulas import volume_weights
 from aniso.formulas.gaussian import centre_fold, edge_fold
 from aniso.schemes import Cycle
@@ -20,7 +19,7 @@ from aniso.stencil import DeltaStencil
 
 # Two planes of a tile and the voxels that they are smoothed from fit the second-level cache, the rows at work
 # the first-level one. A tile ends after some planes, so that there are tiles enough for all threads.
-_TILE_DEPTH, _TILE_HEIGHT, _TILE_WIDTH = 64, 32, 256
+_TILE = 64, 32, 256
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
 # Averages across layers keep as many rows as the kernel is long, six entries each.
@@ -37,7 +36,15 @@ class VolumeEvolution(Base):
                 "aniso.DeltaStencil(), or engine='reference'."
             )
         super().__init__(image, problem)
-        self._smoothing = _Smoothing.of(image, problem)
+        self._tensor_row = 0 if self._tensor_loops is None else self._tensor_loops.volume_tensor_row.address
+        model, (depth, height, width) = problem.model, image.shape[1:]
+        z, y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
+        # Half kernels and folds along x (one further out: mirrored voxels) and y, a whole kernel along z.
+        folds = edge_fold(width, len(x)), edge_fold(height, len(y) - 1), edge_fold(depth, len(z) - 1)
+        self._narrow = x, folds[0], y, folds[1], _whole(z), folds[2]
+        z, y, x = half_kernels(model.integration, problem.spacings, image.dtype)
+        self._wide_x = cell_kernel(width + 1, x)
+        self._wide_y, self._wide_z = _bands(height + 1, y), _bands(depth + 1, z)
         self._tensors: Array | None = None
 
     def advance(self, cycle: Cycle) -> None:
@@ -56,28 +63,21 @@ class VolumeEvolution(Base):
         self._tensors = None
 
     def _step(self, tensors: Array | None, weight: float, tau: float) -> None:
-        channels, *shape = self._shape
-        u, spare, numbers, fixed = self._u, self._spare, self._numbers, self._fixed
-        parameters = self._parameters
-        kernel, real, narrow = self._loops.volume_step, u.dtype.type, self._smoothing.narrow
-        tiles = _tiles(*shape)
-        tensor_row = 0 if self._tensor_loops is None else self._tensor_loops.volume_tensor_row.address
+        u, spare, (channels, *shape) = self._u, self._spare, self._shape
+        real = u.dtype.type
+        step = weight != 1.0, real(weight), real(tau)
         stored = np.zeros(1, u.dtype) if tensors is None else tensors
-
-        def task(number: int) -> None:
-            channel, tile = divmod(number, len(tiles))
-            kernel(
-                u, spare, channel, tuple(shape), *tiles[tile],
-                weight != 1.0, real(weight), real(tau), numbers, parameters, tensor_row, stored,
-                *narrow, fixed,
-            )  # fmt: skip
-
-        self._run(kernel, task, channels * len(tiles))
+        self._run(
+            self._loops.volume_step,
+            (u, spare, tuple(shape)),
+            list(itertools.product(range(channels), *map(_equal_spans, shape, _TILE))),
+            (*step, self._numbers, self._parameters, self._tensor_row, stored, *self._narrow, self._fixed),
+        )
         self._u, self._spare = spare, u
 
     def _freeze_tensors(self) -> None:
         """Store the tensors of the volume as it is now."""
-        _, depth, height, width = self._shape
+        channels, depth, height, width = self._shape
         model, dtype = self._problem.model, self._u.dtype
         if model.entries is not None:
             if self._tensors is None:
@@ -89,79 +89,20 @@ class VolumeEvolution(Base):
             return
         if self._tensors is None:
             self._tensors = np.empty((depth + 1) * (height + 1) * 6 * (width + 1), dtype)
-        self._structure(self._tensors)
-        # A narrow Gaussian may have no neighbour: then the structure is the tensor already.
-        if len(self._smoothing.wide_x[0]) > 1:
-            self._averages(self._tensors)
-
-    def _structure(self, tensors: Array) -> None:
-        channels, depth, height, width = self._shape
-        u, numbers, smoothing = self._u, self._numbers, self._smoothing
-        parameters = self._parameters
-        tensor_row = self._tensor_loops.volume_tensor_row.address
-        reach = len(smoothing.wide_x[0]) - 1
-        kernel, share = self._loops.structure_layers, u.dtype.type(1 / channels)
+        u, tensors, shape = self._u, self._tensors, (depth, height, width)
+        model_row = self._numbers, self._parameters, self._tensor_row
+        reach = len(self._wide_x[0]) - 1
         rows = max(32, 4 * reach, _LAYER_CELLS // (width + 1))
-        tiles = list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows)))
-
-        def task(number: int) -> None:
-            kernel(
-                u, channels, share, (depth, height, width), *tiles[number], numbers,
-                parameters, tensor_row, tensors,
-                *smoothing.narrow, *smoothing.wide_x, *smoothing.wide_y,
-            )  # fmt: skip
-
-        self._run(kernel, task, len(tiles))
-
-    def _averages(self, tensors: Array) -> None:
-        _, depth, height, width = self._shape
-        kernel, numbers, wide_z = self._loops.averaged_layers, self._numbers, self._smoothing.wide_z
-        parameters = self._parameters
-        tensor_row = self._tensor_loops.volume_tensor_row.address
-        pieces = list(itertools.product(range(height + 1), spans(width + 1, _PIECE)))
-
-        def task(number: int) -> None:
-            kernel(
-                tensors, (depth, height, width), *pieces[number], numbers, parameters, tensor_row,
-                *wide_z,
-            )  # fmt: skip
-
-        self._run(kernel, task, len(pieces))
-
-
-@dataclass(frozen=True)
-class _Smoothing:
-    """Gaussians along each axis, and where mirrored voxels and cells are found.
-
-    `narrow`, over voxels: half kernel and fold along x, the same along y, whole kernel and fold along z.
-    `wide_x`, over cells: half kernel, fold and sign along x. `wide_y` and `wide_z`: weights, see `_bands`.
-    """
-
-    narrow: tuple[Array, ...]
-    wide_x: tuple[Array, Array, Array]
-    wide_y: tuple[Array, Array, Array]
-    wide_z: tuple[Array, Array, Array]
-
-    @classmethod
-    def of(cls, image: Array, problem: Problem) -> _Smoothing:
-        model, dtype = problem.model, image.dtype
-        depth, height, width = image.shape[1:]
-        kernel_z, kernel_y, kernel_x = half_kernels(model.presmoothing, problem.spacings, dtype)
-        wide_z, wide_y, wide_x = half_kernels(model.integration, problem.spacings, dtype)
-        fold, sign = centre_fold(width + 1, len(wide_x) - 1)
-        return cls(
-            (
-                kernel_x,
-                edge_fold(width, len(kernel_x)),  # one further out than the kernel reaches: mirrored voxels
-                kernel_y,
-                edge_fold(height, len(kernel_y) - 1),
-                _whole(kernel_z),
-                edge_fold(depth, len(kernel_z) - 1),
-            ),
-            (wide_x, fold, sign.astype(dtype)),
-            _bands(height + 1, wide_y),
-            _bands(depth + 1, wide_z),
+        self._run(
+            self._loops.structure_layers,
+            (u, channels, u.dtype.type(1 / channels), shape),
+            list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows))),
+            (*model_row, tensors, *self._narrow, *self._wide_x, *self._wide_y),
         )
+        # A narrow Gaussian may have no neighbour: then the structure is the tensor already.
+        if reach > 0:
+            pieces = list(itertools.product(range(height + 1), spans(width + 1, _PIECE)))
+            self._run(self._loops.average_layers, (tensors, shape), pieces, (*model_row, *self._wide_z))
 
 
 def _whole(half: Array) -> Array:
@@ -186,17 +127,6 @@ def _bands(length: int, half: Array) -> tuple[Array, Array, Array]:
     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
     odd[[0, -1]] = 0
     return even.astype(half.dtype).reshape(-1), odd.astype(half.dtype).reshape(-1), first
-
-
-def _tiles(depth: int, height: int, width: int) -> list[tuple[Span, Span, Span]]:
-    """Planes, rows and columns of all tiles."""
-    return list(
-        itertools.product(
-            _equal_spans(depth, _TILE_DEPTH),
-            _equal_spans(height, _TILE_HEIGHT),
-            _equal_spans(width, _TILE_WIDTH),
-        )
-    )
 
 
 def _equal_spans(length: int, most: int) -> list[Span]:

@@ -13,19 +13,19 @@ from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index
 from aniso.engines.cpu.rows import (
     along_row,
     call_volume_tensor_row,
-    cleared,
-    copied,
+    clear_row,
+    copy_row,
     cut_row,
     first_row_needed,
-    folded_line,
+    fold_line,
     full_vectors,
-    kept,
     next_smooth_row,
+    restore_fixed,
 )
 from aniso.engines.cpu.volume_rows import (
-    begun_rows,
-    extrapolated_row,
-    finished_row,
+    begin_rows,
+    extrapolate_row,
+    finish_row,
     flux_cells,
     half_rate,
     more_structure_cells,
@@ -78,7 +78,7 @@ def blur_size(shape, rows, reach):
 
 @entry
 def volume_step(
-    u, out, channel, shape, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
+    u, out, shape, channel, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
     tensors, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
 ):  # fmt: skip
     """One step of a tile of one channel: u is read once, out written once.
@@ -131,9 +131,9 @@ def volume_step(
                 structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, many)
                 call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, many)
             else:
-                stored = (k * (height + 1) + i) * 6 * (width + 1) + left
                 for field in range(6):
-                    copied(cells, index(field * STRIDE), tensors, index(stored + field * (width + 1)), n + 1)
+                    stored = ((k * (height + 1) + i) * 6 + field) * (width + 1) + left
+                    copy_row(cells, index(field * STRIDE), tensors, index(stored), n + 1)
             flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, many)
             if i > start:
                 half = index((i - 1 - start) * n)
@@ -141,17 +141,17 @@ def volume_step(
                     voxel = index(((k - 1) * height + i - 1) * width + left)
                     at = base + voxel
                     if extrapolate:
-                        extrapolated_row(out, at, u, at, rate, half, begun, shares, weight, tau, n)
+                        extrapolate_row(out, at, u, at, rate, half, begun, shares, weight, tau, n)
                     else:
-                        finished_row(out, at, u, at, rate, half, begun, shares, tau, n)
+                        finish_row(out, at, u, at, rate, half, begun, shares, tau, n)
                     if len(fixed) > 1:
-                        kept(out, at, u, at, fixed, voxel, n)
+                        restore_fixed(out, at, u, at, fixed, voxel, n)
                 half_rate(rate, half, begun, shares, n)
-            begun_rows(begun, shares, n)
+            begin_rows(begun, shares, n)
 
 
 @compiled
-def averaged_entries(out, o, ring, slots, even, odd, i, last, one, other, n):
+def average_entries(out, o, ring, slots, even, odd, i, last, one, other, n):
     """Row i of all six entries, averaged across rows in the ring: n of each entry, one after another.
 
     The entries `one` and `other` are odd about the boundary. Far from it, all have the same weights.
@@ -220,7 +220,7 @@ def structure_layers(
                 for left in range(0, n, STRIDE):
                     count = min(STRIDE, n - left)
                     if channels > 1:
-                        cleared(cells, 6 * STRIDE)
+                        clear_row(cells, 6 * STRIDE)
                     for channel in range(channels):
                         near = (2 * channel + before % 2) * size + left
                         far = (2 * channel + z % 2) * size + left
@@ -236,11 +236,11 @@ def structure_layers(
                     # A row that fits the buffer of cells is averaged from there.
                     if not averages or n > STRIDE:
                         for field in range(6):
-                            copied(target, index(at + field * n), cells, index(field * STRIDE), count)
+                            copy_row(target, index(at + field * n), cells, index(field * STRIDE), count)
                 if averages:
                     source, distance = (structures, n) if n > STRIDE else (cells, STRIDE)
                     for field in range(6):
-                        folded_line(
+                        fold_line(
                             wide_line, source, index(field * distance), 0, 0, wide_fold_x, sign_x,
                             field == 1 or field == 3, len(wide_line),
                         )  # fmt: skip
@@ -248,14 +248,14 @@ def structure_layers(
                         along_row(wide_ring, index(slot * n), wide_line, wide_x, n)
             if averages:
                 ring_offsets(slots, first_y[i], height + 1, 6 * n)
-                averaged_entries(tensors, index(stored), wide_ring, slots, even_y, odd_y, i, height, 1, 4, n)
+                average_entries(tensors, index(stored), wide_ring, slots, even_y, odd_y, i, height, 1, 4, n)
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 for field in (1, 3):
                     tensors[stored + field * n], tensors[stored + field * n + width] = 0, 0
 
 
 @entry
-def averaged_layers(tensors, shape, row, columns, numbers, parameters, tensor_row, even_z, odd_z, first_z):
+def average_layers(tensors, shape, row, columns, numbers, parameters, tensor_row, even_z, odd_z, first_z):
     """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
     (depth, height, width), (left, right) = shape, columns
     per_x, per_y, per_z, _, _, _ = numbers
@@ -272,12 +272,12 @@ def averaged_layers(tensors, shape, row, columns, numbers, parameters, tensor_ro
             done += 1
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
-                copied(ring, index((done % size * 6 + field) * n), tensors, at, n)
+                copy_row(ring, index((done % size * 6 + field) * n), tensors, at, n)
         ring_offsets(slots, first_z[k], depth + 1, 6 * n)
-        averaged_entries(means, index(0), ring, slots, even_z, odd_z, k, depth, 3, 4, n)
+        average_entries(means, index(0), ring, slots, even_z, odd_z, k, depth, 3, 4, n)
         for field in range(6):
-            copied(cells, index(field * STRIDE), means, index(field * n), n)
+            copy_row(cells, index(field * STRIDE), means, index(field * n), n)
         call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, n)
         for field in range(6):
             at = index(k * layer + start + field * (width + 1))
-            copied(tensors, at, cells, index(field * STRIDE), n)
+            copy_row(tensors, at, cells, index(field * STRIDE), n)

@@ -7,6 +7,7 @@ then second plane. Quantities of cells and shares of corners are rows at the con
 
 from __future__ import annotations
 
+from aniso.engines.cpu.arithmetic import pair, store_entries
 from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined
 from aniso.engines.cpu.rows import five_rows, four_more_rows
 from aniso.formulas.bounds import explicit_step, extrapolated_step
@@ -85,18 +86,19 @@ def ring_offsets(offsets, start, length, n):
 
 
 @inlined
+def cell_modes(rows, a, b, c, d, j):
+    """The modes of the eight values at the corners of cell j."""
+    u000, u001 = pair(rows, a, j)
+    u010, u011 = pair(rows, b, j)
+    u100, u101 = pair(rows, c, j)
+    u110, u111 = pair(rows, d, j)
+    return modes(u000, u001, u010, u011, u100, u101, u110, u111)
+
+
+@inlined
 def cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z):
     """Products of derivatives in cell j, per unit of length."""
-    x, y, z, _, _, _, _ = modes(
-        smooth[a + j],
-        smooth[a + j + index(1)],
-        smooth[b + j],
-        smooth[b + j + index(1)],
-        smooth[c + j],
-        smooth[c + j + index(1)],
-        smooth[d + j],
-        smooth[d + j + index(1)],
-    )
+    x, y, z, _, _, _, _ = cell_modes(smooth, a, b, c, d, j)
     if SPACED:
         x, y, z = x * per_x, y * per_y, z * per_z
     return volume_structure(x, y, z)
@@ -108,12 +110,7 @@ def structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, n):
     for k in range(n):
         j = index(k)
         xx, xy, yy, xz, yz, zz = cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z)
-        cells[j] = xx
-        cells[j + index(STRIDE)] = xy
-        cells[j + index(2 * STRIDE)] = yy
-        cells[j + index(3 * STRIDE)] = xz
-        cells[j + index(4 * STRIDE)] = yz
-        cells[j + index(5 * STRIDE)] = zz
+        store_entries(cells, j, xx, xy, yy, xz, yz, zz)
 
 
 @compiled
@@ -138,35 +135,22 @@ def flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, n):
         xx, xy, yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
         xz, yz, zz = cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)]
         zeta_x, zeta_y, zeta_z, kappa = hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
-        x, y, z, r_x, r_y, r_z, t = modes(
-            pixels[a + j],
-            pixels[a + j + index(1)],
-            pixels[b + j],
-            pixels[b + j + index(1)],
-            pixels[c + j],
-            pixels[c + j + index(1)],
-            pixels[d + j],
-            pixels[d + j + index(1)],
-        )
+        x, y, z, r_x, r_y, r_z, t = cell_modes(pixels, a, b, c, d, j)
         f_x, f_y, f_z, h_x, h_y, h_z, h_t = fluxes(
             x, y, z, r_x, r_y, r_z, t, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa
         )
         s000, s001, s010, s011, s100, s101, s110, s111 = corner_shares(f_x, f_y, f_z, h_x, h_y, h_z, h_t)
-        shares[j] = s000
-        shares[j + index(STRIDE)] = s001
-        shares[j + index(2 * STRIDE)] = s010
-        shares[j + index(3 * STRIDE)] = s011
-        shares[j + index(4 * STRIDE)] = s100
-        shares[j + index(5 * STRIDE)] = s101
-        shares[j + index(6 * STRIDE)] = s110
-        shares[j + index(7 * STRIDE)] = s111
+        shares[j], shares[j + index(STRIDE)] = s000, s001
+        shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s010, s011
+        shares[j + index(4 * STRIDE)], shares[j + index(5 * STRIDE)] = s100, s101
+        shares[j + index(6 * STRIDE)], shares[j + index(7 * STRIDE)] = s110, s111
 
 
 # Rows of voxels --------------------------------------------------------------------------------------
 
 
 @compiled
-def begun_rows(begun, shares, n):
+def begin_rows(begun, shares, n):
     """What the voxels after a row of cells receive from it, in its first and in its second plane."""
     for k in range(n):
         j = index(k)
@@ -181,7 +165,7 @@ def near_rate(rate, r, begun, shares, j):
 
 
 @compiled
-def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
+def finish_row(out, o, u, at, rate, r, begun, shares, tau, n):
     """The explicit step for a row in the first plane."""
     for k in range(n):
         j = index(k)
@@ -189,7 +173,7 @@ def finished_row(out, o, u, at, rate, r, begun, shares, tau, n):
 
 
 @inlined
-def extrapolated_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
+def extrapolate_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
     """The same with extrapolation; out holds the volume before u."""
     # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
     # differs between a kernel that was just compiled and one that was loaded from the cache.

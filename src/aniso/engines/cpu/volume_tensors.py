@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numba
 
+from aniso.engines.cpu.arithmetic import store_entries
 from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, index, tensor, unpack
 from aniso.formulas.volume_weights import volume_scaled
 
@@ -17,23 +18,12 @@ def tensor_cells(cells, per_x, per_y, per_z, parameters, n):
     numbers = unpack(parameters)
     for k in range(n):
         j = index(k)
-        xx, xy, yy, xz, yz, zz = tensor(
-            cells[j],
-            cells[j + index(STRIDE)],
-            cells[j + index(2 * STRIDE)],
-            cells[j + index(3 * STRIDE)],
-            cells[j + index(4 * STRIDE)],
-            cells[j + index(5 * STRIDE)],
-            numbers,
-        )
+        xx, xy, yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+        xz, yz, zz = cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)]
+        xx, xy, yy, xz, yz, zz = tensor(xx, xy, yy, xz, yz, zz, numbers)
         if SPACED:
             xx, xy, yy, xz, yz, zz = volume_scaled(xx, xy, yy, xz, yz, zz, per_x, per_y, per_z)
-        cells[j] = xx
-        cells[j + index(STRIDE)] = xy
-        cells[j + index(2 * STRIDE)] = yy
-        cells[j + index(3 * STRIDE)] = xz
-        cells[j + index(4 * STRIDE)] = yz
-        cells[j + index(5 * STRIDE)] = zz
+        store_entries(cells, j, xx, xy, yy, xz, yz, zz)
 
 
 @address

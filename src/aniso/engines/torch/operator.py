@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from aniso.engines.torch.smoothing import Kernels, averaged, smoothed
+from aniso.engines.torch.smoothing import Kernels, average_cells, smooth_pixels
 from aniso.formulas import dimensions, views
 from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.operations import maximum
@@ -27,14 +27,17 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     the contrast. Derivatives whose fourth power would leave the range of the type stop growing.
     """
     formulas = dimensions.of(len(per_unit))
-    gradient = formulas.modes(*views.corners(mirrored(smoothed(u, noise)), formulas.ndim))[: formulas.ndim]
+    gradient = formulas.modes(*views.corners(pad_edges(smooth_pixels(u, noise)), formulas.ndim))[
+        : formulas.ndim
+    ]
     most = torch.finfo(u.dtype).max ** 0.24
     slopes = [(mode * per).clamp(-most, most) for mode, per in zip(gradient, per_unit, strict=True)]
     entries = formulas.structure(*slopes)
     if u.shape[1] > 1:
         entries = tuple(entry.mean(dim=1, keepdim=True) for entry in entries)
     return tuple(
-        averaged(entry, integration, axes) for entry, axes in zip(entries, formulas.entry_axes, strict=True)
+        average_cells(entry, integration, axes)
+        for entry, axes in zip(entries, formulas.entry_axes, strict=True)
     )
 
 
@@ -83,7 +86,7 @@ def at_unit_spacing(entries: Entries, spacings: tuple[float, ...]) -> Entries:
 def rate(v: Tensor, entries: Entries, inner: Entries, *, coupled: bool = False) -> Tensor:
     """A v, for a tensor that is scaled to unit spacing; `inner` are the weights of the hourglasses."""
     formulas = dimensions.of(v.ndim - 2)
-    corners = views.corners(mirrored(v), formulas.ndim)
+    corners = views.corners(pad_edges(v), formulas.ndim)
     sums: Tensor = views.pixel_sums(*formulas.cell_shares(corners, (*entries, *inner), coupled=coupled))
     return sums
 
@@ -106,7 +109,7 @@ def cycle(
     return u
 
 
-def mirrored(u: Tensor) -> Tensor:
+def pad_edges(u: Tensor) -> Tensor:
     """The image or volume with one mirrored pixel around it."""
     return F.pad(u, (1, 1) * (u.ndim - 2), mode="replicate")
 

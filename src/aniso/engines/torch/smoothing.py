@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aniso.formulas.gaussian import centre_folded, edge_folded, gaussian_radius, gaussian_weights
+from aniso.formulas.gaussian import fold_at_centre, fold_at_edge, gaussian_radius, gaussian_weights
 
 #: Weight at the centre and at 1 … reach pixels from it, or None for no smoothing.
 HalfKernel = Tensor | None
@@ -30,22 +30,22 @@ def half_kernel(sigma: Any, like: Tensor, largest: float | None = None) -> HalfK
     return kernel[reach:]
 
 
-def smoothed(u: Tensor, kernels: Kernels) -> Tensor:
+def smooth_pixels(u: Tensor, kernels: Kernels) -> Tensor:
     """Pixels through a Gaussian along each axis, the image being mirrored at the edges of its pixels."""
     for axis, kernel in enumerate(kernels, start=-len(kernels)):
         if kernel is not None:
-            u = _weighted_sum(_edge_extended(u, len(kernel) - 1, axis), kernel, axis)
+            u = _weighted_sum(extend_edge(u, len(kernel) - 1, axis), kernel, axis)
     return u
 
 
-def edge_extended(u: Tensor, reach: int) -> Tensor:
+def extend_edges(u: Tensor, reach: int) -> Tensor:
     """The image with mirrored pixels around it, however small it is."""
     for axis in (-2, -1):
-        u = _edge_extended(u, reach, axis)
+        u = extend_edge(u, reach, axis)
     return u
 
 
-def averaged(entry: Tensor, kernels: Kernels, axes: tuple[int, int]) -> Tensor:
+def average_cells(entry: Tensor, kernels: Kernels, axes: tuple[int, int]) -> Tensor:
     """Cells through a Gaussian along each axis. The boundary passes through the centres of the outer ones.
 
     `axes` are the two of this entry of a tensor. Mirroring one of them turns the sign of a mixed entry, which
@@ -56,16 +56,17 @@ def averaged(entry: Tensor, kernels: Kernels, axes: tuple[int, int]) -> Tensor:
             odd = axes[0] != axes[1] and axis in axes
             parts = []
             for position in _outside(entry.shape[axis], len(kernel) - 1, entry):
-                index, sign = centre_folded(position, entry.shape[axis])
+                index, sign = fold_at_centre(position, entry.shape[axis])
                 part = entry.index_select(axis, index)
                 parts.append(part * sign.reshape(-1, *[1] * (-1 - axis)) if odd else part)
             entry = _weighted_sum(torch.cat([parts[0], entry, parts[1]], axis), kernel, axis)
     return entry
 
 
-def _edge_extended(u: Tensor, reach: int, axis: int) -> Tensor:
+def extend_edge(u: Tensor, reach: int, axis: int) -> Tensor:
+    """The image with mirrored pixels before and after it along one axis."""
     outside = _outside(u.shape[axis], reach, u)
-    first, last = (u.index_select(axis, edge_folded(position, u.shape[axis])) for position in outside)
+    first, last = (u.index_select(axis, fold_at_edge(position, u.shape[axis])) for position in outside)
     return torch.cat([first, u, last], axis)
 
 

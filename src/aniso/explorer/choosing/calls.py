@@ -6,17 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy.typing as npt
-
 from aniso import stability
+from aniso.arrays import Array
 from aniso.explorer.choosing.unknown_pixels import LazyMask
 from aniso.models import ImageDriven
 from aniso.schemes import FED, Explicit
 from aniso.stencil import DeltaStencil
 from aniso.verbs.plan import Plan
 from aniso.verbs.table import Verb
-
-Array = npt.NDArray[Any]
 
 # Explicit steps up to which a preview takes them; beyond, FED cycles are faster.
 _EXPLICIT_STEPS = 12

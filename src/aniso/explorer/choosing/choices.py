@@ -7,26 +7,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aniso import schemes
+from aniso.arrays import Array, Mask
 from aniso.explorer.choosing.calls import Call, DiffusionCall
-from aniso.explorer.choosing.methods import methods, parameters_of, scheme_of
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.unknown_pixels import LazyMask, Mask, RandomPixels
+from aniso.explorer.choosing.unknown_pixels import LazyMask, RandomPixels
 from aniso.models import CoherenceEnhancing, kinds
-from aniso.parameters import Parameter, of_model
+from aniso.parameters import TIME, About, Parameter, of_model
 from aniso.stencil import DeltaStencil
-from aniso.verbs.table import VERBS, Verb
+from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 __all__ = ["AUTO", "Call", "Choices", "suggest_contrast"]
 
-Array = npt.NDArray[Any]
 #: In place of a value: it is estimated.
 AUTO = "auto"
 # Structures are enhanced well below the strength that they typically have.
 _COHERENCE_SHARE = 0.4
 # In volumes half as much, as for enhance: there is more to average over.
 _VOLUME_SHARE = 0.5
+_SCHEMES = "explicit computes a tensor for every step; the cycles of fed and fsi reach long times faster"
+_CYCLES = "number of cycles of fed and fsi, with one tensor each; more cycles are more accurate"
+# Of diffusion with any model, after the fields of the model.
+_DIFFUSION_PARAMETERS = (
+    Parameter("time", 10.0, replace(TIME, open_low=False)),
+    Parameter("scheme", "fed", About(choices=tuple(schemes.kinds()), meaning=_SCHEMES)),
+    Parameter("cycles", 5, About(choices=(1, 2, 3, 5, 8, 12, 20), meaning=_CYCLES)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +109,12 @@ class Choices:
         }
         kind = DiffusionCall if self.verb.takes_model else Call
         arguments, options = (self._diffusion if self.verb.takes_model else self._verb)(given, scene)
-        if self.stencil is not None and self.verb.takes_stencil:
-            options["stencil"] = self.stencil
-        spacing = self.spacing(scene)
-        if spacing is not None:
-            options["spacing"] = spacing
-        if scene.channel_axis is not None:
-            options["channel_axis"] = scene.channel_axis
+        common = {
+            "stencil": self.stencil if self.verb.takes_stencil else None,
+            "spacing": self.spacing(scene),
+            "channel_axis": scene.channel_axis,
+        }
+        options |= {name: value for name, value in common.items() if value is not None}
         return kind(self.verb, arguments, options)
 
     def _diffusion(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -116,7 +122,8 @@ class Choices:
         own = {name: given[name] for name in of_model(kind) if name in given}
         if own.get("contrast") == AUTO:
             own["contrast"] = suggest_contrast(scene, self.model)
-        return (kind(**own), given["time"]), {"scheme": scheme_of(given["scheme"], given["cycles"])}
+        cycles = {"cycles": int(given["cycles"])} if has_cycles(given["scheme"]) else {}
+        return (kind(**own), given["time"]), {"scheme": schemes.kinds()[given["scheme"]](**cycles)}
 
     def _verb(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
         own = self.parameters
@@ -142,6 +149,27 @@ class Choices:
                 f"{_count(missing)} NaN: such values would spread over the whole image. Choose {filling}, "
                 "which fills them in."
             )
+
+
+def methods() -> dict[str, Verb]:
+    """Return the methods by name, in the order in which they are shown."""
+    return {**VERBS, DIFFUSE.name: DIFFUSE}
+
+
+def parameters_of(method: str, model: str) -> dict[str, Parameter]:
+    """Return the parameters of a method by name; `model` is used if the method takes one."""
+    verb = methods()[method]
+    if not verb.takes_model:
+        return {name: each for name, each in verb.parameters.items() if not each.about.advanced}
+    fields = of_model(kinds()[model])
+    if "contrast" in fields:  # can be estimated from the image; other fields have defaults that suit all
+        fields["contrast"] = replace(fields["contrast"], automatic=True)
+    return fields | {each.name: each for each in _DIFFUSION_PARAMETERS}
+
+
+def has_cycles(scheme: str) -> bool:
+    """Whether a scheme of this name has a number of cycles."""
+    return "cycles" in schemes.kinds()[scheme].__dataclass_fields__
 
 
 def suggest_contrast(scene: Scene, model: str) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
-from aniso.explorer.choosing.methods import has_cycles
+from aniso.estimates import pixel_size
+from aniso.explorer.choosing.choices import AUTO, Choices, has_cycles, suggest_contrast
 from aniso.explorer.choosing.scene import Scene
 from aniso.parameters import Parameter
 
@@ -33,10 +33,6 @@ class Control:
     automatic: bool = False
     chosen: float | None = None
 
-    def as_props(self) -> dict[str, Any]:
-        """Return the properties of the component in the browser."""
-        return asdict(self)
-
 
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
     """Return the controls of a method for a scene; `found` are the estimated values, as far as known."""
@@ -51,33 +47,25 @@ def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Co
 
 
 def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[str, float]) -> Control:
-    about, value = parameter.about, choices.value(parameter.name)
-    common = {
-        "name": parameter.name,
-        "label": parameter.name.replace("_", " ").capitalize(),
-        "symbol": about.symbol,
-        "unit": _unit(about.unit, choices, scene),
-        "meaning": about.meaning,
-        "kind": parameter.kind,
-        "default": AUTO if parameter.automatic else parameter.initial,
-        "value": value,
-    }
-    if parameter.kind == "choice":
-        return Control(**common, choices=tuple(about.choices))
-    if parameter.kind == "switch":
-        return Control(**common)
+    about = parameter.about
+    control = Control(
+        parameter.name,
+        label=parameter.name.replace("_", " ").capitalize(),
+        symbol=about.symbol,
+        unit=_unit(about.unit, choices, scene),
+        meaning=about.meaning,
+        kind=parameter.kind,
+        value=choices.value(parameter.name),
+        default=AUTO if parameter.automatic else parameter.initial,
+        choices=tuple(about.choices),
+    )
+    if parameter.kind != "number":
+        return control
     low, high, scale = limits(parameter, choices, scene)
     chosen = found.get(parameter.name)
     if choices.verb.takes_model and parameter.automatic:
         chosen = suggest_contrast(scene, choices.model)
-    return Control(
-        **common,
-        low=low,
-        high=high,
-        scale=scale,
-        automatic=parameter.automatic,
-        chosen=chosen,
-    )
+    return replace(control, low=low, high=high, scale=scale, automatic=parameter.automatic, chosen=chosen)
 
 
 def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float, float, str]:
@@ -86,8 +74,8 @@ def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float,
     They follow from the unit, so that a parameter of a new model gets a sensible range too. Values outside
     can still be typed in.
     """
-    about, measures = parameter.about, scene.measures
-    pixel = _pixel(choices, scene)
+    about, measures, spacing = parameter.about, scene.measures, choices.spacing(scene)
+    pixel = 1.0 if spacing is None else pixel_size(spacing)
     if about.unit == "grey values per unit length":
         return _digits(0.03 * measures.typical / pixel), _digits(2 * measures.steepest / pixel), LOG
     if about.unit == "grey values":
@@ -101,13 +89,6 @@ def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float,
     low, high = about.slider or (float(about.low), min(float(about.high), 1e3))
     small = isinstance(parameter.default, float) and parameter.default < 0.1 * high
     return low, high, ROOT if small and low == 0 else LOG if small else LINEAR
-
-
-def _pixel(choices: Choices, scene: Scene) -> float:
-    from aniso.estimates import pixel_size
-
-    spacing = choices.spacing(scene)
-    return 1.0 if spacing is None else pixel_size(spacing)
 
 
 def _unit(unit: str, choices: Choices, scene: Scene) -> str:

@@ -40,12 +40,12 @@ def to_python(choices: Choices, scene: Scene) -> str:
     <BLANKLINE>
     """
     call = choices.call(scene)
-    modules, lines = _image_lines(scene)
-    words = ["image"]
+    heading, lines, words = ["import aniso"], _image_lines(scene), ["image"]
     arguments = list(call.arguments)
     if call.verb.fills:
-        needed, line = _mask_line(choices, scene)
-        modules |= needed
+        modules, line = _mask_line(choices, scene)
+        heading = [*(f"import {name}" for name in modules), *([""] if modules else []), *heading]
+        heading.append("import numpy as np")
         lines.append(f"unknown = {line}")
         words.append("unknown")
         del arguments[0]
@@ -53,45 +53,26 @@ def to_python(choices: Choices, scene: Scene) -> str:
     if call.verb.takes_model:
         words[-1] = f"time={words[-1]}"
     words += [f"{name}={_python(value)}" for name, value in call.options.items()]
-    lines.append(f"result = aniso.{call.verb.name}({', '.join(words)})")
     like = f", like={_like(scene)}" if _like(scene) else ""
-    lines.append(f"aniso.io.write({output_name(call, scene)!r}, result{like})")
-    standard = sorted(f"import {name}" for name in modules if name != "numpy")
-    heading = [*standard, *([""] if standard else [])]
-    heading += ["import aniso", *(["import numpy as np"] if "numpy" in modules else []), ""]
-    return "\n".join([*heading, *lines]) + "\n"
+    lines += [
+        f"result = aniso.{call.verb.name}({', '.join(words)})",
+        f"aniso.io.write({output_name(call, scene)!r}, result{like})",
+    ]
+    return "\n".join([*heading, "", *lines]) + "\n"
 
 
 def to_command(choices: Choices, scene: Scene) -> str:
-    """Return commands for a terminal that write the same file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from aniso.explorer.choosing import export
-    >>> from aniso.explorer.choosing.choices import Choices
-    >>> from aniso.explorer.choosing.scene import Scene
-    >>> from aniso.explorer.choosing.source import Source
-    >>> import tempfile, numpy, aniso.io
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = aniso.io.write(Path(folder, "a.png"), numpy.zeros((9, 9), "uint8"))
-    ...     scene = Scene(Source.of_file(path, name="a.png"))
-    >>> print(export.to_command(Choices(method="upsample"), scene))
-    aniso upsample 2 a.png -o a_upsampled.png
-    <BLANKLINE>
-    """
+    """Return commands for a terminal that write the same file."""
     call = choices.call(scene)
-    lines, file = [], scene.source.name
-    modules, code = _image_lines(scene)
-    if not scene.source.is_file or _is_slice(scene):
+    lines, file, code = [], scene.source.name, _image_lines(scene)
+    if not scene.source.is_file or scene.is_slice:
         file = f"{scene.source.stem}{_slice_name(scene)}.npy"
-        lines.append(_one_line(modules, code, f"np.save({file!r}, image)"))
-    arguments = list(call.arguments)
-    mask_words = []
+        lines.append(_one_line([], code, f"np.save({file!r}, image)"))
+    arguments, mask_words = list(call.arguments), []
     if call.verb.fills:
-        needed, line = _mask_line(choices, scene)
+        modules, line = _mask_line(choices, scene)
         mask = f"{scene.source.stem}_mask.npy"
-        lines.append(_one_line(modules | needed, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
+        lines.append(_one_line(modules, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
         mask_words = ["--mask", mask]
         del arguments[0]
     if call.verb.takes_model:
@@ -105,26 +86,22 @@ def to_command(choices: Choices, scene: Scene) -> str:
     target = output_name(call, scene)
     if not scene.source.is_file:
         target = f"{target.rpartition('.')[0]}.npy"
-    words += ["-o", target]
-    return "\n".join([*lines, shlex.join(words)]) + "\n"
+    return "\n".join([*lines, shlex.join([*words, "-o", target])]) + "\n"
 
 
-def _image_lines(scene: Scene) -> tuple[set[str], list[str]]:
-    """Return modules, and lines that define `image`."""
+def _image_lines(scene: Scene) -> list[str]:
+    """Return lines that define `image`."""
+    place = f"[{':, ' * scene.axis}{scene.index}]" if scene.is_slice else ""
     if not scene.source.is_file:
-        image = scene.source.line + (f"[{':, ' * scene.axis}{scene.index}]" if _is_slice(scene) else "")
-        return set(), [f"image = {image}"]
-    image = "picture.pixels"
-    if _is_slice(scene):
-        image += f"[{':, ' * scene.axis}{scene.index}]"
+        return [f"image = {scene.source.line}{place}"]
     if scene.filtered.dtype != scene.source.picture.pixels.dtype:
-        image += f'.astype("{scene.image.dtype}")'
-    return set(), [f"picture = {scene.source.line}", f"image = {image}"]
+        place += f'.astype("{scene.image.dtype}")'
+    return [f"picture = {scene.source.line}", f"image = picture.pixels{place}"]
 
 
 def _like(scene: Scene) -> str:
     """Return the picture whose data type and profile the result gets; nothing for arrays of floats."""
-    if scene.source.is_file and not _is_slice(scene):
+    if scene.source.is_file and not scene.is_slice:
         return "picture"
     if scene.like.dtype.kind == "f" and scene.like.dtype == np.result_type(scene.filtered, np.float32):
         return ""
@@ -133,15 +110,15 @@ def _like(scene: Scene) -> str:
     return f"aniso.io.Picture(image{axis}{dtype})"
 
 
-def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
-    """Return modules, and an expression for the mask of `image`."""
-    chosen, pixels, modules = choices.chosen_unknown(scene), choices.random_pixels, {"numpy"}
-    terms = []
+def _mask_line(choices: Choices, scene: Scene) -> tuple[list[str], str]:
+    """Return the standard modules that it needs, and an expression for the mask of `image`."""
+    chosen, pixels = choices.chosen_unknown(scene), choices.random_pixels
+    modules, terms = [], []
     if pixels is not None:
         terms.append(pixels.line(scene.extent))
     elif chosen is not None and chosen.any():
         terms.append(mask_line(chosen))
-        modules |= {"base64", "zlib"}
+        modules = ["base64", "zlib"]
     if scene.filtered.dtype.kind == "f" and np.isnan(scene.filtered).any():
         terms.append("np.isnan(image)" + ("" if scene.channel_axis is None else ".any(axis=-1)"))
     if not terms:
@@ -149,10 +126,9 @@ def _mask_line(choices: Choices, scene: Scene) -> tuple[set[str], str]:
     return modules, terms[0] if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
 
 
-def _one_line(modules: set[str], code: list[str], last: str) -> str:
+def _one_line(modules: list[str], code: list[str], last: str) -> str:
     """Return a call of Python for the shell."""
-    standard = sorted(module for module in modules if module != "numpy")
-    program = "; ".join([f"import {', '.join([*standard, 'aniso'])}", "import numpy as np", *code, last])
+    program = "; ".join([f"import {', '.join([*modules, 'aniso'])}", "import numpy as np", *code, last])
     return f"python -c {shlex.quote(program)}"
 
 
@@ -204,9 +180,5 @@ def _option_words(name: str, value: Any, file: str) -> list[str]:
     return [f"--{flag}", str(value)]
 
 
-def _is_slice(scene: Scene) -> bool:
-    return scene.source.is_volume and not scene.whole
-
-
 def _slice_name(scene: Scene) -> str:
-    return f"_{'zyx'[scene.axis]}{scene.index}" if _is_slice(scene) else ""
+    return f"_{'zyx'[scene.axis]}{scene.index}" if scene.is_slice else ""

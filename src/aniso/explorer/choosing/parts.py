@@ -1,14 +1,15 @@
-"""Parts of the image: the visible one, and the computed one."""
+"""Parts of the image, the visible one and the computed one, and coarser images."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
-Array = npt.NDArray[Any]
+from aniso.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -65,3 +66,26 @@ class Part:
     def of(self, array: Array) -> Array:
         """Return the part of an array over the blocks."""
         return array[self.top : self.bottom, self.left : self.right]
+
+
+def block_means(image: Array, factor: int) -> Array:
+    """Return means of factor × factor pixels; blocks beyond the boundary repeat it."""
+    rows, columns = (-(-n // factor) for n in image.shape[:2])
+    sums = np.zeros((rows, columns, *image.shape[2:]), real(image))
+    # Without a floating-point copy of the whole image.
+    for i, j in itertools.product(range(factor), repeat=2):
+        last_row, last_column = image[-1:, j::factor], image[i::factor, -1:]
+        part = image[i::factor, j::factor]
+        if part.shape[0] < rows:
+            part = np.concatenate([part, last_row])
+            last_column = np.concatenate([last_column, image[-1:, -1:]])
+        if part.shape[1] < columns:
+            part = np.concatenate([part, last_column], axis=1)
+        sums += part
+    sums /= factor**2
+    return sums
+
+
+def real(image: Array) -> type[np.floating[Any]]:
+    """Return the data type of means of its pixels."""
+    return np.float64 if image.dtype == np.float64 else np.float32

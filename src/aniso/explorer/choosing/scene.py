@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy.typing as npt
-
-from aniso.explorer.choosing.measures import Measures, invalid_pixels
-from aniso.explorer.choosing.source import Source
-from aniso.explorer.computing.blocks import block_means
+from aniso.arrays import Array
+from aniso.explorer.choosing.parts import block_means
+from aniso.explorer.choosing.source import Measures, Source, invalid_pixels
 from aniso.io.pages import voxel_shape
 from aniso.io.picture import Picture
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +34,11 @@ class Scene:
     def image(self) -> Array:
         """The shown image."""
         return self.at(self.source.pixels) if self.source.is_volume else self.source.pixels
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether a slice of a volume is filtered as an image."""
+        return self.source.is_volume and not self.whole
 
     @property
     def filtered(self) -> Array:
@@ -75,7 +75,7 @@ class Scene:
         given = self.source.picture.spacing
         if given is None or len(given) < len(self.source.picture.shape):
             return None
-        own = given if self.whole or not self.source.is_volume else self.in_plane(given)
+        own = self.in_plane(given) if self.is_slice else given
         return None if all(h == 1 for h in own) else tuple(map(float, own))
 
     @property
@@ -96,8 +96,7 @@ class Scene:
     @functools.cached_property
     def invalid_pixels(self) -> tuple[int, int]:
         """The numbers of values in the input of the verbs that are NaN, and that are infinite."""
-        alone = self.source.is_volume and not self.whole
-        return invalid_pixels(self.image) if alone else self.source.invalid_pixels
+        return invalid_pixels(self.image) if self.is_slice else self.source.invalid_pixels
 
     @property
     def grey_range(self) -> tuple[float, float]:
@@ -107,17 +106,15 @@ class Scene:
     @property
     def like(self) -> Picture:
         """The picture whose data type, alpha and profile the result gets."""
-        picture = self.source.picture
-        if self.whole or not self.source.is_volume:
-            return picture
-        return Picture(self.image, channel_axis=self.channel_axis, dtype=picture.dtype)
+        if self.is_slice:
+            return Picture(self.image, channel_axis=self.channel_axis, dtype=self.source.picture.dtype)
+        return self.source.picture
 
     @property
     def suffix(self) -> str:
         """Suffix of the file for results; slices need a format that stores any numbers."""
-        if self.whole or not self.source.is_volume:
-            return self.source.suffix
-        return ".tif" if self.source.suffix in (".tif", ".tiff") else ".npy"
+        slice_suffix = ".tif" if self.source.suffix in (".tif", ".tiff") else ".npy"
+        return slice_suffix if self.is_slice else self.source.suffix
 
     def reduced(self, factor: int) -> Array:
         """Return the image as means of factor × factor pixels; cached for the next movement of a slider."""

@@ -1,21 +1,46 @@
-"""Sources of pictures: files, and samples."""
+"""Sources of pictures, which are files and samples, and statistics for the ranges of sliders."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso import io, samples
-from aniso.explorer.choosing.measures import Measures, grey_range, invalid_pixels
-from aniso.io.formats import origin
+from aniso import estimates, io, samples
+from aniso.arrays import Array
+from aniso.io.formats import origin, suffix_of
 from aniso.io.picture import Picture
 
-Array = npt.NDArray[Any]
+# Largest side of the part that is measured, in pixels, by the number of axes.
+_SIDE = {2: 512, 3: 80}
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Statistics of an image or volume: noise level, typical and steepest gradient, shortest side."""
+
+    noise: float
+    typical: float
+    steepest: float
+    side: int
+
+    @classmethod
+    def of(cls, image: Array, channel_axis: int | None) -> Measures:
+        """Measure the image; only its middle part, if it is large."""
+        shape = image.shape if channel_axis is None else image.shape[:-1]
+        longest = _SIDE[len(shape)]
+        starts = [max(0, (n - longest) // 2) for n in shape]
+        middle = tuple(slice(start, start + longest) for start in starts)
+        part = np.nan_to_num(image[middle].astype(np.float64), posinf=0.0, neginf=0.0)
+        noise = estimates.noise_level(part, channel_axis=channel_axis)
+        typical = estimates.contrast(part, noise=noise, quantile=0.8, channel_axis=channel_axis)
+        steepest = estimates.contrast(part, noise=0.0, quantile=0.999, channel_axis=channel_axis)
+        spread = float(part.max() - part.min()) or 1.0
+        return cls(noise, typical or 0.01 * spread, steepest or 0.1 * spread, min(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +83,9 @@ class Source:
         if name in samples.PHOTOGRAPHS:
             image, line, suffix = samples.photograph(name), f"aniso.samples.photograph({name!r})", ".png"
         else:
-            line = f"aniso.samples.{name}({_words(name)}).image"
-            image, suffix = _SYNTHETIC[name]().image, ".npy"
+            options = ", ".join(f"{option}={value!r}" for option, value in _SYNTHETIC[name].items())
+            line, suffix = f"aniso.samples.{name}({options}).image", ".npy"
+            image = getattr(samples, name)(**_SYNTHETIC[name]).image
         picture = Picture(image, channel_axis=-1 if image.shape[-1] == 3 else None)
         return cls(picture, name + suffix, line, False)
 
@@ -99,36 +125,31 @@ class Source:
     @property
     def suffix(self) -> str:
         """The suffix with its dot; .nii.gz is one."""
-        from aniso.io.formats import suffix_of
-
         return suffix_of(Path(self.name))
 
 
-_SYNTHETIC: dict[str, functools.partial[samples.Sample]] = {
-    "lighthouse": functools.partial(samples.lighthouse),
-    "fingerprint": functools.partial(samples.fingerprint),
-    "rings": functools.partial(samples.rings),
-    "shapes": functools.partial(samples.shapes),
-    "fibres": functools.partial(samples.fibres, gaps=30),
-    "layers": functools.partial(samples.layers, gaps=30),
+# The synthetic samples, and their options.
+_SYNTHETIC: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("lighthouse", "fingerprint", "rings", "shapes")},
+    **{name: {"gaps": 30} for name in ("fibres", "layers")},
 }
 
 
 def sample_names() -> list[str]:
-    """Return the names of samples: synthetic ones, and photographs if scikit-image is installed.
-
-    Examples
-    --------
-    >>> from aniso.explorer.choosing import source
-    >>> source.sample_names()[0]
-    'lighthouse'
-    """
-    import importlib.util
-
-    photographs = samples.PHOTOGRAPHS if importlib.util.find_spec("skimage") else ()
-    return [*_SYNTHETIC, *photographs]
+    """Return the names of samples: synthetic ones, and photographs if scikit-image is installed."""
+    return [*_SYNTHETIC, *(samples.PHOTOGRAPHS if importlib.util.find_spec("skimage") else ())]
 
 
-def _words(name: str) -> str:
-    """Return the arguments of a synthetic sample."""
-    return ", ".join(f"{option}={value!r}" for option, value in _SYNTHETIC[name].keywords.items())
+def invalid_pixels(image: Array) -> tuple[int, int]:
+    """Return the numbers of values that are NaN, and that are infinite."""
+    if image.dtype.kind != "f":
+        return 0, 0
+    return int(np.isnan(image).sum()), int(np.isinf(image).sum())
+
+
+def grey_range(pixels: Array) -> tuple[float, float]:
+    """Return the values to show as black and as white: the range of known pixels without extremes."""
+    some = pixels.reshape(-1)[:: max(1, pixels.size // 2**20)]
+    known = some[np.isfinite(some)] if some.dtype.kind == "f" else some
+    low, high = np.quantile(known, (0.001, 0.999)) if known.size else (0.0, 1.0)
+    return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.explorer.computing.blocks import block_means
-
-Mask = npt.NDArray[np.bool_]
+from aniso.arrays import Mask
+from aniso.explorer.choosing.parts import block_means
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,6 @@ def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase
     """Paint a stroke of a round brush through these points (x, y), in pixels, on the mask itself.
 
     The time does not depend on the size of the mask.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aniso.explorer.choosing.unknown_pixels import paint
-    >>> mask = np.zeros((5, 9), bool)
-    >>> paint(mask, [(2, 2.5), (6, 2.5)], radius=1.2)
-    >>> mask.sum()
-    np.int64(18)
     """
     height, width = mask.shape
     ways = list(itertools.pairwise(points)) or [(points[0], points[0])]

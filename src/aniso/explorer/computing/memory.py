@@ -30,18 +30,7 @@ def check(call: Call, scene: Scene) -> None:
 
 
 def needed(call: Call, scene: Scene) -> float:
-    """Return the peak memory in bytes.
-
-    Examples
-    --------
-    >>> from aniso.explorer.computing import memory
-    >>> from aniso.explorer.choosing.choices import Choices
-    >>> from aniso.explorer.choosing.scene import Scene
-    >>> from aniso.explorer.choosing.source import Source
-    >>> scene = Scene(Source.of_sample("fibres"), whole=True)
-    >>> memory.needed(Choices("denoise").call(scene), scene) == 60 * 64**3 * 8
-    True
-    """
+    """Return the peak memory in bytes."""
     verb = call.verb
     fewer = [arrays for name, arrays in verb.arrays_if_given.items() if name in call.options]
     voxels = scene.filtered.size * call.factor**3

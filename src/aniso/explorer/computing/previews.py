@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy.typing as npt
-
+from aniso.arrays import Array
 from aniso.explorer.choosing.calls import Call
 from aniso.explorer.choosing.parts import Part, View
 from aniso.explorer.choosing.scene import Scene
@@ -16,10 +14,32 @@ from aniso.explorer.choosing.unknown_pixels import LazyMask, known_means
 from aniso.explorer.computing import slabs
 from aniso.explorer.computing.slabs import Slab
 
-Array = npt.NDArray[Any]
-
+#: Seconds for computing a preview; drawing and sending it come on top.
+BUDGET = 0.07
+_LEAST_PIXELS = 96**2
 # Pixels around the visible ones that are computed as well, because they have an influence.
 _MARGIN = 24
+
+
+class Pace:
+    """Seconds per pixel and step of each kind of call: from the table of verbs, then measured."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, ...], float] = {}
+
+    def affordable(self, call: Call, factor: int = 1) -> float:
+        """Return the number of pixels, `factor` times coarser, that can be computed within the budget.
+
+        It is large enough for something to be seen.
+        """
+        seconds = self._seconds.get(call.kind, call.verb.seconds)
+        return max(BUDGET / (seconds * call.steps(factor)), _LEAST_PIXELS)
+
+    def record(self, call: Call, pixels: int, seconds: float, factor: int = 1) -> None:
+        """Learn from a computation; the first one of its kind may have included compilation."""
+        new, known = seconds / pixels / call.steps(factor), self._seconds.get(call.kind)
+        limit = 3 * call.verb.seconds
+        self._seconds[call.kind] = min(new, limit) if known is None else 0.5 * (known + new)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class Results:
         self.stop()
         self._tab.full_worker.withdraw()
         self.preview(call, stamp)
-        self._rest = self._tab.later(REST, self._request_full, call)
+        self._rest = self._tab.loop.call_later(REST, self._request_full, call)
 
     def stop(self) -> None:
         """Cancel the computation at full resolution if it has not begun."""

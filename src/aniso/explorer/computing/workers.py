@@ -44,15 +44,6 @@ class Worker:
     interrupts : bool
         Whether a new request stops the running one. If not, the running one is finished first, so that the
         picture follows a slider that never rests, and only waiting ones are dropped.
-
-    Examples
-    --------
-    >>> from aniso.explorer.computing.workers import Worker
-    >>> worker, said = Worker("an example", interrupts=False), []
-    >>> ticket = worker.submit(lambda ticket: said.append("done"))
-    >>> worker.close()
-    >>> said
-    ['done']
     """
 
     def __init__(self, name: str, *, interrupts: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,13 @@ from nicegui import ui
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source, sample_names
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.page import widgets
 from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
 from aniso.explorer.page.tab import Result
-from aniso.explorer.page.widgets import (
-    FileDrop,
-    Viewer,
-    button,
-    html,
-    segments,
-    select,
-    show_or_hide,
-    show_value,
-    text,
-    toggle,
-)
+from aniso.explorer.page.widgets import button, html, segments, select, show_or_hide, show_value, text, toggle
 from aniso.io.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
@@ -71,7 +61,7 @@ class ExplorerPage:
                 text("aniso ")
                 text("explorer", "small")
             endings = ",".join(suffix for format in FORMATS.values() for suffix in format.suffixes)
-            files = FileDrop(self.url("file"), self._limit, endings)
+            files = widgets.FileDrop(self.url("file"), self._limit, endings)
             files.on("too_large", lambda event: self.tell(error=_too_large(event.args, self._limit)))
             files.on(
                 "failed",
@@ -104,10 +94,8 @@ class ExplorerPage:
         self._build_slices()
         with html("div", "error hidden", role="alert") as self._error:
             self._error_text = text("", classes="grow")
-            with html("button", type="button", aria_label="Close the message") as close:
-                text("×")
-            close.on("click", lambda: self.tell(error=None))
-        self._viewer = Viewer()
+            button("×", lambda: self.tell(error=None), "", aria_label="Close the message")
+        self._viewer = widgets.Viewer()
         self._viewer.on("view", lambda event: self.session.look(View(**event.args)))
         self._viewer.on("stroke", self._stroke)
         self._viewer.on("film", lambda: self._film())
@@ -117,7 +105,7 @@ class ExplorerPage:
     def _build_slices(self) -> None:
         with html("div", "slices", role="toolbar", aria_label="Volume") as self._slices:
             self._press_whole = segments(
-                "Filter", _FILTERED, "volume", lambda what: self._filter(what == "volume")
+                "Filter", _FILTERED, "volume", lambda what: self.session.filter_whole(what == "volume")
             )
             self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
             self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
@@ -142,9 +130,6 @@ class ExplorerPage:
             await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
         elif index is not None and index != scene.index:
             await self.session.slice(scene.axis, index)
-
-    async def _filter(self, whole: bool) -> None:
-        await self.session.filter_whole(whole)
 
     def _stroke(self, event: Any) -> None:
         self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
@@ -193,11 +178,19 @@ class ExplorerPage:
             self._viewer.run_method("drop", known)
 
     def tell(self, **news: Any) -> None:
-        """Show messages of the session; each kind has a method of its own."""
+        """Show messages of the session."""
+        handlers: dict[str, Callable[[Any], object]] = {
+            "error": self._show_error,
+            "busy": self._show_busy,
+            "progress": lambda share: self._say(progress=share),
+            "film": lambda _: self._drop_film(),
+            "result": self._show_result,
+            "found": self._panel.show_found,
+            "histogram": self._panel.show_histogram,
+        }
         for kind, value in news.items():
-            handler = getattr(self, f"_tell_{kind}", None)
-            if handler is not None:
-                handler(value)
+            if kind in handlers:
+                handlers[kind](value)
         if "ellipses" in news:
             self._viewer.run_method("setEllipses", news["ellipses"], news["spot"])
         if "scene" in news:
@@ -206,11 +199,11 @@ class ExplorerPage:
     def _say(self, **news: Any) -> None:
         self._viewer.run_method("say", news)
 
-    def _tell_error(self, sentence: str | None) -> None:
+    def _show_error(self, sentence: str | None) -> None:
         show_or_hide(self._error, sentence is not None)
         self._error_text.set_text(sentence or "")
 
-    def _tell_busy(self, busy: bool) -> None:
+    def _show_busy(self, busy: bool) -> None:
         if busy and not self._busy:
             self._say(aboutResult="computing…")
         if not busy:
@@ -219,25 +212,16 @@ class ExplorerPage:
                 self._say(aboutResult="")
         self._busy = busy
 
-    def _tell_progress(self, share: float) -> None:
-        self._say(progress=share)
-
-    def _tell_film(self, _: bool) -> None:
+    def _drop_film(self) -> None:
         if self._has_film:
             self._has_film = False
             self._viewer.run_method("dropFilm")
 
-    def _tell_result(self, result: Result) -> None:
+    def _show_result(self, result: Result) -> None:
         axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
         shape = " × ".join(map(str, result.image.shape[:axes]))
         self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
         self._panel.show_info(result.info)
-
-    def _tell_found(self, found: dict[str, float]) -> None:
-        self._panel.show_found(found)
-
-    def _tell_histogram(self, drawing: str) -> None:
-        self._panel.show_histogram(drawing)
 
     def _show_scene(self, scene: Scene, keep_view: bool) -> None:
         height, width = scene.shape

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
 
 from aniso.explorer.choosing import export
-from aniso.explorer.choosing.choices import AUTO
-from aniso.explorer.choosing.controls import LINEAR, ROOT, Control, controls
-from aniso.explorer.choosing.methods import methods
+from aniso.explorer.choosing.choices import AUTO, methods
+from aniso.explorer.choosing.controls import ROOT, Control, controls
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.page.session import Session
@@ -45,14 +45,16 @@ class ParameterPanel:
             text(verb.summary, "p", "summary")
             if verb.takes_model:
                 names = {name: name.replace("-", " ") for name in kinds()}
-                select("Model", names, session.choices.model, self._choose_model, "wide")
+                select("Model", names, session.choices.model, lambda name: self._rebuild(model=name), "wide")
                 text(_first_line(kinds()[session.choices.model]), "p", "summary")
             if verb.fills:
                 self._build_mask()
             with html("div", "controls"):
                 if session.scene is not None:
                     for control in controls(session.choices, session.scene, self._found):
-                        self._controls[control.name] = ControlElement(control, self._changer(control.name))
+                        self._controls[control.name] = ControlElement(
+                            control, partial(self._choose, control.name)
+                        )
                     self._build_switches(session.scene)
             with html("div", "group"):
                 text("Gradient histogram and contrast", "h2")
@@ -95,11 +97,14 @@ class ParameterPanel:
         if kind == "random":
             pixels = self.session.choices.random_pixels or RandomPixels()
             meaning = "fraction of unknown pixels, chosen at random"
-            share = _plain("fraction", 100 * pixels.share, 0, 99.5, "%", meaning, 90.0)
-            ControlElement(share, lambda value, stamp: self._random(value, stamp))
+            share = Control(
+                "fraction", "Fraction", "", "%", meaning, "number", 100 * pixels.share, 90.0, 0, 99.5
+            )
+            ControlElement(share, self._random)
             self._viewer.set(brush=False)
             return
-        radius = _plain("radius", 12, 1, 60, "px", "brush radius, in pixels of the image", 12.0)
+        meaning = "brush radius, in pixels of the image"
+        radius = Control("radius", "Radius", "", "px", meaning, "number", 12, 12.0, 1, 60, ROOT)
         ControlElement(radius, lambda value, stamp: self._viewer.set(radius=12 if value is None else value))
         with html("div", "row"):
             toggle("Erase", lambda on: self._viewer.set(erase=on))
@@ -136,21 +141,13 @@ class ParameterPanel:
         self.build()
 
     def _choose_method(self, method: str) -> None:
-        if method == self.session.choices.method:
-            return
-        session = self.session
-        session.choices = replace(session.choices, method=method)
-        self.build()
-        session.recompute()
+        if method != self.session.choices.method:
+            self._rebuild(method=method)
 
-    def _choose_model(self, model: str) -> None:
-        session = self.session
-        session.choices = replace(session.choices, model=model)
+    def _rebuild(self, **choices: Any) -> None:
+        self.session.choices = replace(self.session.choices, **choices)
         self.build()
-        session.recompute()
-
-    def _changer(self, name: str) -> Callable[[Any, float | None], None]:
-        return lambda value, stamp: self._choose(name, value, stamp)
+        self.session.recompute()
 
     def _choose(self, name: str, value: Any, stamp: float | None) -> None:
         choices = self.session.choices
@@ -218,16 +215,6 @@ class ParameterPanel:
     async def _save(self) -> None:
         if await self.session.download() is not None:
             ui.download.from_url(self._download)
-
-
-def _plain(
-    name: str, value: float, low: float, high: float, unit: str, meaning: str, default: float
-) -> Control:
-    """Return a control that is not a parameter of the library."""
-    return Control(
-        name, name.capitalize(), "", unit, meaning, "number", value, default, low, high,
-        ROOT if name == "radius" else LINEAR,
-    )  # fmt: skip
 
 
 def _first_line(kind: type) -> str:

@@ -20,11 +20,11 @@ from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.results import Results
 from aniso.explorer.page.tab import Stage, Tab, describe_error
-from aniso.explorer.showing import stencils
 from aniso.explorer.showing.extras import Extras
+from aniso.explorer.showing.pictures import RINGS
 from aniso.io.pages import is_volume
 
 
@@ -90,7 +90,7 @@ class Session(Tab):
     def _show_scene(self, scene: Scene, *, keep_view: bool = False) -> None:
         old, self.scene = self.scene, scene
         still_holds = old is not None and old.source is scene.source and old.whole and scene.whole
-        self.pictures.clear(but=stencils.RINGS)
+        self.pictures.clear(but=RINGS)
         if not keep_view:
             self.view = None
         if not still_holds:

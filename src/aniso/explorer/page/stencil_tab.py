@@ -2,19 +2,92 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
-from aniso.explorer.choosing.controls import LINEAR, Control
+import numpy as np
+
+import aniso
+from aniso import samples
+from aniso.explorer.choosing.controls import Control
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.widgets import ControlElement, button, html, select, show_or_hide, show_value, text
-from aniso.explorer.showing.stencils import PARAMETERS, RINGS, RingTest, StencilChoice
+from aniso.explorer.showing import pictures
+from aniso.explorer.showing.pictures import RINGS
+from aniso.models import FixedTensor
+from aniso.schemes import FED
+from aniso.stability import stencil_properties
 from aniso.stencil import DeltaStencil
 
 _LIMITS = ("sharp bound", "bound of the paper", "maximum principle", "hourglass weight ζ", "δ")
 _DIRECTIONS = ("→ along x", "↘ diagonal", "↓ along y", "↙ diagonal")
+_SIZE = 129
+
+
+#: The controls of the tab: name, label, symbol, unit, meaning, kind, value, default, low and high end.
+CONTROLS = {
+    row[0]: Control(row[0], row[0].capitalize(), *row[1:4], "number", row[4], *row[4:])
+    for row in (
+        ("alpha", "α", "", "larger is sharper; at 0.5 checkerboard patterns are not damped", 0.4, 0.0, 0.5),
+        ("gamma", "γ", "", "1 is sharpest and allows the largest steps", 1.0, -1.0, 1.0),
+        ("angle", "φ", "°", "direction of the diffusion, from right to down", 30.0, 0.0, 180.0),
+        ("across", "λ₂", "", "diffusivity across this direction; along it, it is 1", 0.0, 0.0, 1.0),
+        ("time", "t", "px²", "diffusion time of the ring test", 60.0, 0.0, 100.0),
+    )
+}
+
+
+@dataclass(frozen=True)
+class StencilChoice:
+    """The chosen parameters."""
+
+    alpha: float = 0.4
+    gamma: float = 1.0
+    angle: float = 30.0
+    across: float = 0.0
+    time: float = 60.0
+
+    @property
+    def stencil(self) -> DeltaStencil:
+        """The member of the family."""
+        return DeltaStencil(self.alpha, self.gamma)
+
+    def facts(self) -> dict[str, Any]:
+        """Return weights, entries and step limits for the tensor."""
+        x, y = math.cos(math.radians(self.angle)), math.sin(math.radians(self.angle))
+        a, b, c = x * x + self.across * y * y, (1 - self.across) * x * y, y * y + self.across * x * x
+        return stencil_properties(self.stencil, a, b, c)
+
+
+@lru_cache(maxsize=1)
+def _rings() -> tuple[Any, Any]:
+    pattern = samples.ring_pattern(_SIZE).astype(np.float32)
+    return pattern, FixedTensor.from_entries(*samples.ring_tensor(_SIZE))
+
+
+@dataclass(frozen=True)
+class RingTest:
+    """Rings after diffusion along the rings, which should not change them."""
+
+    before: pictures.Encoded
+    after: pictures.Encoded
+    changed: float
+
+    @classmethod
+    def of(cls, choice: StencilChoice) -> RingTest:
+        """Diffuse the rings."""
+        rings, tensors = _rings()
+        after = aniso.diffuse(rings, tensors, choice.time, stencil=choice.stencil, scheme=FED(1))
+        changed = float(np.linalg.norm(after - rings) / np.linalg.norm(rings))
+
+        def seen(image: Any) -> pictures.Encoded:
+            return pictures.encode(pictures.shown(image, (-1.0, 1.0)), lossless=True)
+
+        return cls(seen(rings), seen(after), changed)
 
 
 class StencilTab:
@@ -44,8 +117,8 @@ class StencilTab:
         options = {"": "choose…", **{name: name.replace("-", " ") for name in names}}
         self._names = select("Named member", options, "", self._choose_named, "wide")
         with html("div", "controls"):
-            for name in PARAMETERS:
-                self._controls[name] = ControlElement(self._control(name), self._changer(name))
+            for name, control in CONTROLS.items():
+                self._controls[name] = ControlElement(control, partial(self._change, name))
         button("Use this stencil for the image", lambda: self._use(self._choice.stencil), "button primary")
 
     def _build_figures(self) -> None:
@@ -58,24 +131,21 @@ class StencilTab:
                         self._cells.append(
                             [text("", "td", "centre" if row == c == 1 else "") for c in range(3)]
                         )
-        with html("section"):
-            text("Weights of the four directions", "h2")
-            with html("dl", "values"):
-                self._weights = self._rows(*_DIRECTIONS)
-        with html("section"):
-            text("Largest stable step", "h2")
-            with html("dl", "values"):
-                self._limits = self._rows(*_LIMITS)
+        self._weights = self._table("Weights of the four directions", _DIRECTIONS)
+        self._limits = self._table("Largest stable step", _LIMITS)
         with html("section", "broad"):
             self._ring_title = text("Ring test", "h2")
             with html("div", "rings"):
                 self._rings = [self._figure(words) for words in RINGS.values()]
 
-    def _rows(self, *meanings: str) -> list[Any]:
+    def _table(self, title: str, meanings: tuple[str, ...]) -> list[Any]:
         values = []
-        for meaning in meanings:
-            text(meaning, "dt")
-            values.append(text("", "dd"))
+        with html("section"):
+            text(title, "h2")
+            with html("dl", "values"):
+                for meaning in meanings:
+                    text(meaning, "dt")
+                    values.append(text("", "dd"))
         return values
 
     def _figure(self, words: str) -> Any:
@@ -84,31 +154,21 @@ class StencilTab:
             text(words, "figcaption")
         return image
 
-    def _control(self, name: str) -> Control:
-        parameter, about = PARAMETERS[name], PARAMETERS[name].about
-        return Control(
-            name, name.capitalize(), about.symbol, about.unit,
-            about.meaning, "number", getattr(self._choice, name), parameter.default, about.low,
-            about.high, LINEAR,
-        )  # fmt: skip
-
-    def _changer(self, name: str) -> Callable[[Any, float | None], None]:
-        def change(value: Any, stamp: float | None) -> None:
-            about = PARAMETERS[name].about
-            chosen = PARAMETERS[name].default if value is None else float(value)
-            self._choice = replace(self._choice, **{name: min(max(chosen, about.low), about.high)})
-            if name in ("alpha", "gamma"):
-                show_value(self._names, "")
-            self._update()
-
-        return change
+    def _change(self, name: str, value: Any, stamp: float | None) -> None:
+        control = CONTROLS[name]
+        chosen = control.default if value is None else float(value)
+        self._choice = replace(self._choice, **{name: min(max(chosen, control.low), control.high)})
+        if name in ("alpha", "gamma"):
+            show_value(self._names, "")
+        self._update()
 
     def _choose_named(self, name: str) -> None:
         if name:
             member = DeltaStencil.named(name)
-            self._choice = replace(self._choice, alpha=member.alpha, gamma=member.gamma)
-            for each in ("alpha", "gamma"):
-                self._controls[each].show(self._control(each))
+            chosen = {"alpha": member.alpha, "gamma": member.gamma}
+            self._choice = replace(self._choice, **chosen)
+            for each, value in chosen.items():
+                self._controls[each].show(replace(CONTROLS[each], value=value))
             self._update()
 
     def _update(self) -> None:
@@ -116,10 +176,9 @@ class StencilTab:
         self._show_facts(choice.facts())
 
         def job(ticket: Ticket) -> None:
-            test = RingTest.of(choice)
-            self._session.post(self._show_rings, test)
+            self._session.post(self._show_rings, RingTest.of(choice))
 
-        self._session.compute_in_background(job, "rings")
+        self._session.submit(self._session.side_worker, job, "rings")
 
     def _show_facts(self, facts: dict[str, Any]) -> None:
         for row, entries in zip(self._cells, facts["entries"], strict=True):

@@ -7,18 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
+from aniso.arrays import Array
 from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.parts import View
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.computing.pace import Pace
+from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
-from aniso.explorer.showing.album import Album
+from aniso.explorer.showing.pictures import Album
 from aniso.explorer.showing.rendering import Shot
 from aniso.io.picture import FileError
-
-Array = npt.NDArray[Any]
 
 
 class Stage(Protocol):
@@ -64,11 +61,7 @@ class Tab:
         self.film_worker = Worker("aniso film", interrupts=True)
         self.side_worker = Worker("aniso overlays", interrupts=True)
         self._shows_error = False
-        self._loop = asyncio.get_running_loop()
-
-    def later(self, seconds: float, function: Callable[..., object], *arguments: Any) -> asyncio.TimerHandle:
-        """Call a function after a delay."""
-        return self._loop.call_later(seconds, function, *arguments)
+        self.loop = asyncio.get_running_loop()
 
     def submit(self, worker: Worker, job: Callable[[Ticket], None], lane: str = "") -> None:
         """Run a job in a thread; errors are shown on the page."""
@@ -83,10 +76,6 @@ class Tab:
                 self.post(self.fail, error, version)
 
         worker.submit(guarded, lane)
-
-    def compute_in_background(self, job: Callable[[Ticket], None], lane: str) -> None:
-        """Compute something that does not concern the picture."""
-        self.submit(self.side_worker, job, lane)
 
     def publish(
         self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any
@@ -112,8 +101,8 @@ class Tab:
 
     def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """From a thread: call a function in the event loop."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: function(*arguments, **options))
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(lambda: function(*arguments, **options))
 
     def fail(self, error: Exception, version: int) -> None:
         """Show an error, unless it is outdated."""

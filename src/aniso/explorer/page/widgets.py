@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ class ControlElement(Element, component=_BROWSER / "control.js"):
     def show(self, control: Control) -> None:
         """Show other values and ranges."""
         self.control = control
-        self._props["control"] = control.as_props()
+        self._props["control"] = asdict(control)
         self.update()
 
 
@@ -59,11 +61,8 @@ class FileDrop(Element, component=_BROWSER / "files.js"):
 
 def html(tag: str, classes: str = "", **attributes: Any) -> Element:
     """Return an HTML element; underscores in names of attributes become hyphens."""
-    element = ui.element(tag)
-    if classes:
-        element.classes(classes)
-    for name, value in attributes.items():
-        element._props[name.replace("_", "-")] = value
+    element = ui.element(tag).classes(classes)
+    element._props.update({name.replace("_", "-"): value for name, value in attributes.items()})
     return element
 
 
@@ -71,10 +70,7 @@ def text(words: str, tag: str = "span", classes: str = "", **attributes: Any) ->
     """Return a text that can be changed later."""
     label = ui.label(words)
     label.tag = tag
-    if classes:
-        label.classes(classes)
-    for name, value in attributes.items():
-        label._props[name.replace("_", "-")] = value
+    label.classes(classes)._props.update(attributes)
     return label
 
 
@@ -87,23 +83,15 @@ def button(words: str, on_click: Callable[[], Any], classes: str = "button", **a
     return element
 
 
-def toggle(
-    words: str,
-    on_change: Callable[[bool], Any],
-    pressed: bool = False,
-    **attributes: Any,
-) -> Element:
+def toggle(words: str, on_change: Callable[[bool], Any], pressed: bool = False, **attributes: Any) -> Element:
     """Return a button that stays pressed."""
-    element = html("button", "chip", type="button", aria_pressed=_truth(pressed), **attributes)
 
     def flip() -> None:
         now = element._props["aria-pressed"] != "true"
         press(element, now)
         on_change(now)
 
-    element.on("click", flip)
-    with element:
-        text(words)
+    element = button(words, flip, "chip", aria_pressed=_truth(pressed), **attributes)
     return element
 
 
@@ -122,8 +110,7 @@ def select(
         element = html("select", value=value, aria_label=label)
         with element:
             for key, words in options.items():
-                option = html("option", value=key)
-                with option:
+                with html("option", value=key):
                     text(words)
 
     def change(event: Any) -> Any:
@@ -156,12 +143,9 @@ def segments(
 
     with html("div", "segments", role="group", aria_label=label):
         for key, words in options.items():
-            element = html("button", "segment", type="button", aria_pressed=_truth(key == value))
-            element._props["data-value"] = key
-            element.on("click", lambda key=key: choose(key))
-            with element:
-                text(words)
-            elements[key] = element
+            elements[key] = button(
+                words, partial(choose, key), "segment", aria_pressed=_truth(key == value), data_value=key
+            )
     return show
 
 

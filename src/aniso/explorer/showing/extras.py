@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from aniso.explorer.computing import scrubbing
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.tab import Tab
 from aniso.explorer.showing import overlays, pictures, rendering
@@ -36,7 +35,7 @@ class Extras:
         else:
             self._tab.stage.drop("unknown")
         self.stop()
-        self._pause = self._tab.later(_PAUSE, self.overlay)
+        self._pause = self._tab.loop.call_later(_PAUSE, self.overlay)
 
     def use_result(self) -> None:
         """Compute what depends on the result."""
@@ -138,15 +137,11 @@ class Extras:
         if steering is None or not call.verb.has_scale_space:
             tab.fail(ValueError(_NO_FILM), version)
             return
-        model, end = steering
-        height, width = scene.shape
 
         def job(ticket: Ticket) -> None:
-            for frame in scrubbing.frames(scene, call, model, end, ticket):
+            for shot in rendering.film(scene, call, *steering, ticket):
                 if version != tab.version:
                     return
-                facts = {"time": frame.time, "number": frame.number, "count": scrubbing.FRAMES, "end": end}
-                shot = Shot(f"frame{frame.number}", frame.picture, (0, 0, width, height), facts)
                 tab.publish(shot, scene, lambda: version == tab.version)
 
         tab.submit(tab.film_worker, job)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aniso.arrays import Array
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.computing import slabs
 from aniso.explorer.computing.slabs import Slab
 from aniso.explorer.showing import pictures
+from aniso.formulas.views import pixel_means
 from aniso.models import ImageDriven, PeronaMalik
 from aniso.structure import diffusion_tensor, structure_tensor
 
-Array = npt.NDArray[Any]
-
-# Overlays are computed on so many pixels per side at most, and show so many ellipses.
-_LARGEST, _ELLIPSES = 384, 26
-# Of volumes so many voxels at most.
-_VOXELS = 2**18
+# Largest side in pixels, and number of voxels, that overlays are computed from; ellipses along a side.
+_LARGEST, _VOXELS, _ELLIPSES = 384, 2**18, 26
 _BINS = 48
 _STOPPED = (214, 40, 90)
 
@@ -37,14 +33,15 @@ class Field:
 
     @classmethod
     def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> Field:
-        """The tensors with which the first step diffuses; of a volume what lies in the plane of the slice."""
-        seen = _Seen.of(scene, model, spacing)
-        tensor = diffusion_tensor(seen.channels, model, spacing=seen.spacing, channel_axis=0)
-        y, x = -2, -1  # the slice lies across the first axis of a volume
-        xx, xy, yy = (
-            _at_pixels(seen.in_slice(entry)) for entry in (tensor[x, x], tensor[x, y], tensor[y, y])
-        )
-        return cls(xx, xy, yy, seen.factor)
+        """Return the tensors of the first step; of a volume their part in the plane of the slice."""
+        slab = _slab(scene, model, spacing)
+        tensor = diffusion_tensor(_channels(slab), model, spacing=slab.spacing, channel_axis=0)
+        y, x = -2, -1  # the slice is perpendicular to the first axis of a volume
+        cells = [tensor[x, x], tensor[x, y], tensor[y, y]]
+        if slab.middle is not None:  # the two layers of cells on both sides of the slice
+            cells = [0.5 * (entry[slab.middle] + entry[slab.middle + 1]) for entry in cells]
+        xx, xy, yy = map(pixel_means, cells)
+        return cls(xx, xy, yy, slab.factor)
 
     @property
     def eigenvalues(self) -> tuple[Array, Array]:
@@ -53,9 +50,9 @@ class Field:
         return mean + radius, np.maximum(mean - radius, 0.0)
 
     def ellipses(self) -> list[tuple[float, float, float, float, float]]:
-        """x, y, long and short half axis (1 fills its place) and angle of some tensors, in pixels.
+        """Return x, y, semi-axes (1 fills the space) and angle of some tensors, in pixels.
 
-        Half axes are roots of eigenvalues: the ellipse is where a drop of ink spreads.
+        Semi-axes are roots of eigenvalues: the ellipse shows how a drop of ink spreads.
         """
         step = max(1, math.ceil(max(self.xx.shape) / _ELLIPSES))
         rows, columns = (range(step // 2, n, step) for n in self.xx.shape)
@@ -75,17 +72,17 @@ class Field:
 
     @property
     def spot(self) -> float:
-        """Distance of the ellipses, in pixels."""
+        """Distance between ellipses, in pixels."""
         return float(max(1, math.ceil(max(self.xx.shape) / _ELLIPSES)) * self.factor)
 
     def stopped(self) -> pictures.Encoded:
-        """A veil where flow across structures is stopped: opaque where the smaller eigenvalue is 0."""
+        """Return a layer that is opaque where no flow crosses structures: the smaller eigenvalue is 0."""
         return pictures.tinted(0.75 * (1 - np.clip(self.eigenvalues[1], 0, 1)) ** 2, _STOPPED)
 
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Gradients of a scene as a model sees them, in rising order; they do not depend on its contrast."""
+    """Sorted gradients of a scene after presmoothing; they do not depend on the contrast."""
 
     scene: Scene
     sigma: float
@@ -94,25 +91,20 @@ class Gradients:
 
     @classmethod
     def of(cls, scene: Scene, sigma: float, spacing: tuple[float, ...] | None) -> Gradients:
-        """Behind a Gaussian of this width."""
-        model = PeronaMalik(sigma=sigma)
-        seen = _Seen.of(scene, model, spacing)
-        structure = structure_tensor(
-            seen.channels, sigma=sigma, rho=0.0, spacing=seen.spacing, channel_axis=0
-        )
-        steepness = np.sqrt(np.trace(structure))
-        if seen.middle is not None:
-            steepness = steepness[seen.middle]
+        """Compute the gradients after presmoothing with a Gaussian of this standard deviation."""
+        slab = _slab(scene, PeronaMalik(sigma=sigma), spacing)
+        tensor = structure_tensor(_channels(slab), sigma=sigma, rho=0.0, spacing=slab.spacing, channel_axis=0)
+        steepness = slab.shown(np.sqrt(np.trace(tensor)))
         return cls(scene, sigma, spacing, np.sort(steepness, axis=None))
 
     def are_of(self, scene: Scene, sigma: float, spacing: tuple[float, ...] | None) -> bool:
-        """Whether they still hold."""
+        """Whether they are the gradients for these arguments."""
         return self.scene is scene and (self.sigma, self.spacing) == (sigma, spacing)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often gradients occur, and where the contrast stands among them."""
+    """Histogram of gradients, and the place of the contrast among them."""
 
     counts: tuple[float, ...]
     low: float
@@ -122,7 +114,7 @@ class Histogram:
 
     @classmethod
     def of(cls, gradients: Gradients, contrast: float | None) -> Histogram:
-        """On a scale of even factors."""
+        """Count the gradients in bins of a logarithmic scale."""
         values = gradients.values
         high = float(values[-1]) or 1.0
         low = 1e-3 * high
@@ -134,12 +126,12 @@ class Histogram:
         return cls(tuple(counts / max(1, counts.max())), low, high, contrast, below)
 
     def place(self, gradient: float) -> float:
-        """Of a gradient, between 0 and 1."""
+        """Return the place of a gradient, between 0 and 1."""
         return math.log(gradient / self.low) / math.log(self.high / self.low)
 
     def svg(self) -> str:
-        """A drawing of 300 × 72 units, coloured by the page's style."""
-        width, height, top = 300.0, 56.0, 13.0  # the words stand above the bars
+        """Return a drawing of 300 × 72 units, coloured by the style of the page."""
+        width, height, top = 300.0, 56.0, 13.0  # the text is above the bars
         step = width / len(self.counts)
         edge = self.place(self.contrast) * width if self.contrast is not None else width
         bars = "".join(
@@ -166,40 +158,15 @@ class Histogram:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """What is looked at in double precision, channels first, and how coarse it is."""
-
-    channels: Array
-    spacing: tuple[float, ...]
-    factor: int
-    middle: int | None
-
-    @classmethod
-    def of(cls, scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> _Seen:
-        """The image, or as many slices of a volume as the tensors of the shown one depend on."""
-        factor = pictures.reduction(scene.shape, _LARGEST)
-        if not scene.whole:
-            own = spacing or (1.0, 1.0)
-            return cls(_channels(scene.reduced(factor), 2), tuple(factor * h for h in own), factor, None)
-        thick = slabs.thickness(scene, model, spacing)
-        part = slabs.affordable_part(scene, thick, _VOXELS, factor)
-        slab = Slab.of(scene, part, spacing)
-        return cls(_channels(slab.volume, 3), slab.spacing, part.factor, slab.middle)
-
-    def in_slice(self, cells: Array) -> Array:
-        """Values over cells, as means of the two layers of cells on both sides of the shown slice."""
-        return cells if self.middle is None else 0.5 * (cells[self.middle] + cells[self.middle + 1])
+def _slab(scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> Slab:
+    """Return the image, or as many slices of a volume as the tensors of the shown one depend on."""
+    thick = slabs.thickness(scene, model, spacing) if scene.whole else 0
+    return Slab.affordable(scene, spacing, thick, _LARGEST, _VOXELS)
 
 
-def _channels(image: Array, axes: int) -> Array:
-    """In double precision, channels first, NaN filled with the mean."""
-    image = image.astype(np.float64)
+def _channels(slab: Slab) -> Array:
+    """Return the slab in double precision, channels first, NaN replaced by the mean."""
+    image, axes = slab.volume.astype(np.float64), 2 if slab.middle is None else 3
     if np.isnan(image).any():
         image = np.nan_to_num(image, nan=float(np.nanmean(image)))
     return image[np.newaxis] if image.ndim == axes else np.moveaxis(image, -1, 0)
-
-
-def _at_pixels(cells: Array) -> Array:
-    """Means of the four cells around each pixel."""
-    return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])

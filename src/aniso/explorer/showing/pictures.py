@@ -1,8 +1,10 @@
-"""Arrays as pictures for the browser."""
+"""Arrays as pictures for the browser, and an album of those that a page can fetch."""
 
 from __future__ import annotations
 
 import io
+import itertools
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from aniso.explorer.computing.blocks import block_means
+from aniso.arrays import Array
+from aniso.explorer.choosing.parts import block_means
 
-Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
 #: Larger pictures are sent at lower resolution, and their visible part at full resolution.
@@ -20,6 +22,10 @@ LARGEST_SIDE = 2048
 # Larger pictures take too long to send losslessly.
 _LOSSLESS = 2**21
 _QUALITY = 90
+#: Slots of the pictures on the stencil tab, which do not depend on the image, and their captions.
+RINGS = {"rings-before": "rings", "rings-after": "after diffusion along the rings"}
+# Number of pictures of each slot that are kept for pages that fetch slowly.
+_KEPT = 3
 
 
 @dataclass(frozen=True)
@@ -36,13 +42,6 @@ def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
     """Return 8-bit grey (H, W) or RGB (H, W, 3) values, from black to white over the grey range.
 
     Channels that are not colours are averaged. NaN is black.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aniso.explorer.showing import pictures
-    >>> pictures.shown(np.array([[-1.0, 0.5, 2.0]]), (0.0, 1.0))
-    array([[  0, 128, 255]], dtype=uint8)
     """
     if image.ndim == 3 and image.shape[2] != 3:
         image = image[..., :3] if image.shape[2] == 4 else image.mean(axis=2)
@@ -102,3 +101,34 @@ def _encode(image: Bytes, kind: str, **options: Any) -> Encoded:
     picture, stream = Image.fromarray(image), io.BytesIO()
     picture.save(stream, kind, **options)
     return Encoded(stream.getvalue(), f"image/{kind.lower()}", picture.width, picture.height)
+
+
+class Album:
+    """Pictures by slot and number.
+
+    Numbers are unique, so that a page never draws a newer picture at the place of an older one.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, dict[int, Encoded]] = {}
+        self._numbers = itertools.count(1)
+
+    def add(self, slot: str, picture: Encoded) -> int:
+        """Keep a picture; return its number."""
+        number, own = next(self._numbers), self._slots.setdefault(slot, {})
+        own[number] = picture
+        for old in list(own)[:-_KEPT]:
+            del own[old]
+        return number
+
+    def get(self, slot: str, number: int) -> Encoded | None:
+        """Return the picture of this number; None if it was replaced or dropped."""
+        return self._slots.get(slot, {}).get(number)
+
+    def drop(self, slot: str) -> bool:
+        """Remove a slot; return whether it contained anything."""
+        return self._slots.pop(slot, None) is not None
+
+    def clear(self, but: Collection[str] = ()) -> None:
+        """Remove all slots except these."""
+        self._slots = {slot: own for slot, own in self._slots.items() if slot in but}

@@ -1,23 +1,31 @@
-"""The pictures of a scene and its result, and their places on the image."""
+"""The pictures of a scene, its result and its scale space, and their places on the image."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.explorer.choosing.parts import Part, View
+import aniso
+from aniso.arrays import Array, Mask
+from aniso.explorer.choosing.calls import Call, DiffusionCall
+from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.unknown_pixels import Mask
-from aniso.explorer.computing.blocks import block_means
+from aniso.explorer.computing import slabs
+from aniso.explorer.computing.slabs import Slab
+from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.showing import pictures
-
-Array = npt.NDArray[Any]
+from aniso.models import ImageDriven
+from aniso.schemes import FED
+from aniso.verbs.table import DIFFUSE
 
 _UNKNOWN = (58, 132, 255)
+# Number of pictures of a film, its largest side in pixels, and its largest slab of a volume in voxels.
+_FRAMES, _LARGEST, _VOXELS = 25, 640, 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +91,26 @@ def unknown(scene: Scene, mask: Mask) -> Shot:
     factor = pictures.reduction(scene.shape)
     strength = block_means(mask.astype(np.float32), factor) if factor > 1 else mask
     return Shot("unknown", pictures.tinted(0.85 * strength, _UNKNOWN), _whole(scene))
+
+
+def film(
+    scene: Scene, call: Call, model: ImageDriven, end: float, ticket: Ticket, count: int = _FRAMES
+) -> Iterator[Shot]:
+    """Yield the image at `count` times from 0 to the end, closer together at first, when most happens."""
+    scheme, thick = FED(1), 0
+    if scene.whole:
+        thick = slabs.halo(scene, DiffusionCall(DIFFUSE, (model, end), call.options), scheme)
+    slab = Slab.affordable(scene, call.options.get("spacing"), thick, _LARGEST, _VOXELS)
+    options = {name: value for name, value in call.options.items() if name == "stencil"}
+    options |= {"scheme": scheme, "channel_axis": scene.channel_axis, "spacing": slab.spacing}
+    times = [end * (k / (count - 1)) ** 2 for k in range(1, count)]
+    evolution = aniso.scale_space(slab.volume, model, times, **options)
+    with contextlib.closing(evolution):
+        for number, (time, now) in enumerate(itertools.chain([(0.0, slab.volume)], evolution)):
+            ticket.progress(number, count - 1)
+            seen = pictures.shown(slab.shown(now), scene.grey_range)
+            facts = {"time": time, "number": number, "count": count, "end": end}
+            yield Shot(f"frame{number}", pictures.encode(seen, lossless=False), _whole(scene), facts)
 
 
 def _seen(

@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _GZIP = b"\x1f\x8b"
 class Format:
     """A file format: how to recognise, read and write it, and what its files can hold.
 
-    `read(path, limit)` returns a picture, `write(path, picture)` writes one that `check(picture)` has not
+    `read(path, limit)` returns a picture, `write(path, picture)` writes one that :meth:`check` has not
     refused; the writer of a `lossy` format also takes `quality`.
     """
 
@@ -38,7 +38,10 @@ class Format:
     marks: tuple[tuple[int, bytes], ...]
     read: Callable[[Path, int | None], Picture]
     write: Callable[..., None]
-    check: Callable[[Picture], None]
+    #: Refuses a picture for other reasons than its type and `content`.
+    refuse: Callable[[Picture], None] = lambda picture: None
+    #: What files hold: one grey or RGB image, one grey-value image or volume, or anything.
+    content: Literal["photograph", "volume", "any"] = "any"
     #: Suffixes of files that are compressed with gzip, which hides the marks.
     gzipped: tuple[str, ...] = ()
     #: The types of pixels that files can hold; empty for all types.
@@ -67,6 +70,56 @@ class Format:
     def holds(self, dtype: np.dtype[Any]) -> bool:
         """Return whether files can hold pixels of this type."""
         return not self.types or dtype.name in self.types
+
+    def check(self, picture: Picture) -> None:
+        """Raise if files of this format cannot hold the picture."""
+        if self.package:
+            self.library()
+        if self.content == "photograph":
+            self._check_photograph(picture)
+        elif self.content == "volume":
+            self._check_volume(picture)
+        if self.holds(picture.dtype):
+            self.refuse(picture)
+            return
+        others = [row.suffixes[0] for row in FORMATS.values() if row.holds(picture.dtype) and not row.package]
+        narrow = self.types[0]
+        limits = np.iinfo(narrow)
+        first = "scale the values and " if picture.dtype.kind == "f" else ""
+        raise checks.refusal(
+            FileError,
+            f"{self.name} files cannot hold {picture.dtype} pixels. Write {' or '.join(others)},",
+            python=f"or {first}convert them to {narrow} if they fit.",
+            command=f"or add --dtype {narrow} if values are from {limits.min} to {limits.max}: they are "
+            "rounded and clipped, not scaled.",
+        )
+
+    def _check_volume(self, picture: Picture) -> None:
+        if picture.channel_axis is not None or picture.alpha is not None:
+            raise FileError(
+                f"{self.name} files hold grey values, the picture has colours or transparency. Write .tif or "
+                ".npy, or one channel alone."
+            )
+        shape = picture.pixels.shape
+        if len(shape) not in (2, 3):
+            raise FileError(
+                f"{self.name} files hold images and volumes, got pixels of shape {shape}. Write .npy."
+            )
+
+    def _check_photograph(self, picture: Picture) -> None:
+        if len(picture.shape) != 2:
+            raise checks.refusal(
+                FileError,
+                f"{self.name} files hold one image (H, W), got pixels of shape {picture.pixels.shape}. Write "
+                ".tif or .npy, which hold stacks; for a colour image,",
+                python="set channel_axis.",
+                command="add --channel-axis.",
+            )
+        count = picture.channels
+        if count not in (None, 1, 3):
+            raise FileError(
+                f"{self.name} files hold grey or RGB images, got {count} channels. Write .tif or .npy."
+            )
 
     def details(self, picture: Picture) -> Mapping[str, Any]:
         """Return what only a file of the same format can take back, if the picture comes from one."""
@@ -110,11 +163,11 @@ def origin(picture: Picture) -> Format:
     return FORMATS.get(picture.format or "", _NO_FILE)
 
 
-def _refuse(*arguments: Any) -> Any:
+def _no_file(*arguments: Any) -> Any:
     raise NotImplementedError("a picture that was made from an array has no file")
 
 
-_NO_FILE = Format(name="", suffixes=(), marks=(), read=_refuse, write=_refuse, check=_refuse)
+_NO_FILE = Format(name="", suffixes=(), marks=(), read=_no_file, write=_no_file)
 
 
 def check_size(path: Path, needed: int, limit: int | None) -> None:
@@ -130,57 +183,18 @@ def check_size(path: Path, needed: int, limit: int | None) -> None:
         )
 
 
+def check_numbers(path: Path, dtype: Any, kinds: str = "iuf") -> None:
+    """Raise if the values in a file are not real numbers."""
+    if dtype is None or dtype.kind not in kinds:
+        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
+
+
 def cut_short(path: Path, why: str = "") -> FileError:
     """Return the error for a file that ends too early."""
     detail = f" ({why})" if why else ""
     return FileError(
         f"{path} is cut short{detail}: part of the image is missing. The file appears to be corrupt."
     )
-
-
-def check_type(picture: Picture, format: Format) -> None:
-    """Refuse pixels of a type that files of this format cannot hold."""
-    if format.holds(picture.dtype):
-        return
-    others = [each.suffixes[0] for each in FORMATS.values() if each.holds(picture.dtype) and not each.package]
-    narrow = format.types[0]
-    limits = np.iinfo(narrow)
-    first = "scale the values and " if picture.dtype.kind == "f" else ""
-    raise checks.refusal(
-        FileError,
-        f"{format.name} files cannot hold {picture.dtype} pixels. Write {' or '.join(others)},",
-        python=f"or {first}convert them to {narrow} if they fit.",
-        command=f"or add --dtype {narrow} if values are from {limits.min} to {limits.max}: they are rounded "
-        "and clipped, not scaled.",
-    )
-
-
-def check_plain_volume(picture: Picture, format: str) -> None:
-    """Refuse colours, transparency and too many axes."""
-    if picture.channel_axis is not None or picture.alpha is not None:
-        raise FileError(
-            f"{format} files hold grey values, the picture has colours or transparency. Write .tif or .npy, "
-            "or one channel alone."
-        )
-    if picture.pixels.ndim not in (2, 3):
-        raise FileError(
-            f"{format} files hold images and volumes, got pixels of shape {picture.pixels.shape}. Write .npy."
-        )
-
-
-def check_photograph(picture: Picture, format: str) -> None:
-    """Refuse what is not one grey or RGB image."""
-    if len(picture.shape) != 2:
-        raise checks.refusal(
-            FileError,
-            f"{format} files hold one image (H, W), got pixels of shape {picture.pixels.shape}.",
-            python="Write .tif or .npy, which hold stacks; for a colour image, set channel_axis.",
-            command="Write .tif or .npy, which hold stacks; for a colour image, add --channel-axis.",
-        )
-    if picture.channels not in (None, 1, 3):
-        raise FileError(
-            f"{format} files hold grey or RGB images, got {picture.channels} channels. Write .tif or .npy."
-        )
 
 
 def _bytes(number: int) -> str:
@@ -190,13 +204,6 @@ def _bytes(number: int) -> str:
     return f"{number} bytes"
 
 
-def _found() -> dict[str, Format]:
-    """Return the rows of all modules of this package, by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    rows = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
-    return {row.name: row for row in rows}
-
-
+_modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 #: All formats by name.
-FORMATS = _found()
+FORMATS: dict[str, Format] = {each.FORMAT.name: each.FORMAT for each in _modules if hasattr(each, "FORMAT")}

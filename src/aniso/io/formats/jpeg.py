@@ -10,7 +10,7 @@ import numpy as np
 
 from aniso import checks
 from aniso.io import exif as exif_blocks
-from aniso.io.formats import Format, check_photograph, check_size, check_type
+from aniso.io.formats import Format, check_size
 from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
 
 QUALITY = 95
@@ -48,10 +48,7 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def check(picture: Picture) -> None:
-    """Raise if a JPEG file cannot hold the picture."""
-    check_photograph(picture, "JPEG")
-    check_type(picture, FORMAT)
+def _refuse(picture: Picture) -> None:
     if picture.alpha is not None:
         raise checks.refusal(
             FileError,
@@ -109,7 +106,8 @@ FORMAT = Format(
     marks=((0, b"\xff\xd8\xff"),),
     read=read,
     write=write,
-    check=check,
+    refuse=_refuse,
+    content="photograph",
     types=("uint8",),
     last_axis_is_colour=True,
     lossy=True,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_plain_volume, check_size, check_type, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.formats import Format, check_numbers, check_size, cut_short
+from aniso.io.picture import FileError, Picture, as_dtype
 
 _TYPES = ("int8", "int16", "uint16", "float16", "float32", "uint8")  # the last is widened to 16 bit
 _HEADER = 1024
@@ -29,10 +29,7 @@ def read(path: Path, limit: int | None) -> Picture:
         header = _header(path, mrcfile)
         dtype = mrcfile.utils.data_dtype_from_header(header)
         shape = mrcfile.utils.data_shape_from_header(header)
-        if dtype.kind not in "iuf":
-            raise FileError(
-                f"{path} holds values of type {dtype}, which are not grey values. Convert it first."
-            )
+        check_numbers(path, dtype)
         if len(shape) not in (2, 3):
             raise FileError(
                 f"{path} holds a stack of volumes of shape {shape}: only one can be read. Split it."
@@ -72,17 +69,10 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def check(picture: Picture) -> None:
-    """Raise if an MRC file cannot hold the picture."""
-    FORMAT.library()
-    check_plain_volume(picture, "MRC")
-    check_type(picture, FORMAT)
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write an MRC file."""
     mrcfile = FORMAT.library()
-    values = stored(picture.pixels, picture.dtype.newbyteorder("="))
+    values = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
     details: Any = FORMAT.details(picture)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on NaN in floats, which are the caller's own
@@ -130,7 +120,7 @@ FORMAT = Format(
     marks=((208, b"MAP"),),
     read=read,
     write=write,
-    check=check,
+    content="volume",
     types=_TYPES,
     package="mrcfile",
     only_unit="Å",

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_plain_volume, check_size, check_type, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.formats import Format, check_numbers, check_size, cut_short
+from aniso.io.picture import FileError, Picture, as_dtype
 
 _TYPES = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
@@ -37,8 +37,7 @@ def read(path: Path, limit: int | None) -> Picture:
         image = nibabel.load(path, mmap=False)
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
-    if dtype.kind not in "iuf":
-        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
+    check_numbers(path, dtype)
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
             f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
@@ -71,13 +70,6 @@ def read(path: Path, limit: int | None) -> Picture:
     return picture
 
 
-def check(picture: Picture) -> None:
-    """Raise if a NIfTI file cannot hold the picture."""
-    FORMAT.library()
-    check_plain_volume(picture, "NIfTI")
-    check_type(picture, FORMAT)
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write a NIfTI file."""
     nibabel = FORMAT.library()
@@ -87,7 +79,7 @@ def write(path: Path, picture: Picture) -> None:
     if "scale" in details and details["dtype"] == dtype:
         slope, inter, dtype = details["scale"]
         values = (values.astype(np.float64) - inter) / slope
-    values = stored(values, dtype).T
+    values = as_dtype(values, dtype).T
     if details:
         header, affine = details["header"].copy(), details["affine"]
         if picture.shape != details["shape"]:
@@ -172,7 +164,7 @@ FORMAT = Format(
     marks=((344, b"n+1\0"), (4, b"n+2\0")),
     read=read,
     write=write,
-    check=check,
+    content="volume",
     gzipped=(".nii.gz",),
     types=_TYPES,
     package="nibabel",

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from aniso.io.formats import Format, check_size, cut_short
-from aniso.io.picture import FileError, Picture, stored
+from aniso.io.picture import FileError, Picture, as_dtype
 
 
 def read(path: Path, limit: int | None) -> Picture:
@@ -45,15 +45,11 @@ def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
     file.seek(start)
 
 
-def check(picture: Picture) -> None:
-    """Accept every picture."""
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write an NPY file; alpha becomes the last channel."""
     with path.open("wb") as file:
         if picture.alpha is None:
-            np.save(file, stored(picture.pixels, picture.dtype), allow_pickle=False)
+            np.save(file, as_dtype(picture.pixels, picture.dtype), allow_pickle=False)
         else:
             np.save(file, picture.samples(), allow_pickle=False)
 
@@ -64,6 +60,5 @@ FORMAT = Format(
     marks=((0, b"\x93NUMPY"),),
     read=read,
     write=write,
-    check=check,
     says_channels=False,
 )

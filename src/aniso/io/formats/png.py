@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from aniso.io.formats import Format, check_photograph, check_size, check_type, cut_short
+from aniso.io.formats import Format, check_size, cut_short
 from aniso.io.picture import FileError, Picture
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -37,7 +37,7 @@ def read(path: Path, limit: int | None) -> Picture:
     if b"acTL" in found:
         raise FileError(f"{path} is an animation: only single images are read. Save one frame of it.")
     try:
-        image = imagecodecs.png_decode(_SIGNATURE + b"".join(_packed(filter(_decides_pixels, chunks))))
+        image = imagecodecs.png_decode(_SIGNATURE + b"".join(_pack(filter(_decides_pixels, chunks))))
     except (imagecodecs.PngError, UnicodeDecodeError):  # of a message whose memory was used again
         raise FileError(
             f"{path} is damaged: its pixels cannot be decoded. The file appears to be corrupt."
@@ -65,10 +65,7 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def check(picture: Picture) -> None:
-    """Raise if a PNG file cannot hold the picture."""
-    check_photograph(picture, "PNG")
-    check_type(picture, FORMAT)
+def _refuse(picture: Picture) -> None:
     if picture.details.get("premultiplied"):
         raise FileError(
             "PNG files cannot hold colours that are multiplied by alpha, as this TIFF has them. Write .tif."
@@ -94,7 +91,7 @@ def write(path: Path, picture: Picture) -> None:
         chunks.append((b"eXIf", picture.exif))
     with path.open("wb") as file:
         file.write(data[:_AFTER_HEADER])
-        file.writelines(_packed(chunks))
+        file.writelines(_pack(chunks))
         file.write(data[_AFTER_HEADER:])
 
 
@@ -128,7 +125,7 @@ def _decides_pixels(chunk: tuple[bytes, bytes]) -> bool:
     return critical or kind == b"tRNS"
 
 
-def _packed(chunks: Iterable[tuple[bytes, bytes]]) -> Iterable[bytes]:
+def _pack(chunks: Iterable[tuple[bytes, bytes]]) -> Iterable[bytes]:
     for kind, body in chunks:
         yield struct.pack(">I4s", len(body), kind)
         yield body
@@ -152,7 +149,8 @@ FORMAT = Format(
     marks=((0, _SIGNATURE),),
     read=read,
     write=write,
-    check=check,
+    refuse=_refuse,
+    content="photograph",
     types=("uint8", "uint16"),
     last_axis_is_colour=True,
     compressed=True,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import exif
-from aniso.io.formats import Format, check_size, check_type, cut_short, origin, tiff_texts
+from aniso.io.formats import Format, check_numbers, check_size, cut_short, origin, tiff_descriptions
 from aniso.io.picture import FileError, Picture
 
 _TYPES = (
@@ -62,7 +62,7 @@ def read(path: Path, limit: int | None) -> Picture:
         _check_extent(path, series)
         pixels = series.asarray().reshape(series.shape)
         measured = bool(file.is_imagej or file.is_ome)
-        spacing, unit = tiff_texts.spacing(file, order) if measured else (None, None)
+        spacing, unit = tiff_descriptions.spacing(file, order) if measured else (None, None)
         tags = page.tags
         details: dict[str, Any] = {
             "byteorder": file.byteorder,
@@ -128,9 +128,7 @@ def read(path: Path, limit: int | None) -> Picture:
     return picture
 
 
-def check(picture: Picture) -> None:
-    """Raise if a TIFF file cannot hold the picture."""
-    check_type(picture, FORMAT)
+def _refuse(picture: Picture) -> None:
     if len(picture.shape) not in (2, 3):
         raise FileError(
             f"TIFF files hold an image (H, W) or a stack of pages (P, H, W), got pixels of shape "
@@ -144,9 +142,9 @@ def write(path: Path, picture: Picture) -> None:
 
     details = FORMAT.details(picture)
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
-    samples, channels, text, options = _arranged(picture, details)
+    samples, channels, text, options = _arrange(picture, details)
     if text is None and (picture.spacing is not None or channels > 1):
-        text, true = tiff_texts.imagej(picture, channels), {}
+        text, true = tiff_descriptions.imagej(picture, channels), {}
     text = text or picture.description
     if text is not None:
         options["description"] = text.encode()
@@ -166,7 +164,7 @@ def write(path: Path, picture: Picture) -> None:
         file.write(np.ascontiguousarray(samples), extratags=tags, **options)
 
 
-def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, str | None, dict[str, Any]]:
+def _arrange(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, str | None, dict[str, Any]]:
     """Samples in the order of the file, and how many channels are pages.
 
     Also the text that says which page is what, if that of the file still holds, and options for the order.
@@ -179,7 +177,7 @@ def _arranged(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, s
     place = details.get("channel", samples.ndim - 1)
     if has_channels:
         samples = np.moveaxis(samples, -1, place)
-    text = tiff_texts.renew(picture, details, samples.shape)
+    text = tiff_descriptions.renew(picture, details, samples.shape)
     if has_channels and place == samples.ndim - 1:
         options["planarconfig"] = "contig"
     elif has_channels and details["planar"]:
@@ -271,7 +269,7 @@ def _series(path: Path, file: Any) -> Any:
     return full[0]
 
 
-def _check_colours(path: Path, photometric: int, compression: int, dtype: np.dtype[Any] | None) -> None:
+def _check_colours(path: Path, photometric: int, compression: int, dtype: Any) -> None:
     import tifffile
 
     decoded = photometric == _YCBCR and compression in (6, 7, 99, 33007)  # JPEG decoders give RGB
@@ -280,8 +278,7 @@ def _check_colours(path: Path, photometric: int, compression: int, dtype: np.dty
         raise FileError(
             f"{path} holds {name} colours, which are no amounts of light. Convert it to grey or RGB first."
         )
-    if dtype is None or dtype.kind not in "biuf":
-        raise FileError(f"{path} holds values of type {dtype}, which are not grey values. Convert it first.")
+    check_numbers(path, dtype, "biuf")
     if photometric == _MIN_IS_WHITE and dtype.kind not in "bu":
         raise FileError(
             f"{path} says that 0 is white for values of type {dtype}, which have no black. Save it with "
@@ -345,7 +342,7 @@ FORMAT = Format(
     marks=((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")),
     read=read,
     write=write,
-    check=check,
+    refuse=_refuse,
     types=_TYPES,
     last_axis_is_colour=True,
     stack_is_volume=False,

@@ -1,0 +1,124 @@
+"""What a pass reads and writes: the source, the result, or a state between two passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aniso import arrays
+from aniso.blocks import worker
+from aniso.blocks.halo import Window, without_margins
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at
+from aniso.io.picture import as_dtype
+
+#: The index of an image along the axes that are neither spatial nor channels.
+Frame = tuple[int, ...]
+Index = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ImageEnd:
+    """The source or the result, with the axes of the source. Windows are those of the pipeline's grid."""
+
+    origin: ZarrArray
+    location: str
+    margins: tuple[int, ...]
+
+    def index(self, frame: Frame, window: Window) -> Index:
+        """Return the index of the part of a window that lies in the array."""
+        return index_of(self.origin, frame, self._inside(window))
+
+    def read(self, array: Any, frame: Frame, window: Window) -> Any:
+        """Return pixels (channels, …); reject NaN and infinity, and name their chunk."""
+        inside = self._inside(window)
+        pixels = read_channels(array, self.origin, frame, inside)
+        block_of = partial(_chunk_of, self.origin.spatial_chunks)
+        return worker.check_pixels(pixels, [part.start for part in inside], block_of, frame)
+
+    def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
+        """Write pixels (channels, …) of a window, without margins, in the type of the array."""
+        inside = self._inside(window)
+        crop = tuple(
+            slice(part.start + margin - whole.start, part.stop + margin - whole.start)
+            for part, whole, margin in zip(inside, window, self.margins, strict=True)
+        )
+        values = arrays.channels_back(pixels[(slice(None), *crop)], channel_axis_of_frame(self.origin))
+        array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
+
+    def _inside(self, window: Window) -> Window:
+        return without_margins(window, self.margins, self.origin.spatial_shape)
+
+
+@dataclass(frozen=True)
+class StateEnd:
+    """A stacked state of the whole grid for each frame, with axes (frames, channels, …).
+
+    The grid begins at an offset, so that the blocks of the array begin at chunks of the store.
+    """
+
+    location: str
+    offset: tuple[int, ...]
+
+    def index(self, frame: Frame, window: Window) -> Index:
+        """Return the index of a window of the grid."""
+        parts = zip(window, self.offset, strict=True)
+        return (*frame, slice(None), *(slice(part.start + o, part.stop + o) for part, o in parts))
+
+    def read(self, array: Any, frame: Frame, window: Window) -> Any:
+        """Return the stacked state."""
+        return read_index(array, self.index(frame, window))
+
+    def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
+        """Write the stacked state."""
+        array[self.index(frame, window)] = pixels
+
+
+def index_of(origin: ZarrArray, frame: Frame, window: Window) -> Index:
+    """Return the index of a window of a frame, all channels."""
+    index: list[Any] = [slice(None)] * len(origin.shape)
+    for axis, number in zip(origin.frame_axes, frame, strict=True):
+        index[axis] = number
+    for axis, part in zip(origin.spatial_axes, window, strict=True):
+        index[axis] = part
+    return tuple(index)
+
+
+def channel_axis_of_frame(origin: ZarrArray) -> int | None:
+    """Return the axis of the channels in one frame."""
+    if origin.channel_axis is None:
+        return None
+    return origin.channel_axis - sum(axis < origin.channel_axis for axis in origin.frame_axes)
+
+
+def read_channels(array: Any, origin: ZarrArray, frame: Frame, window: Window) -> Any:
+    """Return pixels of the source, (channels, …)."""
+    pixels = read_index(array, index_of(origin, frame, window))
+    return arrays.channels_first(pixels, channel_axis_of_frame(origin))
+
+
+def read_index(array: Any, index: Index) -> Any:
+    """Read a part of an array; a chunk that cannot be read is named."""
+    try:
+        return np.asarray(array[index])
+    except Exception as error:  # whatever a codec raises
+        raise OSError(
+            f"{_find_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears "
+            "to be corrupt; copy it again."
+        ) from error
+
+
+def _find_damaged(array: Any, index: Index) -> str:
+    """Name the first chunk that cannot be read by itself; without one, all chunks of the index."""
+    for key, parts in chunks_at(array, index):
+        try:
+            array[parts]
+        except Exception:
+            return f"chunk {key}"
+    return "a chunk among " + ", ".join(key for key, _ in chunks_at(array, index))
+
+
+def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i // n for i, n in zip(place, chunks, strict=True))

@@ -1,0 +1,256 @@
+"""--save-plan and --plan: what is written, that it filters alike, and what is rejected."""
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import aniso
+from aniso.cli.jobs.plans import PlanFile
+from aniso.evolve import choose
+from aniso.settings import Settings
+from aniso.verbs.source import Source
+from tests.cli.command_calls import called, contents, noisy
+
+SHAPE = (40, 44)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    np.save(tmp_path / "a.npy", noisy(SHAPE, "float32"))
+    np.save(tmp_path / "b.npy", noisy((50, 36), "float32", seed=1))
+    return tmp_path
+
+
+@pytest.fixture
+def plan(folder):
+    _, found = aniso.denoise(np.load(folder / "a.npy"), return_info=True)
+    (folder / "p.json").write_text(found.to_json())
+    return found
+
+
+def words_of(answer):
+    """All that was printed, in one line."""
+    return " ".join((answer.stdout + answer.stderr).replace("│", " ").split())
+
+
+def assert_rejected(folder, code, words, *call):
+    before = contents(folder)
+    answer = called(folder, *call)
+    assert answer.exit_code == code, answer.output
+    assert words in words_of(answer)
+    assert "Traceback" not in words_of(answer)
+    assert contents(folder) == before
+
+
+class TestSaving:
+    @pytest.mark.quick
+    def test_what_is_saved_filters_other_files_in_the_same_way(self, folder):
+        answer = called(folder, "denoise", "a.npy", "--no-mix", "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        found: Any = aniso.Plan.from_json((folder / "p.json").read_text())
+        expected, chosen = aniso.denoise(np.load(folder / "a.npy"), mix=False, return_info=True)
+        assert found == chosen
+        np.testing.assert_array_equal(np.load(folder / "a_denoised.npy"), expected)
+        answer = called(folder, "denoise", "a.npy", "b.npy", "--plan", "p.json", "-o", "out/", "--json")
+        assert answer.exit_code == 0, answer.output
+        for name in ("a.npy", "b.npy"):
+            result = np.load(folder / "out" / name)
+            np.testing.assert_array_equal(result, found.apply(np.load(folder / name)))
+        noise = {result["info"][0]["noise"] for result in json.loads(answer.stdout)["results"]}
+        assert noise == {found.noise}  # of the plan, not of each file
+
+    def test_the_summary_is_that_of_the_plan(self, folder, plan):
+        answer = called(folder, "denoise", "b.npy", "--plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        assert f"{plan.noise:.4g}" in answer.output
+
+    def test_several_files(self, folder):
+        words = (
+            "there are 2 inputs. Make it from one of them, e.g. aniso denoise first.tif --save-plan p.json"
+        )
+        assert_rejected(folder, 2, words, "denoise", "*.npy", "--save-plan", "p.json")
+
+    def test_several_pages(self, folder):
+        stack = np.stack([noisy(SHAPE, "float32")] * 3)
+        np.save(folder / "stack.npy", stack)
+        call = "denoise", "stack.npy", "--channel-axis", "none", "--slices", "--save-plan", "p.json"
+        assert_rejected(folder, 1, "there are 3 pages, and each has its own", *call)
+
+    def test_an_existing_file_is_kept_without_force(self, folder):
+        (folder / "p.json").write_text("mine")
+        assert_rejected(
+            folder, 1, "p.json exists already. Give another name, or add --force", "denoise", "a.npy",
+            "--save-plan", "p.json",
+        )  # fmt: skip
+        answer = called(folder, "denoise", "a.npy", "--save-plan", "p.json", "--force")
+        assert answer.exit_code == 0, answer.output
+        assert aniso.Plan.from_json((folder / "p.json").read_text()).verb == "denoise"
+
+    def test_a_file_that_appears_meanwhile_is_kept(self, folder, plan):
+        file = PlanFile(folder / "later.json", "denoise", force=False)
+        file.check()
+        (folder / "later.json").write_text("mine")
+        with pytest.raises(aniso.io.FileError, match="exists already"):
+            file.write(plan)
+        assert (folder / "later.json").read_text() == "mine"
+
+    def test_it_is_written_completely_or_not_at_all(self, folder, plan, monkeypatch):
+        (folder / "p.json").write_text("old")
+
+        def full(descriptor):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(aniso.io.FileError, match="the disk is full"):
+            PlanFile(folder / "p.json", "denoise", force=True).write(plan)
+        assert (folder / "p.json").read_text() == "old"
+        assert sorted(os.listdir(folder)) == ["a.npy", "b.npy", "p.json"]
+
+    @pytest.mark.parametrize(
+        ("place", "code", "words"),
+        [
+            ("a.npy", 2, "must have the suffix .json, e.g. a.json"),
+            ("plan", 2, "must have the suffix .json, e.g. plan.json"),
+            ("", 2, "must have the suffix .json"),
+            ("nowhere/p.json", 1, "its folder does not exist"),
+            ("sub.json", 1, "is a folder, not a file"),
+        ],
+    )
+    def test_bad_places(self, folder, place, code, words):
+        (folder / "sub.json").mkdir()
+        assert_rejected(folder, code, words, "denoise", "a.npy", "--save-plan", place, "--force")
+
+    def test_no_plan_without_a_result(self, folder):
+        np.save(folder / "bad.npy", np.full((20, 20), np.nan))
+        assert_rejected(folder, 1, "NaN", "denoise", "bad.npy", "--save-plan", "p.json")
+
+
+class TestApplying:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--noise", "3"), "cannot be combined with --noise"),
+            (("--no-mix",), "cannot be combined with --mix"),
+            (("--contrast", "3", "--time", "2"), "cannot be combined with --contrast, --time"),
+            (("--alpha", "0.3"), "cannot be combined with --stencil"),
+            (("--spacing", "2"), "cannot be combined with --spacing"),
+            (("--save-plan", "q.json"), "--plan and --save-plan cannot be combined"),
+        ],
+    )
+    def test_other_parameters(self, folder, plan, options, words):
+        assert_rejected(folder, 2, words, "denoise", "a.npy", "--plan", "p.json", *options)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "the plan is damaged: it is not valid JSON"),
+            ('{"aniso": ', "the plan is damaged: it is not valid JSON"),
+            ("[1, 2]", "a JSON object was expected"),
+            ("{}", 'it has no key "aniso"'),
+            ("[" * 100_000, "the plan is damaged"),
+            ('{"aniso": "99.0", "verb": "denoise"}', "the plan was made by aniso 99.0"),
+            (f'{{"aniso": "{aniso.__version__}", "verb": "sharpen"}}', "the plan is for 'sharpen'"),
+            (f'{{"aniso": "{aniso.__version__}", "verb": "denoise"}}', "missing key"),
+        ],
+        ids=["empty", "truncated", "list", "no plan", "nested", "version", "verb", "keys"],
+    )
+    def test_damaged_files(self, folder, text, words):
+        (folder / "p.json").write_text(text)
+        assert_rejected(folder, 1, words, "denoise", "a.npy", "--plan", "p.json")
+
+    @pytest.mark.parametrize(
+        ("key", "value", "words"),
+        [
+            ("colour", 3, "unknown key 'colour'"),
+            ("noise", "loud", "plan.noise has the value 'loud'"),
+            ("channels", 2, "this plan of denoise is for 2 channels, got"),
+            ("scheme", {"type": "Magic"}, "unknown type 'Magic'"),
+        ],
+    )
+    def test_damaged_values(self, folder, plan, key, value, words):
+        damaged = json.loads(plan.to_json()) | {key: value}
+        (folder / "p.json").write_text(json.dumps(damaged))
+        assert_rejected(folder, 1, words, "denoise", "a.npy", "--plan", "p.json")
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("missing.json", "cannot be read as a plan"),
+            ("a.npy", "cannot be read as a plan"),
+            (".", "is not the file"),
+        ],
+    )
+    def test_files_that_are_not_plans(self, folder, name, words):
+        assert_rejected(folder, 1, words, "denoise", "b.npy", "--plan", name)
+
+    def test_a_plan_of_another_command(self, folder):
+        settings: dict[str, Any] = {"model": aniso.EdgeEnhancing(), "time": 1.0}
+        source = Source.check(np.load(folder / "a.npy"), None)
+        other = choose(source, Settings(spacings=(1.0, 1.0)), **settings)
+        (folder / "p.json").write_text(other.to_json())
+        assert_rejected(
+            folder, 1, "is a plan of diffuse, not of denoise", "denoise", "a.npy", "--plan", "p.json"
+        )
+
+    @pytest.mark.parametrize(
+        ("shape", "options", "words"),
+        [
+            (
+                (40, 44, 3),
+                ("--channel-axis", "-1"),
+                "is for one channel, got an array of shape (40, 44, 3) with channel_axis=2, which has 3 "
+                "channels. Make a plan for such images, with --save-plan.",
+            ),
+            ((9, 10, 11), (), "is for images, got an array of shape (9, 10, 11)"),
+        ],
+    )
+    def test_other_images(self, folder, plan, shape, options, words):
+        np.save(folder / "c.npy", np.random.default_rng(0).normal(0, 1, shape))
+        assert_rejected(folder, 1, words, "denoise", "c.npy", "--plan", "p.json", *options)
+
+    def test_one_of_several_files_does_not_fit(self, folder, plan):
+        np.save(folder / "c.npy", np.zeros((9, 10, 11)))
+        answer = called(folder, "denoise", "a.npy", "c.npy", "--plan", "p.json")
+        assert answer.exit_code == 1
+        assert (folder / "a_denoised.npy").exists()
+        assert not (folder / "c_denoised.npy").exists()
+
+    def test_another_spacing_is_noted(self, folder, plan):
+        changed = json.loads(plan.to_json()) | {"spacings": [2.0, 1.0]}
+        (folder / "p.json").write_text(json.dumps(changed))
+        answer = called(folder, "denoise", "a.npy", "--plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        assert "the plan is for a spacing of 2 × 1, which is used in place of 1 × 1" in words_of(answer)
+
+
+def test_commands_that_choose_nothing_have_no_such_options(folder):
+    answer = called(folder, "diffuse", "a.npy", "--time", "1", "--plan", "p.json")
+    assert answer.exit_code == 2
+    assert "No such option" in words_of(answer)
+
+
+def test_stores(folder, plan):
+    image = np.load(folder / "b.npy")
+    zarr.create_array(str(folder / "b.zarr"), data=image, chunks=(20, 20))
+    assert_rejected(
+        folder, 1, "p.json exists already", "denoise", "b.zarr", "--save-plan", "p.json", "--workers", "1"
+    )
+    assert_rejected(folder, 2, "with --noise", "denoise", "b.zarr", "--plan", "p.json", "--noise", "3")
+    zarr.create_array(str(folder / "v.zarr"), data=np.zeros((9, 10, 11)), chunks=(9, 10, 11))
+    assert_rejected(folder, 1, "is for images, got", "denoise", "v.zarr", "--plan", "p.json")
+    first = called(folder, "denoise", "b.zarr", "out.zarr", "--plan", "p.json", "--workers", "1")
+    assert first.exit_code == 0, first.output
+    result = zarr.open_array(str(folder / "out.zarr"), mode="r")[:]
+    np.testing.assert_array_equal(result, plan.apply(image))
+    again = called(
+        folder, "denoise", "b.zarr", "own.zarr", "--save-plan", "q.json", "--workers", "1", "--json"
+    )
+    assert again.exit_code == 0, again.output
+    saved: Any = aniso.Plan.from_json((folder / "q.json").read_text())
+    assert saved == aniso.denoise(image, return_info=True)[1]
+    (report,) = json.loads(again.stdout)["results"]
+    assert report["info"]["noise"] == saved.noise

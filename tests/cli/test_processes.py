@@ -1,0 +1,128 @@
+"""Signals, pipes and full disks, in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aniso import io
+from tests.cli.command_calls import PROGRAM, WIDE, contents, noisy
+
+# The encoder stops in the middle, and says so.
+SLOW = """
+import dataclasses, sys, time
+from aniso.io.formats import FORMATS
+def write(path, picture):
+    path.write_bytes(b"half a picture")
+    print("writing", flush=True)
+    time.sleep(60)
+FORMATS["PNG"] = dataclasses.replace(FORMATS["PNG"], write=write)
+from aniso.__main__ import main
+main()
+"""
+
+
+class TestInterruptions:
+    @pytest.mark.parametrize(
+        ("number", "code"),
+        [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+    )
+    def test_in_the_middle_of_a_write(self, camera, number, code):
+        (camera / "result.png").write_bytes(b"the old result")
+        before = contents(camera)
+        words = ["diffuse", "camera.png", "--time", "1", "-o", "result.png", "--force"]
+        with subprocess.Popen(
+            [sys.executable, "-c", SLOW, *words], cwd=camera, env=WIDE, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            assert process.stdout.readline() == "writing\n"
+            time.sleep(0.1)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=20)
+        assert process.returncode == code
+        after = contents(camera)
+        if number == signal.SIGKILL:  # nobody could tidy up; the old file is there all the same
+            after = {name: content for name, content in after.items() if not name.startswith(".")}
+        else:
+            assert errors == "aniso: interrupted; no file was left half-written.\n"
+        assert after == before
+
+    def test_in_the_middle_of_the_work(self, camera):
+        np.save(camera / "large.npy", noisy((600, 600), "float32"))
+        before = set(contents(camera))
+        words = ["diffuse", "large.npy", "--time", "1e5", "--contrast", "0.1", "--threads", "2"]
+        with subprocess.Popen([*PROGRAM, *words], cwd=camera, env=WIDE, stderr=subprocess.PIPE) as process:
+            time.sleep(3)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=20)
+        assert (process.returncode, b"Traceback" in errors) == (143, False)
+        assert set(contents(camera)) == before
+
+
+class TestAnImpatientFinger:
+    @pytest.mark.parametrize("delay", [0.01, 0.05, 0.1, 0.2, 0.4])
+    def test_ctrl_c_before_anything_was_done(self, camera, delay):
+        """Python itself takes a moment to start; from then on, nothing heavy is imported unguarded."""
+        program = "from aniso.__main__ import main; print(flush=True); main()"
+        with subprocess.Popen(
+            [sys.executable, "-c", program, "denoise", "camera.png"], cwd=camera, env=WIDE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+        assert (process.returncode, b"Traceback" in errors) == (130, False)
+        assert set(os.listdir(camera)) == {"camera.png"}
+
+
+class TestListeners:
+    """Standard output may be full, or closed by whoever has heard enough."""
+
+    def piped(self, folder, *words):
+        """The exit code, and standard error, if only one line is read."""
+        with subprocess.Popen(
+            [*PROGRAM, *words], cwd=folder, env=WIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.readline()
+            process.stdout.close()
+            errors = process.stderr.read()
+        return process.returncode, errors
+
+    def test_enough_was_heard(self, camera):
+        io.write(camera / "b.png", noisy(seed=1))
+        io.write(camera / "c.png", noisy(seed=2))
+        assert self.piped(camera, "info", "camera.png", "b.png", "c.png") == (141, b"")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+    @pytest.mark.parametrize(
+        "words", [("stencil",), ("stencil", "--json"), ("info", "camera.png"), ("--help",), ("--version",)]
+    )
+    def test_it_is_full(self, camera, words):
+        with open("/dev/full", "w") as full:
+            answer = subprocess.run(
+                [*PROGRAM, *words], cwd=camera, env=WIDE, stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert answer.returncode == 1
+        assert answer.stderr == "aniso: standard output cannot be written: no space left on device.\n"
+
+    def test_a_folder_that_is_gone_is_not_its_fault(self, camera):
+        program = " ".join([*PROGRAM, "diffuse", "camera.png", "--time", "1"])
+        script = f"mkdir gone && cd gone && rmdir ../gone && {program}"
+        answer = subprocess.run(["sh", "-c", script], cwd=camera, env=WIDE, capture_output=True, text=True)
+        assert answer.returncode == 1
+        assert answer.stderr == "aniso: the working directory no longer exists. Change to another one.\n"
+
+    def test_there_is_none(self, camera):
+        command = " ".join([*PROGRAM, "info", "camera.png", ">&-", "2>&-"])
+        assert subprocess.run(command, shell=True, cwd=camera, env=WIDE).returncode == 0

@@ -1,0 +1,49 @@
+"""Compiled kernels on disk, for tests: a script that needs two, and a process to run it in."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import aniso
+
+ON_UNIX = hasattr(os, "geteuid")
+AS_ROOT = ON_UNIX and os.geteuid() == 0
+SOMEBODY_ELSE = 12345
+unix = pytest.mark.skipif(not ON_UNIX, reason="this system has no owners and modes of files")
+root = pytest.mark.skipif(not AS_ROOT, reason="only root can make files that belong to somebody else")
+#: Two small kernels, one that Python calls and one that is called by its address: loops take far longer.
+RUN = """
+    import numpy as np, aniso
+    from aniso.engines.cpu import generate
+    formula = aniso.PeronaMalik(3.0).tensor_formula(1)
+    kernels = generate.tensor_loops(formula, np.dtype("float32"), False)
+    a, b, c = (np.linspace(low, 9, 20, dtype="float32") for low in (1, 2, 3))
+    assert kernels.tensor_row.address
+    kernels.tensors_in_place(a, b, c, 0, 20, *np.full(2, 0.5, "float32"), np.full(1, 0.5, "float32"))
+    print(repr(float(a.sum() + b.sum() + c.sum())))
+"""
+
+
+def run(folder, script=RUN, before="", **environment):
+    """Run a script in its own process, with this folder for kernels."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(before) + textwrap.dedent(script)],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(aniso.__file__).parents[1]),
+            "ANISO_CACHE_DIR": str(folder),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+
+
+def files(folder):
+    return sorted(folder.iterdir())

@@ -1,0 +1,253 @@
+"""Plans: what a verb chose, as data that filters further arrays alike."""
+
+import dataclasses
+import json
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import aniso
+from aniso.blocks import groups, sample
+from aniso.verbs.table import VERBS
+
+
+def picture(shape, dtype="float32", channel_axis=None):
+    """A part of a picture with noise that several diffusions together remove best."""
+    if channel_axis is None and len(shape) == 3:
+        whole = aniso.samples.balls(max(shape), noise=25.0).image
+    else:
+        whole = aniso.samples.lighthouse(max(shape), noise=25.0).image
+        whole = whole if channel_axis is not None else whole.mean(axis=-1)
+    part = whole[tuple(slice(0, n) for n in shape)] - min(whole.min(), 0)
+    return part.astype(dtype)
+
+
+def choosing():
+    """Verbs whose `return_info` is a plan and that need no further argument."""
+    return [name for name in VERBS if name in ("denoise", "enhance")]
+
+
+CASES = {
+    "grey": {"shape": (70, 90)},
+    "doubles": {"shape": (64, 83), "dtype": "float64"},
+    "integers": {"shape": (64, 83), "dtype": "uint16"},
+    "colour": {"shape": (60, 68, 3), "channel_axis": -1},
+    "volume": {"shape": (26, 34, 38)},
+}
+
+
+def plan_of(verb, case):
+    given = CASES[case]
+    image, axis = picture(**given), given.get("channel_axis")
+    result, plan = getattr(aniso, verb)(image, channel_axis=axis, return_info=True)
+    return image, result, plan
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("verb", choosing())
+def test_plans_filter_alike_after_json(verb, case):
+    image, result, plan = plan_of(verb, case)
+    if verb == "denoise":
+        assert plan.mixed > 5  # else only a part of a plan would be tried
+    again = aniso.Plan.from_json(plan.to_json())
+    assert again == plan
+    assert hash(again) == hash(plan)
+    assert again.apply(image).tobytes() == result.tobytes()
+    assert again.apply(image).dtype == result.dtype
+    assert str(again) == str(plan)
+
+
+@pytest.mark.parametrize("verb", choosing())
+def test_a_plan_does_not_look_at_the_image(verb):
+    image, _, plan = plan_of(verb, "grey")
+    other = 3 * picture((81, 40)) + 10
+    assert not np.array_equal(plan.apply(other), getattr(aniso, verb)(other))
+    assert np.array_equal(plan.apply(other), aniso.Plan.from_json(plan.to_json()).apply(other))
+    assert image.tobytes() == picture((70, 90)).tobytes()  # never modified
+
+
+@pytest.mark.parametrize("chunks", [(33, 90), (16, 23), (70, 31)])
+@pytest.mark.parametrize("verb", choosing())
+def test_dask_arrays_give_the_same_plan_and_bits(verb, chunks):
+    image, result, plan = plan_of(verb, "grey")
+    lazy, lazy_plan = getattr(aniso, verb)(da.from_array(image, chunks=chunks), return_info=True)
+    assert lazy_plan == plan
+    assert lazy.chunks == da.from_array(image, chunks=chunks).chunks
+    assert lazy.compute().tobytes() == result.tobytes()
+
+
+@pytest.mark.parametrize("limit", [1, 20, 1000])
+def test_results_do_not_depend_on_the_width_of_halos(monkeypatch, limit):
+    image, result, plan = plan_of("denoise", "grey")
+    monkeypatch.setattr("aniso.blocks.lazy.group_stages", lambda stages, *_: groups.cut_stages(stages, limit))
+    lazy = plan.apply(da.from_array(image, chunks=(24, 31)))
+    assert lazy.compute(scheduler="synchronous").tobytes() == result.tobytes()
+
+
+def test_large_images_are_sampled_and_small_ones_are_not(monkeypatch):
+    (only,) = sample.windows((300, 400))
+    assert only == (slice(0, 300), slice(0, 400))
+    for shape, channels in [((5000, 7000), 1), ((40, 10**6), 1), ((3000, 3000), 3), ((512, 512, 512), 1)]:
+        found = sample.windows(shape, channels)
+        sizes = {tuple(part.stop - part.start for part in window) for window in found}
+        assert len(sizes) == 1
+        values = len(found) * channels * np.prod(*sizes)
+        assert 0.5 < values / sample._VALUES[len(shape)] <= 1.1
+        assert all(0 <= part.start < part.stop <= n for window in found for part, n in zip(window, shape))
+    # The choice costs the same whatever the size of the array.
+    looked_at = []
+    monkeypatch.setattr(
+        "aniso.verbs.denoise.Judge", lambda windows, level: looked_at.append(windows) or 1 / 0
+    )
+    monkeypatch.setitem(sample._VALUES, 2, 9 * 20**2)
+    with pytest.raises(ZeroDivisionError):
+        aniso.denoise(picture((200, 300)))
+    assert [window.shape for window in looked_at[0]] == [(1, 20, 20)] * 9
+
+
+@pytest.mark.parametrize("case", ["grey", "doubles", "colour", "volume"])
+def test_tensors_are_filtered_by_pytorch(case):
+    torch = pytest.importorskip("torch")
+    image, result, plan = plan_of("denoise", case)
+    filtered = plan.apply(torch.from_numpy(image))
+    assert filtered.dtype == torch.from_numpy(result).dtype
+    np.testing.assert_allclose(filtered, result, atol=2e-3 if image.dtype == np.float32 else 1e-9)
+    np.testing.assert_array_equal(plan.apply(torch.from_numpy(image), engine="cpu"), result)
+    with pytest.raises(ValueError, match="is for .* got a tensor of shape"):
+        plan.apply(torch.zeros(2, 2, 20, 20))
+
+
+def test_batches_of_tensors_are_filtered_at_once_and_with_gradients():
+    torch = pytest.importorskip("torch")
+    image, result, plan = plan_of("denoise", "grey")
+    batch = torch.from_numpy(np.stack([image, 2 * image]))[:, np.newaxis].requires_grad_()
+    filtered = plan.apply(batch)
+    assert filtered.shape == batch.shape
+    np.testing.assert_allclose(filtered[0, 0].detach(), result, atol=2e-3)
+    np.testing.assert_array_equal(filtered[1, 0].detach(), plan.apply(batch[1, 0].detach()))
+    filtered.mean().backward()
+    assert batch.grad.sum() == pytest.approx(2 / 2, rel=1e-4)  # diffusion keeps the mean
+
+
+def test_frames_share_one_plan():
+    frames = np.stack([picture((50, 60)) + k for k in range(5)])
+    result, plan = aniso.denoise(frames, frame_axis=0, return_info=True)
+    for before, after in zip(frames, result, strict=True):
+        assert plan.apply(before).tobytes() == after.tobytes()
+    assert plan.apply(frames, frame_axis=0).tobytes() == result.tobytes()
+    moved = aniso.denoise(np.moveaxis(frames, 0, 2), frame_axis=-1)
+    assert np.array_equal(np.moveaxis(moved, 2, 0), result)
+    lazy = aniso.denoise(da.from_array(frames, chunks=(1, 30, 30)), frame_axis=0)
+    assert lazy.compute().tobytes() == result.tobytes()
+    done = []
+    aniso.denoise(frames, frame_axis=0, progress=lambda now, total: done.append((now, total)))
+    assert done == sorted(done)
+    assert done[-1] == (5.0, 5.0)
+
+
+def test_frames_of_colours_keep_their_axes():
+    frames = np.stack([picture((40, 36, 3), channel_axis=-1) for _ in range(3)], axis=1)
+    result, plan = aniso.denoise(frames, frame_axis=1, channel_axis=-1, return_info=True)
+    assert result.shape == frames.shape
+    assert plan.channels == 3
+    assert plan.apply(frames, frame_axis=1).tobytes() == result.tobytes()
+    assert np.array_equal(plan.apply(frames[:, 1]), result[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"frame_axis": 3}, "frame_axis=3 does not exist"),
+        ({"frame_axis": "0"}, "frame_axis must be a whole number"),
+        ({"frame_axis": 0, "channel_axis": -3}, "are the same axis"),
+    ],
+)
+def test_odd_axes_of_frames_are_rejected(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        aniso.denoise(np.zeros((4, 20, 20)), **options)
+
+
+def test_arrays_that_do_not_fit_are_rejected():
+    _, _, plan = plan_of("denoise", "grey")
+    with pytest.raises(ValueError, match="is for images, got an array of shape .9, 9, 9.* has 3 axes"):
+        plan.apply(np.zeros((9, 9, 9)))
+    with pytest.raises(ValueError, match="is for one channel, got .* which has 3 channels"):
+        plan.apply(np.zeros((20, 20, 3)), channel_axis=-1)
+    _, _, volume = plan_of("denoise", "volume")
+    with pytest.raises(ValueError, match="is for volumes"):
+        volume.apply(np.zeros((20, 20)))
+    _, _, colour = plan_of("denoise", "colour")
+    with pytest.raises(ValueError, match="is for 3 channels"):
+        colour.apply(np.zeros((20, 20)), channel_axis=None)
+    with pytest.raises(ValueError, match="NaN"):
+        plan.apply(np.full((20, 20), np.nan))
+
+
+def changed(text, **changes):
+    values = json.loads(text)
+    for key, value in changes.items():
+        *way, last = key.split("__")
+        inner = values
+        for name in way:
+            inner = inner[int(name) if name.isdigit() else name]
+        if value is ...:
+            del inner[last]
+        else:
+            inner[last] = value
+    return json.dumps(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"aniso": "9.0"}, "made by aniso 9.0, and this is"),
+        ({"aniso": ...}, "not a plan of aniso"),
+        ({"verb": "sharpen"}, "'sharpen', which is not one of"),
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"noise": ...}, "missing key 'noise'"),
+        ({"noise": "much"}, "plan.noise has the value 'much'"),
+        ({"noise": True}, "plan.noise has the value True"),
+        ({"spacings": 1.0}, "plan.spacings has the value 1.0"),
+        ({"model__type": "DeltaStencil"}, "plan.model has the unknown type 'DeltaStencil'"),
+        ({"model__contrast": -1.0}, "contrast must"),
+        ({"model__extra": 1}, "plan.model has the unknown key 'extra'"),
+        ({"paths__0__times": []}, "weights, or None, for each of its times"),
+        ({"start": {"type": "Weights", "everywhere": [[1.0, 2.0]], "flat": [[0.0]]}}, "square matrices"),
+    ],
+)
+def test_damaged_plans_are_rejected(change, message):
+    _, _, plan = plan_of("denoise", "grey")
+    with pytest.raises(ValueError, match=message):
+        aniso.Plan.from_json(changed(plan.to_json(), **change))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[1, 2]", "a JSON object was expected, got list"),
+        ('{"aniso": NaN}', "not valid JSON"),
+        ("[" * 100_000, "damaged"),
+    ],
+)
+def test_texts_that_are_not_plans_are_rejected(text, message):
+    with pytest.raises(ValueError, match=message):
+        aniso.Plan.from_json(text)
+    with pytest.raises(TypeError, match="text must be str, got bytes"):
+        aniso.Plan.from_json(text.encode())
+
+
+def test_a_free_stencil_cannot_be_saved():
+    image = picture((20, 24))
+    stencil = aniso.FreeStencil(np.zeros((21, 25)))
+    _, plan = aniso.denoise(image, stencil=stencil, time=1.0, contrast=5.0, return_info=True)
+    with pytest.raises(ValueError, match="FreeStencil cannot be saved"):
+        plan.to_json()
+
+
+def test_plans_are_frozen():
+    _, _, plan = plan_of("denoise", "grey")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.noise = 1.0
