@@ -88,8 +88,8 @@ def test_the_public_surface_is_the_one_that_was_promised():
         "verbs.denoise",
         "verbs.enhance",
         "figures",
-        "verbs.info",
         "verbs.inpaint",
+        "verbs.plans",
         "verbs.upsample",
     ],
 )

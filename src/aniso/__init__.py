@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aniso.structure import diffusion_tensor as diffusion_tensor
     from aniso.structure import orientation as orientation
     from aniso.structure import structure_tensor as structure_tensor
-    from aniso.verbs import info as info
+    from aniso.verbs import plans as plans
     from aniso.verbs.denoise import denoise as denoise
     from aniso.verbs.enhance import enhance as enhance
     from aniso.verbs.inpaint import inpaint as inpaint
@@ -67,7 +67,7 @@ _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 # Public modules, by name.
 _MODULES = {
     **{name: name for name in ("estimates", "io", "models", "nn", "samples", "schemes", "stability")},
-    **{"info": "verbs.info", "stencil": "stencil", "volumes": "volumes"},
+    **{"plans": "verbs.plans", "stencil": "stencil", "volumes": "volumes"},
 }
 
 __all__ = sorted([*_HOMES, *_MODULES])

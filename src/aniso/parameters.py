@@ -22,7 +22,8 @@ class About:
     A parameter is a number in [low, high] (or (low, high], if `open_low`), one of `choices`, or a switch.
     `for_volumes` means that images do not depend on it, `advanced` that the explorer does not show it.
     `slider` is the range of a slider where the unit alone does not suggest one, in pixels for lengths. `auto`
-    says in words what "auto" does.
+    says in words what "auto" does. `positional` means that the command line and the explorer require a value,
+    even if the function does not.
     """
 
     meaning: str
@@ -38,6 +39,7 @@ class About:
     advanced: bool = False
     slider: tuple[float, float] | None = None
     auto: str = "estimated"
+    positional: bool = False
 
     def field(self, default: Any) -> Any:
         """Return a dataclass field with this description."""
@@ -65,7 +67,7 @@ class Parameter:
     @property
     def required(self) -> bool:
         """Whether a value has to be given."""
-        return self.default is inspect.Parameter.empty
+        return self.default is inspect.Parameter.empty or self.about.positional
 
     @property
     def initial(self) -> Any:
@@ -100,7 +102,7 @@ def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:
         for about in getattr(hints[name], "__metadata__", ()):
             if isinstance(about, About):
                 default = True if about.switch and parameter.default is None else parameter.default
-                found[name] = Parameter(name, default, about, automatic=default in ("auto", None))
+                found[name] = Parameter(name, default, about, automatic=default in ("auto", None) and not about.positional)
     return found
 
 

@@ -12,7 +12,7 @@ from aniso.parameters import of_model
 from aniso.verbs.table import VERBS
 
 # What is exported for types and annotations, or to be read: described, but never called by a user.
-NOT_CALLED = {f"aniso.verbs.info.{name}" for name in aniso.info.__all__} | {
+NOT_CALLED = {f"aniso.verbs.plans.{name}" for name in aniso.plans.__all__} | {
     "aniso.io.FileError",
     "aniso.models.ImageDriven",
     "aniso.models.Model",
@@ -160,7 +160,7 @@ def test_a_missing_parameter_would_be_noticed():
 
 
 @pytest.mark.parametrize("name", [row.name for row in VERBS.values()])
-def test_a_verb_names_its_info_by_the_public_path(name):
+def test_a_verb_names_its_plan_by_the_public_path(name):
     text = getattr(aniso, name).__doc__
-    assert f"aniso.info.{name.capitalize()}Info" in text
+    assert f"aniso.plans.{name.capitalize()}Plan" in text
     assert "aniso.verbs." not in text

@@ -1,14 +1,18 @@
 """Inpainting: quality on photographs, known pixels, what it chooses, what it refuses."""
 
 import unittest.mock
+from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 
 import aniso
+from aniso.blocks import sample
+from aniso.verbs import inpaint_solver
 from aniso.verbs.edge_contrast import usual_difference
-from aniso.verbs.info import InpaintInfo
-from aniso.verbs.inpaint_solver import coarser_grids
+from aniso.verbs.grids import halve
+from aniso.verbs.holes import HoledSource
 from benchmarks.quality_inpaint import damage, lossy, photograph, psnr
 from tests.registry import ENGINES
 
@@ -185,17 +189,16 @@ class TestResult:
             filled, info = aniso.inpaint(camera, mask, return_info=True)
             np.testing.assert_array_equal(filled, camera)
             assert not np.shares_memory(filled, camera)
-            assert (info.unknown, info.cycles, info.residual) == (0, 0, 0.0)
+            assert (info.unknown, info.cycles, info.residual) == (0.0, 0, 0.0)
 
 
 class TestInfo:
     def test_it_tells_what_was_chosen_and_reached(self, camera):
         mask = lost(camera)
         _, info = aniso.inpaint(camera, mask, return_info=True)
-        assert isinstance(info, InpaintInfo)
-        assert info.unknown == mask.sum()
+        assert isinstance(info, aniso.plans.InpaintPlan)
+        assert info.unknown == mask.mean()
         assert 0.1 < info.contrast < 20
-        assert info.steps == 8 * info.cycles
         assert 0 < info.residual <= info.tolerance == 5e-3
         assert "contrast" in str(info)
         assert "change in the last cycle" in str(info)
@@ -230,18 +233,18 @@ class TestContrast:
 
     def test_the_usual_difference_of_a_ramp_is_its_slope(self):
         ramp = 3.0 * np.add.outer(np.arange(40), np.arange(40))[np.newaxis]
-        assert usual_difference(ramp, (1.0, 1.0)) == pytest.approx(3.0)
-        assert usual_difference(ramp, (0.5, 0.5)) == pytest.approx(6.0)
+        assert usual_difference([ramp], (1.0, 1.0)) == pytest.approx(3.0)
+        assert usual_difference([ramp], (0.5, 0.5)) == pytest.approx(6.0)
 
     def test_pairs_further_apart_serve_where_there_are_no_neighbours(self):
         known = np.zeros((64, 64), bool)
         known[::4, ::4] = True
         ramp = np.add.outer(np.arange(64.0), np.arange(64.0))[np.newaxis]
-        assert usual_difference(ramp, (1.0, 1.0), known) == pytest.approx(4 / np.sqrt(4))
+        assert usual_difference([ramp], (1.0, 1.0), [known]) == pytest.approx(4 / np.sqrt(4))
 
     def test_large_images_are_looked_at_in_part(self):
         noise = np.random.default_rng(0).normal(0, 1, (1, 700, 700))
-        part, whole = usual_difference(noise, (1.0, 1.0)), usual_difference(noise[:, :250, :250], (1.0, 1.0))
+        part, whole = (usual_difference([one], (1.0, 1.0)) for one in (noise, noise[:, :250, :250]))
         assert part == pytest.approx(whole, rel=0.05)
 
     def test_images_of_two_values_have_one(self):
@@ -251,15 +254,138 @@ class TestContrast:
         assert np.mean(abs(filled - truth)) < 3
 
 
-def test_coarser_grids_hold_means_of_known_pixels():
-    image = np.arange(15.0).reshape(1, 3, 5)
-    known = np.zeros((3, 5), bool)
-    known[0, 0] = known[1, 1] = known[2, 4] = True
-    (means, covered), *_, (_, last) = coarser_grids(image, known)
-    np.testing.assert_array_equal(covered, [[True, False, False], [False, False, True]])
-    assert means[0, 0, 0] == 3.0
-    assert means[0, 1, 2] == 14.0
-    assert last.all()
+class TestGrids:
+    def test_sums_of_pairs(self):
+        image = np.arange(15.0).reshape(1, 3, 5)
+        np.testing.assert_array_equal(halve(image), [[[12.0, 20.0, 13.0], [21.0, 25.0, 14.0]]])
+
+    @pytest.mark.parametrize("shape", [(1, 9, 14), (2, 7, 6, 5)])
+    def test_dask_arrays_have_the_same_sums(self, shape):
+        image = np.random.default_rng(0).random(shape)
+        for chunks in (3, 4, 100):
+            found = halve(halve(da.from_array(image, chunks=chunks)))
+            np.testing.assert_array_equal(found.compute(scheduler="synchronous"), halve(halve(image)))
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("in_one_piece", [2**20, 50])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize(
+        ("shape", "chunks", "options"),
+        [
+            ((61, 47), 16, {}),
+            ((61, 47), (61, 13), {"spacing": (1, 2), "tolerance": 1e-4}),
+            ((40, 37, 3), (15, 37, 2), {"channel_axis": -1, "max_cycles": 2}),
+            ((17, 15, 20), 8, {}),
+            ((2, 9, 12, 11), (1, 9, 5, 7), {"channel_axis": 0, "spacing": (2, 1, 1), "contrast": 5.0}),
+        ],
+    )
+    def test_dask_arrays_give_the_bits_of_memory(
+        self, monkeypatch, in_one_piece, shape, chunks, options, dtype
+    ):
+        monkeypatch.setattr(inpaint_solver, "_SMALL", in_one_piece)
+        rng = np.random.default_rng(0)
+        image = rng.normal(100, 20, shape).astype(dtype)
+        axis = options.get("channel_axis")
+        spatial = [n for k, n in enumerate(shape) if axis is None or k != axis % len(shape)]
+        unknown = rng.random(spatial) < 0.9
+        expected, plan = aniso.inpaint(image, unknown, **options, return_info=True)
+        lazy_image = da.from_array(image, chunks=chunks)
+        for mask in (unknown, da.from_array(unknown, chunks=7)):
+            result, same = aniso.inpaint(lazy_image, mask, **options, return_info=True)
+            assert same == plan
+            assert (result.chunks, result.dtype) == (lazy_image.chunks, dtype)
+            np.testing.assert_array_equal(result.compute(scheduler="synchronous"), expected)
+        again: Any = aniso.Plan.from_json(plan.to_json())
+        assert again == plan
+        np.testing.assert_array_equal(again.apply(image, unknown), expected)
+        lazily = again.apply(lazy_image, unknown)
+        np.testing.assert_array_equal(lazily.compute(scheduler="synchronous"), expected)
+
+    def test_nan_in_dask_arrays(self, camera):
+        image = camera[:60, :70].copy()
+        image[10:30, 20:45] = np.nan
+        result = aniso.inpaint(da.from_array(image, chunks=25)).compute(scheduler="synchronous")
+        np.testing.assert_array_equal(result, aniso.inpaint(image))
+
+    def test_a_box_around_the_holes_gives_the_bits_of_the_whole(self, camera):
+        mask = np.zeros(camera.shape, bool)
+        mask[50:69, 70:76] = True
+        expected, plan = aniso.inpaint(camera, mask, return_info=True)
+        with unittest.mock.patch.object(
+            inpaint_solver.Solver, "_box", lambda self, known: (slice(None), slice(None))
+        ):
+            np.testing.assert_array_equal(plan.apply(camera, mask), expected)
+
+
+class TestSamples:
+    """Large images, in which contrast and cycles are chosen on windows."""
+
+    @pytest.fixture(autouse=True)
+    def _small_windows(self, monkeypatch):
+        monkeypatch.setitem(sample._VALUES, 2, 9 * 24**2)
+
+    def test_memory_and_dask_arrays_choose_the_same(self, camera):
+        mask = lost(camera, 0.2)
+        expected, plan = aniso.inpaint(camera, mask, return_info=True)
+        lazily, same = aniso.inpaint(da.from_array(camera, chunks=50), mask, return_info=True)
+        assert same == plan
+        assert plan.cycles > 0
+        assert 0.7 < plan.unknown < 0.9
+        np.testing.assert_array_equal(lazily.compute(scheduler="synchronous"), expected)
+        np.testing.assert_array_equal(plan.apply(camera, mask), expected)
+
+    def test_it_is_as_good_as_with_one_window(self, camera, monkeypatch):
+        mask = lost(camera, 0.1)
+        sampled = aniso.inpaint(camera, mask)
+        monkeypatch.setitem(sample._VALUES, 2, camera.size)
+        assert psnr(sampled, camera) > psnr(aniso.inpaint(camera, mask), camera) - 0.1
+
+    def test_holes_between_the_windows_are_found(self, camera):
+        mask = np.zeros(camera.shape, bool)
+        windows = HoledSource.check_holes(camera, mask, None, None).sample_holes()
+        assert len(windows) == 9
+        seen = np.zeros(camera.shape, bool)
+        for window in sample.windows(camera.shape):
+            seen[window] = True
+        y, x = np.argwhere(~seen)[0]
+        mask[y, x] = True
+        filled, plan = aniso.inpaint(camera, mask, return_info=True)
+        assert plan.cycles > 0
+        assert plan.converged
+        assert abs(filled[y, x] - camera[y, x]) < 30
+        _, same = aniso.inpaint(da.from_array(camera, chunks=33), mask, return_info=True)
+        assert same == plan
+
+    def test_nothing_unknown_and_nothing_known(self, camera):
+        filled, plan = aniso.inpaint(camera, return_info=True)
+        assert (plan.cycles, plan.unknown) == (0, 0.0)
+        np.testing.assert_array_equal(filled, camera)
+        assert not np.shares_memory(filled, camera)
+        mask = np.ones(camera.shape, bool)
+        with pytest.raises(ValueError, match="all pixels are unknown"):
+            aniso.inpaint(da.from_array(camera, chunks=50), mask).compute(scheduler="synchronous")
+
+    def test_windows_without_known_pixels(self, camera):
+        mask = np.ones(camera.shape, bool)
+        mask[0, 0] = False
+        filled, plan = aniso.inpaint(camera, mask, return_info=True)
+        np.testing.assert_array_equal(filled, camera[0, 0])
+        assert (plan.cycles, plan.residual, plan.converged) == (20, None, False)
+        assert aniso.Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_window_that_is_all_of_the_image_is_solved_once(camera):
+    starts = []
+    original = inpaint_solver.Solver.start
+
+    def start(*given):
+        starts.append(given)
+        return original(*given)
+
+    with unittest.mock.patch.object(inpaint_solver.Solver, "start", start):
+        aniso.inpaint(camera, lost(camera))
+    assert len(starts) == 1
 
 
 class TestRefusals:

@@ -88,8 +88,9 @@ def test_the_info_prints_as_a_summary(verb):
 @pytest.mark.parametrize("name", VERBS)
 def test_the_info_is_named_after_the_verb(name):
     _, info = VERBS[name](SAMPLE.image, return_info=True)
-    assert type(info).__name__ == f"{name.capitalize()}Info"
-    assert type(info) is getattr(aniso.verbs.info, type(info).__name__)
+    assert type(info) is getattr(aniso.plans, f"{name.capitalize()}Plan")
+    assert isinstance(info, aniso.Plan)
+    assert info.verb == name
 
 
 def _keywords(name):

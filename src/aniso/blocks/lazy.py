@@ -60,7 +60,7 @@ def evolve(
 def run_pipeline(
     image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline, fixed: Any = None
 ) -> dask.array.Array:
-    """Return the image after all stages, lazily, with the same chunks.
+    """Return the image after all stages, lazily, with the same chunks (on a finer grid, as many times longer).
 
     `fixed` may be a Dask array of bool, for pipelines without margins: pixels that keep their values.
     """
@@ -68,16 +68,20 @@ def run_pipeline(
     whole = source.rechunk({0: -1})
     dtype = arrays.result_type(image.dtype)
     result = check_finite(whole).astype(dtype)
-    inner = whole.chunks[1:]
+    inner = scale_chunks(whole.chunks[1:], pipeline.scale)
     chunks = tuple(widen(lengths, margin) for lengths, margin in zip(inner, pipeline.margins, strict=True))
     channels = {"image": whole.shape[0]}
     block = [max(lengths) for lengths in inner]
     for number, group in enumerate(group_stages(pipeline.parts(), channels, block, dtype.itemsize)):
         result = _add_layer(result, pipeline, group, channels, chunks, fixed, first=number == 0)
         channels = channels_after(group.stages, channels)
-    crop = (slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
-    result = result[(slice(None), *crop)]
-    return arrays.channels_back(result.rechunk(source.chunks), channel_axis)
+    result = result[(slice(None), *pipeline.crop)]
+    return arrays.channels_back(result.rechunk((source.chunks[0], *inner)), channel_axis)
+
+
+def scale_chunks(chunks: Chunks, scale: Sequence[int]) -> Chunks:
+    """Return the chunks of a finer grid."""
+    return tuple(tuple(s * length for length in lengths) for lengths, s in zip(chunks, scale, strict=True))
 
 
 def _add_layer(

@@ -17,7 +17,7 @@ import numpy as np
 from aniso.arrays import Array
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds, stores_tensors
-from aniso.blocks.halo import Region, Window, reach, without_margins
+from aniso.blocks.halo import Region, Window, reach
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -192,16 +192,21 @@ class Take(Stage):
 class Pipeline:
     """Stages from "image" to "image", for arrays of one shape (without channels).
 
-    All stages but the first one work on a grid that is wider than the array, by `margins` on each side.
+    All stages but the first one work on a grid that may be wider than the array, by `margins` on each side, or
+    finer, by `scale`. The first one takes the part of the array in `source_window` and returns that of the grid.
+    On a finer grid, blocks start and end between pixels of the array; reaches are multiples of the scale.
     """
 
     shape: tuple[int, ...]
     stages: tuple[Stage, ...]
     margins: tuple[int, ...] = ()
+    scale: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.margins:
             object.__setattr__(self, "margins", (0,) * len(self.shape))
+        if not self.scale:
+            object.__setattr__(self, "scale", (1,) * len(self.shape))
 
     @classmethod
     def diffuse(cls, shape: tuple[int, ...], prepared: Prepared, cycles: Iterable[Cycle]) -> Pipeline:
@@ -211,12 +216,25 @@ class Pipeline:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """The shape of the array with its margins."""
-        return tuple(n + 2 * m for n, m in zip(self.shape, self.margins, strict=True))
+        """The shape of the result with its margins."""
+        return tuple(n + 2 * m for n, m in zip(self.result_shape, self.margins, strict=True))
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        return tuple(n * s for n, s in zip(self.shape, self.scale, strict=True))
+
+    @property
+    def crop(self) -> Window:
+        """The window of the grid that is the result."""
+        return tuple(slice(m, m + n) for m, n in zip(self.margins, self.result_shape, strict=True))
 
     def source_window(self, window: Window) -> Window:
         """Return the part of the array that lies in a window of the grid."""
-        return without_margins(window, self.margins, self.shape)
+        return tuple(
+            slice(max((part.start - m) // s, 0), min(-((m - part.stop) // s), n))
+            for part, m, s, n in zip(window, self.margins, self.scale, self.shape, strict=True)
+        )
 
     def parts(self) -> list[Stage]:
         """Return the stages in pieces with small reaches."""
@@ -238,8 +256,7 @@ class Pipeline:
         state: State = {"image": image}
         for stage in self.stages:
             stage.run(state, region, tick)
-        inner = (slice(m, n + m) for m, n in zip(self.margins, self.shape, strict=True))
-        result = state["image"][(..., *inner)]
+        result = state["image"][(..., *self.crop)]
         if isinstance(result, np.ndarray) and np.may_share_memory(result, image):
             return result.copy()
         return result

@@ -172,7 +172,7 @@ def denoise(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    DenoisePlan
+    aniso.plans.DenoisePlan
         Only with ``return_info=True``.
 
     Examples

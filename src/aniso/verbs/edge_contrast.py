@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,21 +37,36 @@ def choose_contrast(usual: float, least: float) -> float:
     return max(usual, least) or 1.0
 
 
-def usual_difference(image: Array, spacings: tuple[float, ...], known: Mask | None = None) -> float:
-    """Return (mean of ∣d∣^¼)⁴ over the differences d of known neighbours, per unit length.
+def spread_of(windows: Sequence[Array], known: Sequence[Mask]) -> list[float]:
+    """Return the standard deviation of the known pixels of all windows together, for each channel."""
+    spreads = []
+    for number in range(len(windows[0])):
+        values = [window[number][inside] for window, inside in zip(windows, known, strict=True)]
+        joined = np.concatenate(values) if len(values) > 1 else values[0]
+        spreads.append(float(np.std(joined, dtype=np.float64)) if joined.size else 0.0)
+    return spreads
+
+
+def usual_difference(
+    windows: Sequence[Array], spacings: tuple[float, ...], known: Sequence[Mask] | None = None
+) -> float:
+    """Return (mean of ∣d∣^¼)⁴ over the differences d of known neighbours in all windows, per unit length.
 
     This is similar to a median, but not 0 if more than half of the image is flat. If there are too few
     neighbours, pairs farther apart are used. In large images only some lines are used.
     """
+    masks: Sequence[Mask | None] = [None] * len(windows) if known is None else known
     axes = range(len(spacings))
-    longest = max(image.shape[1:])
+    longest = max(windows[0].shape[1:])
     # Lines are left out along all other axes.
-    step = max(1, math.ceil((math.prod(image.shape[1:]) / _LOOK_AT) ** (1 / max(len(spacings) - 1, 1))))
+    pixels = math.prod(windows[0].shape[1:]) * len(windows)
+    step = max(1, math.ceil((pixels / _LOOK_AT) ** (1 / max(len(spacings) - 1, 1))))
     best: tuple[int, float] = 0, 0.0
     distance = 1
     while distance < longest:
         roots = [
-            np.sqrt(np.sqrt(_differences(image, known, axis, distance, step) / spacings[axis]))
+            np.sqrt(np.sqrt(_differences(window, inside, axis, distance, step) / spacings[axis]))
+            for window, inside in zip(windows, masks, strict=True)
             for axis in axes
         ]
         pairs = sum(len(root) for root in roots)

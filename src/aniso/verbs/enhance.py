@@ -195,7 +195,7 @@ def enhance(
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    EnhancePlan
+    aniso.plans.EnhancePlan
         Only with ``return_info=True``.
 
     Examples

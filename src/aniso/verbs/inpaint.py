@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks
-from aniso.arrays import Array, Mask, channels_back, channels_first, check_layout, check_mask, result_type
+from aniso import arrays, checks
+from aniso.arrays import Array, Mask
+from aniso.blocks import lazy
+from aniso.blocks.stages import Pipeline
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
-from aniso.formulas.gaussian import gaussian_radius
-from aniso.models import EdgeContinuing
+from aniso.models import EdgeContinuing, ImageDriven
 from aniso.parameters import CONTRAST, RHO, SIGMA, About
-from aniso.settings import EngineName, Progress, check_progress, report_progress
-from aniso.verbs import chunked_inpaint
-from aniso.verbs.edge_contrast import check_contrast, check_sums, choose_contrast, usual_difference
-from aniso.verbs.info import InpaintInfo
-from aniso.verbs.inpaint_solver import (
-    LEAST,
-    SHARE,
-    STEPS,
-    UNKNOWN,
-    Course,
-    Solver,
-    check_stopping,
-    edge_continuing,
-    nothing_known,
-    solver_settings,
+from aniso.settings import EngineName, Progress, Settings, report_progress
+from aniso.stencil import DeltaStencil
+from aniso.verbs.edge_contrast import (
+    check_contrast,
+    check_sums,
+    choose_contrast,
+    choose_scale,
     spread_of,
+    usual_difference,
 )
+from aniso.verbs.holes import HoledSource
+from aniso.verbs.inpaint_solver import Convergence, Solver, nothing_known
+from aniso.verbs.plan import CONTRAST_UNIT, SAME, Plan, describe
 
-__all__ = ["inpaint"]
+__all__ = ["InpaintPlan", "inpaint"]
 
-_MOST_CYCLES = 100
+# Sharper members of the family leave specks around isolated known pixels.
+_STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
+# The contrast, as a part of the usual difference between neighbours, and at least as a part of the spread.
+_SHARE, _LEAST = 0.5, 0.005
+# The maximum number of cycles, and their number if no window has both known and unknown pixels.
+_MOST_CYCLES, _USUAL_CYCLES = 100, 20
 _MAX_CYCLES = About(
     low=1, whole=True, advanced=True, meaning="stop after this many cycles at the latest", auto="100"
 )
@@ -48,7 +52,124 @@ _TOLERANCE = About(
 )
 
 
-@takes_arrays(dask=chunked_inpaint.inpaint)
+@dataclass(frozen=True, kw_only=True)
+class InpaintPlan(Plan):
+    """The values that :func:`aniso.inpaint` used, and the residual it reached.
+
+    `unknown` and `residual` are those of the windows from which the plan was chosen; `residual` is None if
+    none of them had both known and unknown pixels.
+    """
+
+    verb: ClassVar[str] = "inpaint"
+
+    unknown: float = describe("fraction of unknown pixels")
+    contrast: float = describe("contrast λ", CONTRAST_UNIT)
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    cycles: int = describe("cycles on the finest grid")
+    residual: float | None = describe("change in the last cycle (of the spread)")
+    tolerance: float = describe("tolerance")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cycles:
+            raise ValueError(
+                f"the number of cycles of a plan of inpaint must not be negative: {self.cycles}."
+            )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual reached the tolerance."""
+        return self.residual is not None and self.residual <= self.tolerance
+
+    @property
+    def model(self) -> EdgeContinuing:
+        """The model on all grids."""
+        return EdgeContinuing(self.contrast, self.sigma, self.rho, "charbonnier")
+
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
+        """Return the model; it diffuses until nothing changes."""
+        return EdgeContinuing(self.contrast, self.sigma, self.rho), math.inf
+
+    def solver(self, shape: tuple[int, ...], settings: Settings) -> Solver:
+        """Return what fills arrays of this shape (without channels)."""
+        return Solver(settings.prepare(self.model, shape))
+
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return the cycles on the finest grid, from a start to which the coarser grids have led.
+
+        Known pixels are "fixed" in the state.
+        """
+        return self.solver(shape, settings).pipeline(shape, self.cycles)
+
+    def apply(
+        self,
+        image: Any,
+        mask: Any = None,
+        *,
+        channel_axis: int | None = SAME,
+        frame_axis: None = None,
+        engine: str | None = None,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Any:
+        """Fill in the unknown pixels of another image in the same way; nothing is estimated from it.
+
+        Parameters
+        ----------
+        image : array
+            An image with as many axes and channels as the one for which the plan was made, of any size.
+            Never modified. Dask arrays stay lazy.
+        mask : array of bool, optional
+            True (or 1) where a pixel is unknown, as for :func:`aniso.inpaint`.
+        channel_axis : int, optional
+            The axis of the channels; by default as in the image for which the plan was made.
+        frame_axis : None
+            Frames are filled one by one, each with its mask.
+        engine, threads
+            As for :func:`aniso.diffuse`.
+        progress : bool or callable, optional
+            True shows a bar on the terminal; a function is called as progress(done, 1.0).
+
+        Returns
+        -------
+        array
+            An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
+        """
+        if frame_axis is not None:
+            raise ValueError(
+                f"a plan of inpaint takes one image at a time, got frame_axis={frame_axis}. Apply it to each frame."
+            )
+        options = {"engine": engine, "threads": threads, "progress": progress}
+        return self._apply_to(image, mask, channel_axis=channel_axis, **options)
+
+    def check_source(
+        self,
+        image: Any,
+        mask: Any = None,
+        *,
+        channel_axis: int | None,
+        frame_axis: int | None,
+        progress: Progress,
+    ) -> HoledSource:
+        """Return an image with unknown pixels, checked."""
+        return HoledSource.check_holes(image, mask, channel_axis, progress)
+
+    def filter(self, source: Any, settings: Settings, progress: Progress) -> Any:
+        """Fill in the unknown pixels of a checked array."""
+        with report_progress(progress, 1.0) as report:
+            return self._fill(source, settings, report)
+
+    def _fill(self, source: HoledSource, settings: Settings, report: Callable[[float], object]) -> Any:
+        solver = self.solver(source.shape, self.fit_settings(source, settings))
+        if source.is_lazy:
+            return _fill_lazily(source, solver, self.cycles)
+        pixels = source.pixels
+        filled = solver.diffuse(solver.start(pixels, source.known), source.known, self.cycles, report=report)
+        _clip(filled, pixels, source.known)
+        return arrays.channels_back(filled, source.channel_axis)
+
+
+@takes_arrays(dask=None)
 def inpaint(
     image: npt.ArrayLike,
     mask: npt.ArrayLike | None = None,
@@ -72,7 +193,8 @@ def inpaint(
     Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
     the known pixels into the unknown ones until it converges. It begins on a coarse grid, whose pixels are
     means of the known ones, and each grid gives the start of the next finer one. New values lie between the
-    least and the greatest known value of their channel.
+    least and the greatest known value of their channel. In large images, the contrast and the number of cycles
+    until convergence are chosen on a few windows.
 
     Parameters
     ----------
@@ -92,10 +214,10 @@ def inpaint(
         default 0.7 and 0.8 times the geometric mean of the spacing.
     tolerance : float
         Stop when the unknown pixels change in a cycle of 8 FSI steps by at most this, as root mean square and
-        as a fraction of the standard deviation of the known values.
+        as a fraction of the standard deviation of the known values. If the image is sampled, this holds for
+        each of the windows.
     max_cycles : int, optional
-        The maximum number of cycles, 100 by default. Dask arrays always have this number of cycles, 20 by
-        default, whatever the tolerance: the residual is not known before they are computed.
+        The maximum number of cycles, 100 by default.
     spacing : float or one float per axis, optional
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
@@ -103,17 +225,16 @@ def inpaint(
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, 1.0), where `done` is how
-        far the residual has decreased to the tolerance, on a logarithmic scale.
+        True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the values used.
+        If True, also return the plan: the values used, which can fill further images alike.
 
     Returns
     -------
     array
         An array of the same kind and shape. float32 and float64 are kept; integers and float16 are converted
         to float32, without rescaling.
-    aniso.info.InpaintInfo
+    aniso.plans.InpaintPlan
         Only with ``return_info=True``.
 
     Examples
@@ -121,92 +242,149 @@ def inpaint(
     >>> import numpy as np, aniso
     >>> truth = aniso.samples.shapes(size=64, noise=0).truth
     >>> unknown = np.random.default_rng(0).random(truth.shape) > 0.2
-    >>> filled, info = aniso.inpaint(truth, unknown, return_info=True)
-    >>> bool((filled[~unknown] == truth[~unknown]).all()), info.converged
+    >>> filled, plan = aniso.inpaint(truth, unknown, return_info=True)
+    >>> bool((filled[~unknown] == truth[~unknown]).all()), plan.converged
     (True, True)
     """
-    wanted = check_contrast(contrast)
-    tolerance, max_cycles = check_stopping(tolerance, max_cycles)
-    check_progress(progress)
-    given = check_layout(image, channel_axis)
-    channels = channels_first(given, channel_axis)
-    known = _known_pixels(channels, mask)
-    settings = solver_settings(known.ndim, spacing=spacing, engine=engine, threads=threads)
-    pixel = pixel_size(settings.spacings)
-
-    filled = channels.astype(result_type(given.dtype))
-    check_sums(filled[:, known])
-    low, high, spread = _range_and_spread(filled, known)
-    if wanted is None:
-        usual = usual_difference(filled, settings.spacings, known)
-        wanted = choose_contrast(SHARE * usual, LEAST * spread / pixel)
-    model = edge_continuing(wanted, sigma, rho, pixel)
-    course = Course(0, 0, 0.0)
-    if not known.all():
-        window = _surroundings(known, model, settings.spacings)
-        part, known_part = filled[:, *window], known[window]
-        prepared = settings.prepare(model, known.shape)
-        solver = Solver(prepared, spread, tolerance, max_cycles or _MOST_CYCLES)
-        with report_progress(progress, 1.0) as report:
-            solution, course = solver.solve(part, known_part, report)
-        for channel, values, least, greatest in zip(part, solution, low, high, strict=True):
-            np.copyto(channel, np.clip(values, least, greatest), where=~known_part)
-    result = channels_back(filled, channel_axis)
-    if not return_info:
-        return result
-    return result, InpaintInfo(
-        unknown=int(known.size - np.count_nonzero(known)),
-        contrast=model.contrast,
-        sigma=model.sigma,
-        rho=model.rho,
-        grids=course.grids,
-        cycles=course.cycles,
-        steps=course.cycles * STEPS,
-        residual=course.residual,
-        tolerance=tolerance,
+    source = HoledSource.check_holes(image, mask, channel_axis, progress)
+    settings = Settings.check(
+        len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
     )
+    wishes = Wishes.check(contrast, sigma, rho, tolerance, max_cycles, pixel_size(settings.spacings))
+    with report_progress(progress, 1.0) as report:
+        plan, solution = choose_and_solve(source, settings, wishes, report)
+        if solution is None:
+            result = plan._fill(source, settings, report)
+        else:
+            result = arrays.channels_back(solution, channel_axis)
+    return (result, plan) if return_info else result
 
 
-def _known_pixels(channels: Array, mask: npt.ArrayLike | None) -> Mask:
-    """Return a mask that is True where a pixel is known, with the shape of the image without channels."""
-    shape = channels.shape[1:]
-    if mask is None:
-        known = np.ones(shape, np.bool_)
-        if channels.dtype.kind == "f":
-            for channel in channels:
-                known &= ~np.isnan(channel)
-    else:
-        known = ~check_mask("mask", mask, shape, UNKNOWN)
-    if not known.any():
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller of `inpaint` wants, checked; a contrast of None is estimated."""
+
+    contrast: float | None
+    sigma: float
+    rho: float
+    tolerance: float
+    max_cycles: int
+
+    @classmethod
+    def check(
+        cls,
+        contrast: float | Auto,
+        sigma: float | Auto,
+        rho: float | Auto,
+        tolerance: float,
+        max_cycles: int | None,
+        pixel: float,
+    ) -> Wishes:
+        """Return checked values, for pixels of this size."""
+        remedy = f"A good choice is max_cycles={_MOST_CYCLES}."
+        most = _MOST_CYCLES if max_cycles is None else checks.whole("max_cycles", max_cycles, remedy)
+        if most < 1:
+            raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. {remedy}")
+        return cls(
+            check_contrast(contrast),
+            choose_scale("sigma", sigma, 0.7 * pixel),
+            choose_scale("rho", rho, 0.8 * pixel),
+            checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True),
+            most,
+        )
+
+
+def choose_plan(
+    source: HoledSource,
+    settings: Settings,
+    *,
+    contrast: float | Auto = "auto",
+    sigma: float | Auto = "auto",
+    rho: float | Auto = "auto",
+    tolerance: float = 5e-3,
+    max_cycles: int | None = None,
+) -> InpaintPlan:
+    """Return contrast and number of cycles for windows of the image; the arguments are those of `inpaint`."""
+    wishes = Wishes.check(contrast, sigma, rho, tolerance, max_cycles, pixel_size(settings.spacings))
+    return choose_and_solve(source, settings, wishes)[0]
+
+
+def choose_and_solve(
+    source: HoledSource,
+    settings: Settings,
+    wishes: Wishes,
+    report: Callable[[float], object] = lambda done: None,
+) -> tuple[InpaintPlan, Array | None]:
+    """Return the plan, and also the result (channels, …) if a single window was all of an array in memory."""
+    windows, masks = zip(*source.sample_holes(), strict=True)
+    spread, contrast = _measure(windows, masks, settings.spacings, wishes.contrast)
+    count = sum(known.size for known in masks)
+    plan = InpaintPlan(
+        spacings=settings.spacings,
+        channel_axis=source.channel_axis,
+        channels=len(source.channels),
+        stencil=settings.stencil,
+        unknown=sum(known.size - np.count_nonzero(known) for known in masks) / count,
+        contrast=contrast,
+        sigma=wishes.sigma,
+        rho=wishes.rho,
+        cycles=0,
+        residual=0.0,
+        tolerance=wishes.tolerance,
+    )
+    solver = plan.solver(source.shape, settings)
+    if all(known.all() for known in masks):
+        return plan, windows[0].copy() if len(windows) == 1 and not source.is_lazy else None
+    whole = len(windows) == 1
+    if whole and not masks[0].any():
         raise nothing_known()
-    if channels.dtype.kind == "f":
-        for number, channel in enumerate(channels):
-            bad = known & ~np.isfinite(channel)
-            if bad.any():
-                first = tuple(int(i) for i in np.argwhere(bad)[0])
-                raise checks.refusal(
-                    ValueError,
-                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
-                    f"{first} of channel {number}: they would spread into the unknown ones.",
-                    python="Make them True in the mask.",
-                    command="Mark them in the mask, too.",
-                )
-    return known
+    courses = []
+    for pixels, known in zip(windows, masks, strict=True):
+        if known.any() and not known.all():
+            course = Convergence(spread, wishes.tolerance, report if whole else lambda done: None)
+            filled = solver.diffuse(solver.start(pixels, known), known, wishes.max_cycles, course)
+            courses.append(course)
+    plan = replace(
+        plan,
+        cycles=max((one.cycles for one in courses), default=min(_USUAL_CYCLES, wishes.max_cycles)),
+        residual=max((one.residual for one in courses), default=None),
+    )
+    if not whole or source.is_lazy:
+        return plan, None
+    _clip(filled, windows[0], masks[0])
+    return plan, filled
 
 
-def _range_and_spread(image: Array, known: Mask) -> tuple[Array, Array, float]:
-    """Return the least and greatest known value of each channel, and their standard deviation."""
-    values = [channel[known] for channel in image]
-    low, high = (np.array([end(channel) for channel in values]) for end in (np.min, np.max))
-    return low, high, spread_of(image, known)
+def _measure(
+    windows: tuple[Array, ...], masks: tuple[Mask, ...], spacings: tuple[float, ...], contrast: float | None
+) -> tuple[float, float]:
+    """Return the standard deviation of known values (root mean square over channels), and the contrast."""
+    for pixels, known in zip(windows, masks, strict=True):
+        if known.any():
+            check_sums(pixels[:, known])
+    spread = math.sqrt(np.mean(np.square(spread_of(windows, masks))))
+    if contrast is None:
+        usual = usual_difference(windows, spacings, masks)
+        contrast = choose_contrast(_SHARE * usual, _LEAST * spread / pixel_size(spacings))
+    return spread, contrast
 
 
-def _surroundings(known: Mask, model: EdgeContinuing, spacings: tuple[float, ...]) -> tuple[slice, ...]:
-    """Return a box around all unknown pixels that contains all pixels they depend on."""
-    box = []
-    for axis, h in enumerate(spacings):
-        others = tuple(other for other in range(known.ndim) if other != axis)
-        (places,) = np.nonzero(~known.all(axis=others))
-        reach = gaussian_radius(model.sigma / h) + gaussian_radius(model.rho / h) + 2
-        box.append(slice(max(0, int(places[0]) - reach), int(places[-1]) + 1 + reach))
-    return tuple(box)
+def _clip(filled: Array, pixels: Array, known: Mask) -> None:
+    """Limit each channel to the range of its known values."""
+    for channel, given in zip(filled, pixels, strict=True):
+        values = given[known]
+        np.clip(channel, values.min(), values.max(), out=channel)
+
+
+def _fill_lazily(source: HoledSource, solver: Solver, cycles: int) -> Any:
+    """Return a Dask array with the same chunks, filled."""
+    import dask.array as da
+
+    pixels, known = source.pixels, source.known
+    start = solver.start_lazily(pixels, known)
+    filled = lazy.run_pipeline(start, 0, solver.pipeline(source.shape, cycles), known)
+    axes = tuple(range(1, pixels.ndim))
+    low = da.where(known, pixels, np.inf).min(axis=axes, keepdims=True).astype(pixels.dtype)
+    high = da.where(known, pixels, -np.inf).max(axis=axes, keepdims=True).astype(pixels.dtype)
+    filled = da.where(known, pixels, da.maximum(da.minimum(filled, high), low))
+    return arrays.channels_back(filled.rechunk(source.channels.chunks), source.channel_axis)

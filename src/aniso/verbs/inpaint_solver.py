@@ -1,65 +1,32 @@
-"""Inpainting from coarse to fine: grids, starts, and cycles until convergence."""
+"""Inpainting from coarse to fine: starts and cycles, for NumPy and Dask arrays. Images are (channels, …)."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aniso import checks
 from aniso.arrays import Array, Mask
-from aniso.checks import Auto
+from aniso.blocks import lazy
+from aniso.blocks.halo import Window, tensor_reach
+from aniso.blocks.stages import Pipeline
 from aniso.evolving import EvolvingImage
-from aniso.models import EdgeContinuing
 from aniso.schemes import FSI, Cycle
-from aniso.settings import Prepared, Settings
-from aniso.stencil import DeltaStencil
-from aniso.verbs.edge_contrast import choose_scale
+from aniso.settings import Prepared
+from aniso.verbs.grids import double, double_lazily, halve
 
-#: The meaning of True in a mask.
-UNKNOWN = "a pixel is unknown"
-# Sharper members of the family leave specks around isolated known pixels.
-STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
+if TYPE_CHECKING:
+    import dask.array
+
 # Steps of a cycle; and cycles on each coarse grid.
-STEPS, COARSE_CYCLES = 8, 3
-# The contrast, as a part of the usual difference between neighbours, and at least as a part of the spread.
-SHARE, LEAST = 0.5, 0.005
-
-
-def edge_continuing(contrast: float, sigma: float | Auto, rho: float | Auto, pixel: float) -> EdgeContinuing:
-    """Return the model of inpainting, for pixels of this size."""
-    scales = choose_scale("sigma", sigma, 0.7 * pixel), choose_scale("rho", rho, 0.8 * pixel)
-    return EdgeContinuing(contrast, *scales, "charbonnier")
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a solution was reached."""
-
-    grids: int
-    cycles: int
-    residual: float
-
-
-def solver_settings(ndim: int, **options: Any) -> Settings:
-    """Return the settings of inpainting, from spacing, engine and threads of the caller."""
-    return Settings.check(ndim, stencil=STENCIL, scheme=FSI(1), **options)
-
-
-def check_stopping(tolerance: float, max_cycles: int | None) -> tuple[float, int | None]:
-    """Return the tolerance and the maximum number of cycles, checked."""
-    tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
-    if max_cycles is not None:
-        max_cycles = checks.whole("max_cycles", max_cycles, "A good choice is max_cycles=100.")
-        if max_cycles < 1:
-            raise ValueError(
-                f"max_cycles must be at least 1, got {max_cycles}. A good choice is max_cycles=100."
-            )
-    return tolerance, max_cycles
+_STEPS, _COARSE_CYCLES = 8, 3
+# Grids of Dask arrays with at most this many pixels are computed in one piece.
+_SMALL = 2**20
 
 
 def nothing_known() -> ValueError:
@@ -72,121 +39,152 @@ def nothing_known() -> ValueError:
     )
 
 
-@dataclass(frozen=True)
-class Solver:
-    """Inpainting from coarse to fine. Images have the shape (channels, H, W)."""
+@dataclass
+class Convergence:
+    """Decides when the unknown pixels hardly change any more, and keeps the number of cycles until then."""
 
-    prepared: Prepared
     spread: float
     tolerance: float
-    max_cycles: int
+    report: Callable[[float], object] = lambda done: None
+    cycles: int = 0
+    residual: float = math.inf
+    _first: float = field(default=0.0, init=False)
 
-    def solve(self, image: Array, known: Mask, report: Callable[[float], object]) -> tuple[Array, Course]:
-        """Return the converged image."""
-        start, grids = self.start(image, known)
-        evolving = self._begin(start, known)
-        del start
-        with contextlib.closing(evolving.evolution):
-            cycles, residual = self._converge(evolving, known, report)
-        return evolving.image(), Course(grids + 1, cycles, residual)
+    def reached(self, before: Array, after: Array, unknown: int) -> bool:
+        """Return whether a cycle has changed the image by less than the tolerance."""
+        scale = self.spread * math.sqrt(unknown * len(after))
+        # If all known pixels are equal, the start is constant too.
+        self.residual = _distance(after, before) / scale if scale > 0 else 0.0
+        self.cycles += 1
+        self._first = self._first or self.residual
+        self.report(self._descent())
+        return self.residual <= self.tolerance
 
-    def start(self, image: Array, known: Mask, weights: Array | None = None) -> tuple[Array, int]:
-        """Return known pixels and interpolated coarser grids between them, and the number of grids.
+    def _descent(self) -> float:
+        """Return how far the residual has decreased to the tolerance, on a logarithmic scale."""
+        if self.residual <= self.tolerance:
+            return 1.0
+        return max(0.0, math.log(self._first / self.residual) / math.log(self._first / self.tolerance))
 
-        `weights` are the numbers of pixels of a finer grid that each pixel represents, if this is not the
-        finest one.
+
+@dataclass(frozen=True)
+class Solver:
+    """Inpainting from coarse to fine, with this diffusion on all grids."""
+
+    prepared: Prepared
+
+    @property
+    def cycle(self) -> Cycle:
+        """An FSI cycle of the longest stable steps."""
+        limit = self.prepared.limit
+        (cycle,) = FSI(1).plan(limit * _STEPS * (_STEPS + 1) / 3, limit)
+        return cycle
+
+    def start(self, image: Array, known: Mask) -> Array:
+        """Return known pixels, and interpolated coarser grids between them: a new array."""
+        if known.all():
+            return image.copy()
+        sums, counts = np.where(known, image, 0), known.astype(image.dtype)[np.newaxis]
+        sums, counts = halve(sums), halve(counts)
+        return _between(self._coarse(sums, counts), image, known)
+
+    def start_lazily(self, image: dask.array.Array, known: dask.array.Array) -> dask.array.Array:
+        """Return the same for a Dask array, which is 0 where it is unknown."""
+        return self._between_lazily(image, known[np.newaxis].astype(image.dtype), image, known)
+
+    def _coarse(self, sums: Array, counts: Array) -> Array:
+        """Return the diffused image on a grid, given the sums of known pixels and their numbers."""
+        covered = counts[0] > 0
+        means = sums / np.maximum(counts, 1)
+        if covered.all():
+            return means
+        if not covered.any():
+            raise nothing_known()
+        start = _between(self._coarse(halve(sums), halve(counts)), means, covered)
+        return self.diffuse(start, covered, _COARSE_CYCLES)
+
+    def _coarse_lazily(self, sums: Any, counts: Any) -> Any:
+        import dask.array as da
+
+        if math.prod(sums.shape[1:]) <= _SMALL:
+            whole = da.map_blocks(
+                self._coarse,
+                sums.rechunk(-1),
+                counts.rechunk(-1),
+                dtype=sums.dtype,
+                chunks=tuple((n,) for n in sums.shape),
+            )
+            return whole.rechunk(sums.chunks)
+        covered = counts[0] > 0
+        start = self._between_lazily(sums, counts, sums / da.maximum(counts, 1), covered)
+        return self._diffuse_lazily(start, covered, _COARSE_CYCLES)
+
+    def _between_lazily(self, sums: Any, counts: Any, image: Any, known: Any) -> Any:
+        import dask.array as da
+
+        coarse = self._coarse_lazily(halve(sums), halve(counts))
+        return da.where(known, image, double_lazily(coarse, image))
+
+    def diffuse(
+        self,
+        image: Array,
+        known: Mask,
+        cycles: int,
+        until: Convergence | None = None,
+        report: Callable[[float], object] = lambda done: None,
+    ) -> Array:
+        """Run cycles on an image, which is modified and returned.
+
+        Known pixels stay, so that a box around the unknown ones is enough. With `until`, there are as many
+        cycles as that needs, and `cycles` at most.
         """
-        grids = coarser_grids(image, known, weights)
-        count = len(grids)
-        start, _ = grids.pop()
-        while grids:
-            start = self.smooth(_interpolate(start, *grids[-1]), grids[-1][1])
-            grids.pop()  # free its memory before the finest grid
-        return _interpolate(start, image, known), count
-
-    def smooth(self, start: Array, covered: Mask) -> Array:
-        """Return a coarse image after a few cycles."""
-        evolving = self._begin(start, covered)
-        cycle = fsi_cycle(self.prepared.limit)
+        box = self._box(known)
+        if box is None:
+            return image
+        inside, cycle = known[box], self.cycle
+        unknown = int(inside.size - np.count_nonzero(inside))
+        evolving = EvolvingImage.of_channels(image[(slice(None), *box)], self.prepared.with_fixed(inside))
         with contextlib.closing(evolving.evolution) as evolution:
-            for _ in range(COARSE_CYCLES):
+            for number in range(cycles):
+                before = evolving.pixels().copy() if until is not None else None
                 evolution.advance(cycle)
-        image: Array = evolving.image()
+                report((number + 1) / cycles)
+                if (
+                    before is not None
+                    and until is not None
+                    and until.reached(before, evolving.pixels(), unknown)
+                ):
+                    break
+        image[(slice(None), *box)] = evolving.image()
         return image
 
-    def _begin(self, start: Array, known: Mask) -> EvolvingImage:
-        return EvolvingImage.of_channels(start, self.prepared.with_fixed(known))
+    def pipeline(self, shape: tuple[int, ...], cycles: int) -> Pipeline:
+        """Return the cycles of :meth:`diffuse` as stages; the state has the known pixels as "fixed"."""
+        return Pipeline.diffuse(shape, self.prepared, (self.cycle,) * cycles)
 
-    def _converge(
-        self, evolving: EvolvingImage, known: Mask, report: Callable[[float], object]
-    ) -> tuple[int, float]:
-        """Run cycles until the image hardly changes; return their number and the last change."""
-        cycle, first = fsi_cycle(self.prepared.limit), 0.0
-        scale = self.spread * math.sqrt(np.count_nonzero(~known) * len(evolving.pixels()))
-        cycles, residual = 0, math.inf
-        while cycles < self.max_cycles and residual > self.tolerance:
-            before = evolving.pixels().copy()
-            evolving.evolution.advance(cycle)
-            cycles += 1
-            # If all known pixels are equal, the start is constant too.
-            residual = _distance(evolving.pixels(), before) / scale if scale > 0 else 0.0
-            first = first or residual
-            report(_descent(first, residual, self.tolerance))
-        return cycles, residual
+    def _diffuse_lazily(self, image: Any, known: Any, cycles: int) -> Any:
+        return lazy.run_pipeline(image, 0, self.pipeline(image.shape[1:], cycles), known)
 
-
-def spread_of(image: Array, known: Mask) -> float:
-    """Return the standard deviation of the known pixels: the root mean square over the channels."""
-    return math.sqrt(np.mean([np.var(channel[known], dtype=np.float64) for channel in image]))
+    def _box(self, known: Mask) -> Window | None:
+        """Return a box with all unknown pixels and all that they depend on; None if there are none."""
+        problem = self.prepared.problem
+        reaches = tensor_reach(problem.model, problem.spacings[-known.ndim :])
+        box = []
+        for axis, reach in enumerate(reaches):
+            others = tuple(other for other in range(known.ndim) if other != axis)
+            (places,) = np.nonzero(~known.all(axis=others))
+            if not len(places):
+                return None
+            # Two pixels more, for the cells around an unknown pixel and their corners.
+            box.append(slice(max(0, int(places[0]) - reach - 2), int(places[-1]) + 3 + reach))
+        return tuple(box)
 
 
-def coarser_grids(image: Array, known: Mask, weights: Array | None = None) -> list[tuple[Array, Mask]]:
-    """Return means of the known pixels over blocks of 2, 4, 8, … pixels per axis, and where there are any.
-
-    The last grid is known everywhere. Pixels may have weights, shape (1, …).
-    """
-    counts = known.astype(image.dtype)[np.newaxis] if weights is None else weights
-    sums = np.where(known, image * counts, 0) if weights is not None else np.where(known, image, 0)
-    grids: list[tuple[Array, Mask]] = []
-    while not grids or not grids[-1][1].all():
-        for axis in range(1, image.ndim):
-            sums, counts = pair_sums(sums, axis), pair_sums(counts, axis)
-        grids.append((sums / np.maximum(counts, 1), counts[0] > 0))
-    return grids
-
-
-def pair_sums(array: Array, axis: int) -> Array:
-    """Return sums of pairs of neighbours; a last pixel without a neighbour is kept."""
-    along = np.moveaxis(array, axis, 0)
-    sums = along[::2].copy()
-    sums[: len(along) // 2] += along[1::2]
-    return np.moveaxis(sums, 0, axis)
-
-
-def _interpolate(coarse: Array, image: Array, known: Mask) -> Array:
-    """Return the known pixels of the finer grid, and between them the coarser one, interpolated linearly."""
-    for axis in range(1, image.ndim):
-        coarse = refine_axis(coarse, axis, image.shape[axis])
-    np.copyto(coarse, image, where=known)
-    return coarse
-
-
-def refine_axis(array: Array, axis: int, length: int) -> Array:
-    """Interpolate along an axis: linear between the centres of pixels, constant beyond the last ones."""
-    along = np.moveaxis(array, axis, 0)
-    fine = np.repeat(0.75 * along, 2, axis=0)
-    quarter = 0.25 * along
-    fine[2::2] += quarter[:-1]
-    fine[1:-1:2] += quarter[1:]
-    fine[0] += quarter[0]
-    fine[-1] += quarter[-1]
-    return np.moveaxis(fine[:length], 0, axis)
-
-
-def fsi_cycle(limit: float) -> Cycle:
-    """Return an FSI cycle of the longest stable steps."""
-    (cycle,) = FSI(1).plan(limit * STEPS * (STEPS + 1) / 3, limit)
-    return cycle
+def _between(coarse: Array, image: Array, known: Mask) -> Array:
+    """Return the known pixels of the finer grid, and between them the coarser one, interpolated."""
+    fine = double(coarse, image.shape[1:])
+    np.copyto(fine, image, where=known)
+    return fine
 
 
 def _distance(a: Array, b: Array, block: int = 2**16) -> float:
@@ -196,10 +194,3 @@ def _distance(a: Array, b: Array, block: int = 2**16) -> float:
         np.subtract(a[i : i + block], b[i : i + block], dtype=np.float64) for i in range(0, a.size, block)
     )
     return math.sqrt(sum(float(np.square(part, out=part).sum()) for part in parts))
-
-
-def _descent(first: float, residual: float, tolerance: float) -> float:
-    """Return how far the residual has decreased to the tolerance, on a logarithmic scale."""
-    if residual <= tolerance:
-        return 1.0
-    return max(0.0, math.log(first / residual) / math.log(first / tolerance))

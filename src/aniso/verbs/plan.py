@@ -27,7 +27,10 @@ __all__ = ["Plan"]
 
 GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
-_SAME: Any = object()
+#: The axis of channels of the image for which a plan was made.
+SAME: Any = object()
+#: What to do with labelled arrays, if results are on another grid.
+UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
 
 def describe(meaning: str, unit: str = "") -> Any:
@@ -45,6 +48,8 @@ class Plan(ABC):
 
     #: Name of the verb.
     verb: ClassVar[str]
+    #: Whether results have as many pixels as the image, at the same places.
+    keeps_grid: ClassVar[bool] = True
     #: Whether all stages work on PyTorch tensors.
     on_tensors: ClassVar[bool] = False
     _verbs: ClassVar[dict[str, type[Plan]]] = {}
@@ -80,7 +85,7 @@ class Plan(ABC):
         self,
         image: Any,
         *,
-        channel_axis: int | None = _SAME,
+        channel_axis: int | None = SAME,
         frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
@@ -107,28 +112,29 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
+        options = {"engine": engine, "threads": threads, "progress": progress}
+        return self._apply_to(image, channel_axis=channel_axis, frame_axis=frame_axis, **options)
+
+    def _apply_to(
+        self, image: Any, *more: Any, channel_axis: Any, frame_axis: int | None = None, **options: Any
+    ) -> Any:
+        """Filter an image; `more` are arguments of `check_source`."""
         axis = channel_axis
-        if axis is _SAME:
+        if axis is SAME:
             axis = self.channel_axis
             if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
                 others = np.ndim(image) - 1
                 axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
-        apply = _apply_to_tensor if self._runs_on_tensor(image, frame_axis, engine) else _apply
-        return apply(
-            image,
-            self,
-            channel_axis=axis,
-            frame_axis=frame_axis,
-            engine=engine,
-            threads=threads,
-            progress=progress,
-        )
+        apply = _apply if self.keeps_grid else _apply_on_finer_grid
+        if self._runs_on_tensor(image, frame_axis, options["engine"]):
+            apply = _apply_to_tensor
+        return apply(image, self, *more, channel_axis=axis, frame_axis=frame_axis, **options)
 
-    def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
-        """Return the settings of all diffusions, except their schemes."""
-        return Settings.check(
-            len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
-        )
+    def check_source(
+        self, image: Any, *, channel_axis: int | None, frame_axis: int | None, progress: Progress
+    ) -> Source:
+        """Return an image to which the plan is applied, checked."""
+        return Source.check(image, channel_axis, progress, frame_axis)
 
     def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
         name = engine or engines.default("torch")
@@ -136,15 +142,29 @@ class Plan(ABC):
         alone = frame_axis is None and len(self.spacings) > 1
         return self.on_tensors and on_tensors and is_tensor(image) and alone
 
+    def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
+        """Return the settings of all diffusions, except their schemes."""
+        return Settings.check(
+            len(self.spacings), stencil=self.stencil, spacing=self.spacings, engine=engine, threads=threads
+        )
+
     def filter(self, source: Source, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
-        self.check_fit(source, len(source.shape), len(source.channels))
-        if source.is_lazy and settings.threads is None:
-            settings = replace(settings, threads=1)  # workers of Dask are threads themselves
+        settings = self.fit_settings(source, settings)
         return source.filter(lambda shape: self.pipeline(shape, settings), progress)
 
-    def check_fit(self, source: object, axes: int, count: int) -> None:
+    def fit_settings(self, source: Source, settings: Settings) -> Settings:
+        """Return the settings for an array, which is rejected if it has other axes or channels."""
+        self.check_fit(source)
+        if source.is_lazy and settings.threads is None:
+            return replace(settings, threads=1)  # workers of Dask are threads themselves
+        return settings
+
+    def check_fit(self, source: Source) -> None:
         """Reject arrays with another number of axes or channels."""
+        self._check_axes(source, len(source.shape), len(source.channels))
+
+    def _check_axes(self, source: object, axes: int, count: int) -> None:
         if axes != len(self.spacings):
             kind = _KINDS[len(self.spacings)]
             raise _unfit(
@@ -194,19 +214,24 @@ class Plan(ABC):
         return plan
 
 
-@takes_arrays(dask=None)
-def _apply(
+def _apply_plan(
     image: Any,
     plan: Plan,
-    *,
+    *more: Any,
     channel_axis: int | None,
     frame_axis: int | None,
     engine: str | None,
     threads: int | None,
     progress: Progress,
 ) -> Any:
-    source = Source.check(image, channel_axis, progress, frame_axis)
+    axes: dict[str, Any] = {"channel_axis": channel_axis, "frame_axis": frame_axis}
+    source = plan.check_source(image, *more, **axes, progress=progress)
     return plan.filter(source, plan.settings(engine, threads), progress)
+
+
+_apply_plan.__name__ = "Plan.apply"  # as errors name it
+_apply = takes_arrays(dask=None)(_apply_plan)
+_apply_on_finer_grid = takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)(_apply_plan)
 
 
 def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str], object]) -> None:
@@ -238,11 +263,8 @@ def _apply_to_tensor(
     check_progress(progress)
     layout = arrays.layout(image, channel_axis, tensors=True)
     given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
-    plan.check_fit(given, len(layout.shape), layout.start.shape[1])
-    name = engine or engines.default("torch")
-    settings = Settings.check(
-        len(layout.shape), stencil=plan.stencil, spacing=plan.spacings, engine=name, threads=threads
-    )
+    plan._check_axes(given, len(layout.shape), layout.start.shape[1])
+    settings = plan.settings(engine or engines.default("torch"), threads)
     with report_progress(progress, 1.0) as report:
         result = plan.pipeline(layout.shape, settings).run(layout.start, report)
     return arrays.restore_image(layout, result)

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
-from aniso.arrays import Array, channels_back, channels_first, check_image, result_type
+from aniso.blocks.stages import Pipeline
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
-from aniso.evolving import EvolvingImage
-from aniso.models import EdgeContinuing
+from aniso.models import EdgeContinuing, ImageDriven
 from aniso.parameters import CONTRAST, RHO, SIGMA, TIME, About
-from aniso.schemes import FSI, Cycle
-from aniso.settings import EngineName, Progress, Settings, check_progress, report_progress
+from aniso.schemes import FSI
+from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil
 from aniso.verbs.edge_contrast import (
     check_contrast,
     check_sums,
     choose_contrast,
     choose_scale,
+    spread_of,
     usual_difference,
 )
-from aniso.verbs.info import UpsampleInfo
+from aniso.verbs.plan import CONTRAST_UNIT, UNKNOWN_COORDINATES, Plan, describe
+from aniso.verbs.projection import DiffuseProjected, FinishProjected, Refine
+from aniso.verbs.source import Source
 
-__all__ = ["upsample"]
+__all__ = ["UpsamplePlan", "upsample"]
 
 # As dissipative as the longest steps allow.
 _STENCIL = DeltaStencil(alpha=0.25, gamma=0.0)
@@ -39,24 +40,81 @@ _STENCIL = DeltaStencil(alpha=0.25, gamma=0.0)
 _SHARE, _LEAST = 0.3, 0.003
 # Number of FSI cycles.
 _CYCLES = 2
+_LARGEST = 8
 _TIME = replace(TIME, open_low=False, auto="8 squared pixels of the input")
 _FACTOR = About(
-    unit="×", low=1, high=8, whole=True, choices=(2, 3, 4, 6, 8), meaning="how many times finer the result is"
+    unit="×",
+    low=1,
+    high=_LARGEST,
+    whole=True,
+    choices=(2, 3, 4, 6, 8),
+    meaning="how many times finer the result is",
+    positional=True,
 )
 
 
-@takes_arrays(
-    dask="image.compute(), if it fits in memory: Dask arrays cannot be upsampled yet",
-    labelled="image.to_numpy(): the coordinates of the finer grid are not known",
-)
+@dataclass(frozen=True, kw_only=True)
+class UpsamplePlan(Plan):
+    """The values that :func:`aniso.upsample` used.
+
+    `factor` is one number for all axes, or one per axis. `spacings` are those of the image.
+    """
+
+    verb: ClassVar[str] = "upsample"
+    keeps_grid: ClassVar[bool] = False
+
+    factor: int | tuple[int, ...] = describe("factor")
+    contrast: float = describe("contrast λ", CONTRAST_UNIT)
+    sigma: float = describe("noise scale σ")
+    rho: float = describe("integration scale ρ")
+    time: float = describe("diffusion time")
+    steps: int = describe("steps, each with a projection")
+
+    def __post_init__(self) -> None:
+        _check_factors(self.factor, len(self.spacings))
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """The factor along each axis."""
+        return _check_factors(self.factor, len(self.spacings))
+
+    @property
+    def model(self) -> EdgeContinuing:
+        """The model of the diffusion on the finer grid."""
+        return EdgeContinuing(self.contrast, self.sigma, self.rho, "charbonnier")
+
+    def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
+        """Return the diffusion on the finer grid."""
+        return EdgeContinuing(self.contrast, self.sigma, self.rho), self.time
+
+    def prepare(self, shape: tuple[int, ...], settings: Settings) -> Prepared:
+        """Return the diffusion on the finer grid of an array of this shape."""
+        factors = self.factors
+        spacings = tuple(h / f for h, f in zip(settings.spacings, factors, strict=True))
+        finer = tuple(n * f for n, f in zip(shape, factors, strict=True))
+        return replace(settings, spacings=spacings, scheme=FSI(_CYCLES)).prepare(self.model, finer)
+
+    def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
+        """Return splines and projected steps on the finer grid."""
+        factors = self.factors
+        prepared = self.prepare(shape, settings)  # also for factor 1, so that all options are checked
+        if max(factors) == 1:
+            return Pipeline(shape, ())
+        cycles = prepared.plan(self.time)
+        steps = (DiffuseProjected(prepared, factors, cycle.steps) for cycle in cycles)
+        return Pipeline(shape, (Refine(factors), *steps, FinishProjected(factors)), scale=factors)
+
+
+@takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)
 def upsample(
     image: npt.ArrayLike,
-    factor: Annotated[int, _FACTOR],
+    factor: Annotated[int | Sequence[int] | None, _FACTOR] = None,
     *,
     contrast: Annotated[float | Auto, replace(CONTRAST, auto="from the differences of neighbours")] = "auto",
     sigma: Annotated[float | Auto, replace(SIGMA, auto="0.45·√factor finer pixels")] = "auto",
     rho: Annotated[float | Auto, replace(RHO, auto="as σ")] = "auto",
     time: Annotated[float | Auto, _TIME] = "auto",
+    isotropic: bool = False,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
     engine: EngineName | None = None,
@@ -69,146 +127,153 @@ def upsample(
     Each pixel of the image is the mean of a block of factor × factor finer pixels (in a volume
     factor × factor × factor). The start is a cubic spline; then the finer image diffuses along its edges
     (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity), and each step is projected onto
-    the images with these block means.
+    the images with these block means. In large images, the contrast is estimated on a few windows.
 
     Parameters
     ----------
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    factor : int
-        From 1 (a copy) to 8.
+    factor : int or one int per axis
+        From 1 (a copy) to 8. One number applies to all axes; (3, 1, 1) divides slices of a volume into three.
     contrast : float or "auto"
         λ in grey values per unit length: stronger gradients are edges. "auto" takes 0.3·(mean of ∣d∣^¼)⁴ over
         the differences d of neighbours in the image, per unit length (for colours, their root mean square),
         and 0.003 of the standard deviation of the image at least. So the result scales with the image.
     sigma, rho : float or "auto"
         Standard deviations of the Gaussians for presmoothing and integration, in the units of `spacing`; by
-        default 0.45·√factor times the geometric mean of the spacing of the finer pixels.
+        default 0.45·√factor times the geometric mean of the spacing of the finer pixels (for several factors,
+        with their geometric mean).
     time : float or "auto"
         The diffusion time; by default 8 times the squared geometric mean of the spacing of the image.
+    isotropic : bool
+        Instead of `factor`: choose the factor along each axis so that the finer pixels are as isotropic as whole
+        numbers allow, given the `spacing` of the image. The axis with the smallest spacing has the factor 1.
     spacing : float or one float per axis, optional
         Pixel spacing of the image along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
-    engine, threads, progress
+    engine, threads
         As for :func:`aniso.diffuse`.
+    progress : bool or callable, optional
+        True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the values used.
+        If True, also return the plan: the values used, which can upsample further images alike.
 
     Returns
     -------
     array
-        An array of the same kind, `factor` times as long along all axes except that of the channels. float32
-        and float64 are kept; integers and float16 are converted to float32, without rescaling.
-    aniso.info.UpsampleInfo
+        An array of the same kind, `factor` times as long along all axes except that of the channels; also the
+        chunks of Dask arrays. float32 and float64 are kept; integers and float16 are converted to float32,
+        without rescaling.
+    aniso.plans.UpsamplePlan
         Only with ``return_info=True``.
 
     Examples
     --------
     >>> import numpy as np, aniso
     >>> coarse = aniso.samples.shapes(size=32, noise=0).truth
-    >>> fine, info = aniso.upsample(coarse, 4, return_info=True)
-    >>> fine.shape, info.mismatch < 1e-10
-    ((128, 128), True)
+    >>> fine, plan = aniso.upsample(coarse, 4, return_info=True)
+    >>> fine.shape, plan.time
+    ((128, 128), 8.0)
+    >>> bool(np.allclose(fine.reshape(32, 4, 32, 4).mean(axis=(1, 3)), coarse))
+    True
+    >>> slices = aniso.samples.balls(24, noise=0).truth[::4]
+    >>> aniso.upsample(slices, isotropic=True, spacing=(4, 1, 1)).shape
+    (24, 24, 24)
     """
-    factor = _check_factor(factor)
+    source = Source.check(image, channel_axis, progress)
+    settings = Settings.check(
+        len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
+    )
+    plan = choose_plan(
+        source,
+        settings,
+        factor=factor,
+        contrast=contrast,
+        sigma=sigma,
+        rho=rho,
+        time=time,
+        isotropic=isotropic,
+    )
+    result = plan.filter(source, settings, progress)
+    return (result, plan) if return_info else result
+
+
+def choose_plan(
+    source: Source,
+    settings: Settings,
+    *,
+    factor: int | Sequence[int] | None = None,
+    contrast: float | Auto = "auto",
+    sigma: float | Auto = "auto",
+    rho: float | Auto = "auto",
+    time: float | Auto = "auto",
+    isotropic: bool = False,
+) -> UpsamplePlan:
+    """Return the contrast of windows of the image, and what follows from the factor; arguments as of `upsample`."""
+    spacings = settings.spacings
+    factors = _choose_factors(factor, isotropic, spacings)
     wanted = check_contrast(contrast)
     duration = checks.number_or_auto("time", time, "the diffusion time", open_low=False)
-    check_progress(progress)
-    given = check_image(image, channel_axis)
-    channels = channels_first(given, channel_axis)
-    settings = Settings.check(
-        channels.ndim - 1,
-        stencil=_STENCIL,
-        scheme=FSI(_CYCLES),
-        spacing=spacing,
-        engine=engine,
-        threads=threads,
-    )
-    coarse = channels.astype(result_type(given.dtype))
-    check_sums(coarse)
-    spacings = settings.spacings
     pixel = pixel_size(spacings)
-    scale = 0.45 * pixel / math.sqrt(factor)
-    if wanted is None:
-        spread = float(coarse.std(axis=tuple(range(1, coarse.ndim)), dtype=np.float64).max())
-        wanted = choose_contrast(_SHARE * usual_difference(coarse, spacings), _LEAST * spread / pixel)
+    scale = 0.45 * pixel / math.sqrt(math.prod(factors) ** (1 / len(factors)))
     scales = choose_scale("sigma", sigma, scale), choose_scale("rho", rho, scale)
-    model = EdgeContinuing(wanted, *scales, "charbonnier")
-    end = 8 * pixel**2 if duration is None else duration
-
-    settings = replace(settings, spacings=tuple(h / factor for h in spacings))
-    start = _interpolate(coarse, factor)
-    # Also for factor 1, so that all options are checked.
-    evolving = EvolvingImage.of_channels(start, settings.prepare(model, start.shape[1:]))
-    steps = 0
-    with contextlib.closing(evolving.evolution), report_progress(progress, end) as report:
-        _project(evolving.pixels(), coarse, factor)
-        if factor > 1:
-            for number, cycle in enumerate(evolving.prepared.plan(end)):
-                for k, _ in enumerate(_projected_steps(evolving, cycle, coarse, factor), 1):
-                    report(end * (number + k / len(cycle.steps)) / _CYCLES)
-                    steps += 1
-            # Sums in single precision are not accurate enough for the means of blocks.
-            _project(evolving.pixels(), coarse, factor, np.float64)
-    fine = coarse if factor == 1 else evolving.image()
-    result = channels_back(fine, channel_axis)
-    if not return_info:
-        return result
-    mismatch = float(abs(_block_means(fine, factor, np.float64) - coarse).max())
-    return result, UpsampleInfo(factor, model.contrast, model.sigma, model.rho, end, steps, mismatch)
-
-
-def _check_factor(factor: Any) -> int:
-    remedy = "Give a whole number from 1 to 8; for other sizes, resample the result."
-    whole = checks.whole("factor", factor, remedy)
-    if not 1 <= whole <= 8:
-        raise ValueError(f"factor must lie in [1, 8], got {factor}. {remedy}")
-    return whole
-
-
-def _projected_steps(evolving: EvolvingImage, cycle: Cycle, coarse: Array, factor: int) -> Iterator[None]:
-    """Run FSI steps within the images with these block means, with a new tensor for each step.
-
-    The projection is orthogonal and does not increase eigenvalues, so that FSI is as stable as without it.
-    """
-    before = None
-    for weight, tau in cycle.steps:
-        start = evolving.pixels().copy()
-        evolving.evolution.advance(Cycle(tau, ((1.0, tau),)))
-        image = evolving.pixels()
-        np.multiply(image, weight, out=image)
-        np.add(image, (1 - weight) * (start if before is None else before), out=image)
-        # After extrapolation, which keeps block means except for rounding.
-        _project(image, coarse, factor)
-        before = start
-        yield
-
-
-def _project(image: Array, coarse: Array, factor: int, dtype: Any = None) -> None:
-    """Shift each block so that its mean is right."""
-    shift: Array = coarse - _block_means(image, factor, dtype)
-    for axis in range(1, coarse.ndim):
-        shift = np.repeat(shift, factor, axis=axis)
-    np.add(image, shift, out=image, casting="same_kind")
-
-
-def _block_means(image: Array, factor: int, dtype: Any) -> Array:
-    """Return means over blocks of `factor` pixels along each axis except the first."""
-    for axis in range(1, image.ndim):
-        shape = image.shape
-        blocks = image.reshape(*shape[:axis], shape[axis] // factor, factor, *shape[axis + 1 :])
-        image = blocks.mean(axis=axis + 1, dtype=dtype)
-    return image
-
-
-def _interpolate(coarse: Array, factor: int) -> Array:
-    """Return cubic splines between the centres of pixels, mirrored at the edges of the image."""
-    from scipy import ndimage
-
-    if factor == 1:
-        return coarse
-    return np.stack(
-        [ndimage.zoom(channel, factor, order=3, mode="reflect", grid_mode=True) for channel in coarse]
+    if not source.is_lazy:
+        check_sums(source.array.astype(source.dtype, copy=False))
+    if wanted is None:
+        windows = source.sample()
+        for window in windows:
+            check_sums(window)
+        spread = max(spread_of(windows, [np.s_[...]] * len(windows)))
+        wanted = choose_contrast(_SHARE * usual_difference(windows, spacings), _LEAST * spread / pixel)
+    plan = UpsamplePlan(
+        spacings=spacings,
+        channel_axis=source.channel_axis,
+        channels=len(source.channels),
+        stencil=settings.stencil,
+        factor=factors[0] if len(set(factors)) == 1 else factors,
+        contrast=wanted,
+        sigma=scales[0],
+        rho=scales[1],
+        time=8 * pixel**2 if duration is None else duration,
+        steps=0,
     )
+    stages = plan.pipeline(source.shape, settings).stages
+    return replace(plan, steps=sum(stage.ticks for stage in stages))
+
+
+def _choose_factors(
+    factor: int | Sequence[int] | None, isotropic: bool, spacings: tuple[float, ...]
+) -> tuple[int, ...]:
+    """Return the given factors, or those of isotropic pixels."""
+    checks.instance("isotropic", isotropic, (bool,), "True or False", "isotropic=True")
+    if not isotropic:
+        return _check_factors(factor, len(spacings))
+    if factor is not None:
+        raise ValueError(f"factor must be left out if isotropic is True, got factor={factor!r}.")
+    ratios = [h / min(spacings) for h in spacings]
+    # The whole number next to a ratio r is k or k + 1, whichever makes r/k or (k + 1)/r smaller.
+    wholes = [math.floor(ratio) for ratio in ratios]
+    factors = [k if ratio * ratio <= k * (k + 1) else k + 1 for k, ratio in zip(wholes, ratios, strict=True)]
+    if max(factors) > _LARGEST:
+        raise ValueError(
+            f"isotropic pixels would need the factors {tuple(factors)} for the spacing {spacings}, and at most "
+            f"{_LARGEST} is possible. Give the factor along each axis, e.g. factor={_LARGEST} along one of them."
+        )
+    return tuple(factors)
+
+
+def _check_factors(factor: Any, ndim: int) -> tuple[int, ...]:
+    """Return one factor per axis, from a number or a sequence."""
+    remedy = "Give a whole number from 1 to 8; for other sizes, resample the result."
+    several = isinstance(factor, list | tuple | np.ndarray) and np.ndim(factor) > 0
+    if several and len(factor) != ndim:
+        raise ValueError(
+            f"factor has {len(factor)} values, got {factor} for {ndim} axes: give one number, or one per axis, "
+            "axis 0 first, without the channels."
+        )
+    found = tuple(checks.whole("factor", one, remedy) for one in (factor if several else [factor] * ndim))
+    if not all(1 <= one <= _LARGEST for one in found):
+        raise ValueError(f"factor must lie in [1, {_LARGEST}], got {factor}. {remedy}")
+    return found

@@ -12,7 +12,7 @@ from aniso.explorer.choosing.unknown_pixels import LazyMask
 from aniso.models import ImageDriven
 from aniso.schemes import FED, Explicit
 from aniso.stencil import DeltaStencil
-from aniso.verbs.info import Info
+from aniso.verbs.plan import Plan
 from aniso.verbs.table import Verb
 
 # Explicit steps up to which a preview takes them; beyond, FED cycles are faster.
@@ -30,13 +30,13 @@ class Call:
     arguments: tuple[Any, ...]
     options: Mapping[str, Any]
 
-    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Info | None]:
+    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
         """Return the result, and what the verb chose."""
         given = [each.mask if isinstance(each, LazyMask) else each for each in self.arguments]
         result, info = self.verb.function(image, *given, **self.options, progress=progress, return_info=True)
         return result, info
 
-    def steering(self, info: Info | None) -> tuple[ImageDriven, float] | None:
+    def steering(self, info: Plan | None) -> tuple[ImageDriven, float] | None:
         """Return the model that steers the diffusion and its time; None if that is not known (yet)."""
         return None if info is None else info.steering(self.options)
 
@@ -74,11 +74,11 @@ class Call:
 class DiffusionCall(Call):
     """A diffusion: `arguments` are the model and the time."""
 
-    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Info | None]:
+    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
         """Return the result; there is nothing to choose."""
         return self.verb.function(image, *self.arguments, **self.options, progress=progress), None
 
-    def steering(self, info: Info | None) -> tuple[ImageDriven, float]:
+    def steering(self, info: Plan | None) -> tuple[ImageDriven, float]:
         """Return the model and the time that were given."""
         model, time = self.arguments
         return model, time

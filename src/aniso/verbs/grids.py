@@ -1,0 +1,95 @@
+"""Coarser and finer grids: sums of pairs of pixels, and linear interpolation. Images have the shape (channels, …).
+
+Dask arrays give the same bits as NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aniso.arrays import Array, is_dask
+from aniso.blocks.halo import Window, regions
+from aniso.blocks.lazy import BlockTask, from_windows
+
+if TYPE_CHECKING:
+    import dask.array
+
+
+def halve(image: Any) -> Any:
+    """Return sums over 2 × 2 (× 2) pixels of a NumPy or Dask array; a last pixel alone is kept."""
+    if not is_dask(image):
+        for axis in range(1, image.ndim):
+            image = _pair_sums(image, axis)
+        return image
+    even = tuple(_even(lengths) for lengths in image.chunks[1:])
+    image = image.rechunk((image.chunks[0], *even))
+    halves = tuple(tuple((length + 1) // 2 for length in lengths) for lengths in even)
+    return image.map_blocks(halve, dtype=image.dtype, chunks=(image.chunks[0], *halves))
+
+
+def double(coarse: Array, shape: tuple[int, ...]) -> Array:
+    """Interpolate between the centres of pixels, constant beyond the last ones; `shape` is without channels."""
+    for axis, length in enumerate(shape, 1):
+        coarse = _refine_axis(coarse, axis, length)
+    return coarse
+
+
+def double_lazily(coarse: dask.array.Array, like: dask.array.Array) -> dask.array.Array:
+    """Interpolate a Dask array, with the shape and chunks of another one."""
+    channels = slice(0, coarse.shape[0])
+    tasks = []
+    for region in regions(like.chunks[1:], (0,) * (like.ndim - 1)):
+        needed, places = zip(
+            *(_coarse_span(part, n) for part, n in zip(region.core, coarse.shape[1:], strict=True)),
+            strict=True,
+        )
+        tasks.append(BlockTask((0, *region.index), _double_block, [(coarse, (channels, *needed))], (places,)))
+    return from_windows(tasks, like.chunks, coarse.dtype, "finer")
+
+
+def _pair_sums(image: Array, axis: int) -> Array:
+    before = (slice(None),) * axis
+    sums = image[(*before, slice(None, None, 2))].copy()
+    sums[(*before, slice(None, image.shape[axis] // 2))] += image[(*before, slice(1, None, 2))]
+    return sums
+
+
+def _refine_axis(coarse: Array, axis: int, length: int) -> Array:
+    """Return 3/4 of each pixel and 1/4 of its neighbour to either side, cut to a length."""
+    before = (slice(None),) * axis
+    shape = list(coarse.shape)
+    shape[axis] = length
+    fine = np.empty(shape, coarse.dtype)
+    most, quarter = 0.75 * coarse, 0.25 * coarse
+    for first, here, neighbour, end in (
+        (0, slice(1, None), slice(None, -1), slice(0, 1)),
+        (1, slice(None, -1), slice(1, None), slice(-1, None)),
+    ):
+        sums = most.copy()
+        sums[(*before, here)] += quarter[(*before, neighbour)]
+        sums[(*before, end)] += quarter[(*before, end)]
+        target = fine[(*before, slice(first, None, 2))]
+        target[...] = sums[(*before, slice(0, target.shape[axis]))]
+    return fine
+
+
+def _even(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Return similar lengths, all of them even except the last one, so that no pair is cut."""
+    stops = [stop + stop % 2 for stop in itertools.accumulate(lengths[:-1])]
+    total = sum(lengths)
+    edges = sorted({0, total, *(min(stop, total) for stop in stops)})
+    return tuple(after - before for before, after in itertools.pairwise(edges))
+
+
+def _coarse_span(part: slice, length: int) -> tuple[slice, slice]:
+    """Return the coarse pixels from which fine ones are interpolated, and the place of the fine ones."""
+    start, stop = max(0, part.start // 2 - 1), min(length, (part.stop - 1) // 2 + 2)
+    return slice(start, stop), slice(part.start - 2 * start, part.stop - 2 * start)
+
+
+def _double_block(coarse: Array, places: Window) -> Array:
+    fine = double(coarse, tuple(2 * n for n in coarse.shape[1:]))
+    return np.ascontiguousarray(fine[(slice(None), *places)])

@@ -1,0 +1,136 @@
+"""An image with unknown pixels: checked once, sampled to choose, and filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aniso import arrays, checks
+from aniso.arrays import Array, Mask, is_dask
+from aniso.blocks import lazy, sample
+from aniso.blocks.halo import Window
+from aniso.settings import Progress, check_progress
+from aniso.verbs.grids import halve
+from aniso.verbs.inpaint_solver import nothing_known
+from aniso.verbs.source import Source
+
+# The meaning of True in a mask.
+_UNKNOWN = "a pixel is unknown"
+# How often cells are doubled in which unknown pixels are counted, and how many of them are looked at.
+_HALVINGS, _CELLS = 4, 3
+
+
+@dataclass(frozen=True, eq=False)
+class HoledSource(Source):
+    """A NumPy or Dask array, and a mask that is True where a pixel is known (without channels)."""
+
+    known: Any
+
+    @classmethod
+    def check_holes(cls, image: Any, mask: Any, channel_axis: int | None, progress: Progress) -> HoledSource:
+        """Return an array that is an image at its known pixels. Dask arrays are checked when computed."""
+        check_progress(progress)
+        if is_dask(image):
+            lazy.check_chunks(image, channel_axis)
+            lazy.reject_progress(progress)
+            return cls(image, channel_axis, _known_lazily(arrays.channels_first(image, channel_axis), mask))
+        given = arrays.check_layout(image, channel_axis)
+        return cls(given, channel_axis, _known_pixels(arrays.channels_first(given, channel_axis), mask))
+
+    @property
+    def pixels(self) -> Any:
+        """The array (channels, …) in the type of results; Dask arrays are 0 where they are unknown."""
+        if not self.is_lazy:
+            return self.channels.astype(self.dtype, copy=False)
+        import dask.array as da
+
+        whole = da.where(self.known, self.channels.rechunk({0: -1}), 0)
+        return lazy.check_finite(whole).astype(self.dtype)
+
+    def sample_holes(self) -> list[tuple[Array, Mask]]:
+        """Return windows of the array and of its known pixels; those of Dask arrays are computed now.
+
+        If they have no unknown pixels, windows around some of the unknown pixels are added.
+        """
+        chosen = sample.windows(self.shape, len(self.channels))
+        found = self._take(chosen)
+        if len(found) > 1 and all(known.all() for _, known in found):
+            found += self._take(self._windows_around_holes(chosen[0]))
+        return found
+
+    def _take(self, chosen: list[Window]) -> list[tuple[Array, Mask]]:
+        pixels = self.pixels
+        found: Any = [(pixels[(slice(None), *window)], self.known[window]) for window in chosen]
+        if self.is_lazy:
+            from dask.base import compute
+
+            found = compute(*found)
+        # In one order in memory, so that sums over them have the same bits.
+        return [(np.ascontiguousarray(one), known) for one, known in found]
+
+    def _windows_around_holes(self, like: Window) -> list[Window]:
+        """Return windows of the same size where most pixels are unknown."""
+        counts: Any = (~self.known)[np.newaxis].astype(np.float32)
+        for _ in range(_HALVINGS):
+            counts = halve(counts)
+        cells = np.asarray(counts[0])
+        found = []
+        for _ in range(_CELLS):
+            place = np.unravel_index(np.argmax(cells), cells.shape)
+            if cells[place] == 0:
+                break
+            window, taken = [], []
+            for i, part, n in zip(place, like, self.shape, strict=True):
+                side = part.stop - part.start
+                middle = (2 * int(i) + 1) * 2 ** (_HALVINGS - 1)
+                start = min(max(middle - side // 2, 0), n - side)
+                window.append(slice(start, start + side))
+                taken.append(slice(start >> _HALVINGS, -(-(start + side) >> _HALVINGS)))
+            cells[tuple(taken)] = 0
+            found.append(tuple(window))
+        return found
+
+
+def _known_pixels(channels: Array, mask: Any) -> Mask:
+    """Return a mask that is True where a pixel is known."""
+    shape = channels.shape[1:]
+    if mask is None:
+        known = np.ones(shape, np.bool_)
+        if channels.dtype.kind == "f":
+            for channel in channels:
+                known &= ~np.isnan(channel)
+    else:
+        unknown = arrays.check_mask("mask", mask, shape, _UNKNOWN)
+        known = ~np.asarray(unknown)
+    if not known.any():
+        raise nothing_known()
+    if channels.dtype.kind == "f":
+        for number, channel in enumerate(channels):
+            bad = known & ~np.isfinite(channel)
+            if bad.any():
+                first = tuple(int(i) for i in np.argwhere(bad)[0])
+                raise checks.refusal(
+                    ValueError,
+                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
+                    f"{first} of channel {number}: they would spread into the unknown ones.",
+                    python="Make them True in the mask.",
+                    command="Mark them in the mask, too.",
+                )
+    return known
+
+
+def _known_lazily(channels: Any, mask: Any) -> Any:
+    """Return a Dask array that is True where a pixel is known, with the chunks of the image."""
+    import dask.array as da
+
+    shape, chunks = channels.shape[1:], channels.chunks[1:]
+    if mask is None:
+        if channels.dtype.kind != "f":
+            return da.ones(shape, dtype=bool, chunks=chunks)
+        return ~da.isnan(channels).any(axis=0)
+    unknown: Any = arrays.check_mask("mask", mask, shape, _UNKNOWN)
+    if not is_dask(unknown):
+        unknown = da.from_array(unknown, chunks=chunks)
+    return ~unknown.rechunk(chunks)
