@@ -45,29 +45,44 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Module → public names in it. Nothing is imported before it is asked for.
-_PUBLIC = {
-    "blocks.stores.filtering": ("filter_store",),
-    "evolve": ("diffuse", "scale_space"),
-    "figures": ("scale_space_figure",),
-    "models": (
-        *("CoherenceEnhancing", "EdgeContinuing", "EdgeEnhancing"),
-        *("FixedTensor", "Homogeneous", "PeronaMalik"),
-    ),
-    "schemes": ("Explicit", "FED", "FSI"),
-    "stencil": ("DeltaStencil", "FreeStencil"),
-    "structure": ("coherence", "diffusion_tensor", "orientation", "structure_tensor"),
-    "verbs.denoise": ("denoise",),
-    "verbs.enhance": ("enhance",),
-    "verbs.inpaint": ("inpaint",),
-    "verbs.plan": ("Plan",),
-    "verbs.upsample": ("upsample",),
+# Public name → module that holds it. Nothing is imported before it is asked for.
+_HOMES = {
+    "CoherenceEnhancing": "models",
+    "DeltaStencil": "stencil",
+    "EdgeContinuing": "models",
+    "EdgeEnhancing": "models",
+    "Explicit": "schemes",
+    "FED": "schemes",
+    "FSI": "schemes",
+    "FixedTensor": "models",
+    "FreeStencil": "stencil",
+    "Homogeneous": "models",
+    "PeronaMalik": "models",
+    "Plan": "verbs.plan",
+    "coherence": "structure",
+    "denoise": "verbs.denoise",
+    "diffuse": "evolve",
+    "diffusion_tensor": "structure",
+    "enhance": "verbs.enhance",
+    "filter_store": "blocks.stores.filtering",
+    "inpaint": "verbs.inpaint",
+    "orientation": "structure",
+    "scale_space": "evolve",
+    "scale_space_figure": "figures",
+    "structure_tensor": "structure",
+    "upsample": "verbs.upsample",
 }
-_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
-# Public modules, by name.
 _MODULES = {
-    **{name: name for name in ("estimates", "io", "models", "nn", "samples", "schemes", "stability")},
-    **{"plans": "verbs.plans", "stencil": "stencil", "volumes": "volumes"},
+    "estimates": "estimates",
+    "io": "io",
+    "models": "models",
+    "nn": "nn",
+    "plans": "verbs.plans",
+    "samples": "samples",
+    "schemes": "schemes",
+    "stability": "stability",
+    "stencil": "stencil",
+    "volumes": "volumes",
 }
 
 __all__ = sorted([*_HOMES, *_MODULES])

@@ -29,7 +29,7 @@ from aniso.settings import (
 )
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.plan import Plan, describe
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 
 __all__ = ["diffuse", "scale_space"]
 
@@ -112,7 +112,7 @@ class DiffusePlan(Plan):
 
 
 def choose(
-    source: Source,
+    source: ImageSource,
     settings: Settings,
     *,
     model: ImageDriven,

@@ -12,7 +12,7 @@ import aniso
 from aniso.cli.jobs.plans import PlanFile
 from aniso.evolve import choose
 from aniso.settings import Settings
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 from tests.cli.command_calls import called, contents, noisy
 
 SHAPE = (40, 44)
@@ -189,7 +189,7 @@ class TestApplying:
 
     def test_a_plan_of_another_command(self, folder):
         settings: dict[str, Any] = {"model": aniso.EdgeEnhancing(), "time": 1.0}
-        source = Source.check(np.load(folder / "a.npy"), None)
+        source = ImageSource.check(np.load(folder / "a.npy"), None)
         other = choose(source, Settings(spacings=(1.0, 1.0)), **settings)
         (folder / "p.json").write_text(other.to_json())
         assert_rejected(

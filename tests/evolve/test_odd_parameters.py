@@ -140,7 +140,7 @@ def test_rows_of_unequal_length():
     [
         (lambda: samples.rings("3"), TypeError, "size must be a whole number"),
         (lambda: samples.rings((1, 2)), TypeError, "size must be a whole number"),
-        (lambda: samples.lighthouse(2**31), ValueError, "at most 65536"),
+        (lambda: samples.lighthouse(2**31), ValueError, "at most 65,536"),
         (lambda: samples.shapes(8, noise="3"), TypeError, "noise must be a number"),
         (lambda: samples.fingerprint(8, noise=1e308), ValueError, "noise must lie in"),
         (lambda: samples.rings(8, period=5e-324), ValueError, "period must be positive"),
@@ -199,7 +199,7 @@ class TestModules:
                 lambda: nn.LearnedDiffusivity(lambda r: 1 / (1 + r), 2.0),
                 "degree must be a whole number",
             ),
-            (lambda: nn.LearnedDiffusivity(lambda r: 1 / (1 + r), 0), "degree must lie in"),
+            (lambda: nn.LearnedDiffusivity(lambda r: 1 / (1 + r), 0), "degree must be at least 1"),
             (lambda: nn.pretrained({}), "there is no trained net"),
             (lambda: nn.DiffusionBlock(aniso.EdgeEnhancing(sigma=1e9)), "sigma=1e.09 is the width"),
         ],

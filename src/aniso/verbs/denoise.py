@@ -28,7 +28,7 @@ from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, TakeMixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 
 __all__ = ["DenoisePlan", "denoise"]
 
@@ -185,7 +185,7 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
-    source = Source.check(image, channel_axis, progress, frame_axis)
+    source = ImageSource.check(image, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
@@ -195,7 +195,7 @@ def denoise(
 
 
 def choose(
-    source: Source,
+    source: ImageSource,
     settings: Settings,
     *,
     noise: float | Auto = "auto",

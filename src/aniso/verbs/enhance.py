@@ -26,7 +26,7 @@ from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
 from aniso.verbs.extension import Extend
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 
 __all__ = ["EnhancePlan", "enhance"]
 
@@ -208,7 +208,7 @@ def enhance(
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    source = Source.check(image, channel_axis, progress, frame_axis)
+    source = ImageSource.check(image, channel_axis, progress, frame_axis)
     if len(source.shape) < 2:
         raise ValueError(
             "image must have at least two axes besides the channels, got shape "
@@ -232,7 +232,7 @@ def enhance(
 
 
 def choose(
-    source: Source,
+    source: ImageSource,
     settings: Settings,
     *,
     noise: float | Auto = "auto",

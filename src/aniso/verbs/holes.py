@@ -14,7 +14,7 @@ from aniso.blocks.halo import Window
 from aniso.settings import Progress, check_progress
 from aniso.verbs.grids import halve
 from aniso.verbs.inpaint_solver import nothing_known
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 
 # The meaning of True in a mask.
 _UNKNOWN = "a pixel is unknown"
@@ -23,7 +23,7 @@ _HALVINGS, _CELLS = 4, 3
 
 
 @dataclass(frozen=True, eq=False)
-class HoledSource(Source):
+class HoledSource(ImageSource):
     """A NumPy or Dask array, and a mask that is True where a pixel is known (without channels)."""
 
     known: Any

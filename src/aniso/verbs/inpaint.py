@@ -71,7 +71,7 @@ class InpaintPlan(Plan):
     tolerance: float = describe("tolerance")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.cycles:
+        if not self.cycles >= 0:
             raise ValueError(
                 f"the number of cycles of a plan of inpaint must not be negative: {self.cycles}."
             )

@@ -11,8 +11,8 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
-from aniso.formulas.gaussian import gaussian_radius
 from aniso.noise import measure_noise
+from aniso.verbs.flatness import REACH, flatness
 from aniso.verbs.risk import Judge, Stop
 
 # The gain of weights must exceed this many standard deviations of the estimate.
@@ -21,13 +21,6 @@ _CAUTION, _WEIGHT_ROUNDS = 6.0, 20
 _LEAST_NOISE = 0.8
 # A mixture with a risk below minus this part of the noise variance is rejected.
 _RISK_IN_DOUBT = 0.05
-# Gradients, over the noise level, that count as edges where weights may differ from flat regions; and the
-# Gaussians in pixels through which gradients are seen and averaged.
-EDGE_ENERGY = 0.05
-SEEN, AVERAGED = 1.0, 1.5
-_REACH = gaussian_radius(SEEN) + gaussian_radius(AVERAGED)
-# Rows (in volumes, slices) of a band in which flatness is computed at least, and its values.
-_BAND, _BAND_VALUES = 48, 2**19
 # Pixels that are computed at a time, so that they stay in the cache.
 _AT_ONCE = 2**13
 
@@ -178,33 +171,6 @@ def _principal_axes(flat: Array) -> Array:
     return vectors.T.astype(flat.dtype)
 
 
-def flatness(image: Array, level: float) -> Array:
-    """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level.
-
-    It is computed band by band, because it takes several times the memory of the image.
-    """
-    flat = np.empty(image.shape[1:], image.dtype)
-    rows = max(_BAND, _BAND_VALUES // max(flat[0].size, 1))
-    for core in range(0, len(flat), rows):
-        low, high = max(core - _REACH, 0), min(core + rows + _REACH, len(flat))
-        flat[core : core + rows] = _band_flatness(image[:, low:high], level)[core - low :][:rows]
-    return flat
-
-
-def _band_flatness(image: Array, level: float) -> Array:
-    from scipy import ndimage
-
-    energy = np.zeros(image.shape[1:], image.dtype)
-    for channel in image:
-        for axis in range(energy.ndim):
-            order = [int(axis == other) for other in range(energy.ndim)]
-            slope = ndimage.gaussian_filter(channel, SEEN, order=order)
-            energy += np.multiply(slope, slope, out=slope) / len(image)
-    energy = ndimage.gaussian_filter(energy, AVERAGED)
-    flat: Array = 1 / (1 + energy / (EDGE_ENERGY * level**2))
-    return flat
-
-
 # -- applying -----------------------------------------------------------------------------------------------
 
 
@@ -283,7 +249,7 @@ class MeasureFlatness(Stage):
     @property
     def reach(self) -> tuple[int, ...]:
         """The radii of both Gaussians."""
-        return (_REACH,) * self.ndim
+        return (REACH,) * self.ndim
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Compute "flat"."""

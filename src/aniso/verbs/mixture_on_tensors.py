@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from aniso.engines.torch.smoothing import extend_edge, half_kernel, smooth_pixels
-from aniso.verbs.mixture import AVERAGED, EDGE_ENERGY, SEEN, Matrix
+from aniso.verbs.flatness import AVERAGED, EDGE_ENERGY, SEEN
 
 
-def add_weighted(total: Tensor | float, image: Tensor, weights: Matrix) -> Tensor:
+def add_weighted(total: Tensor | float, image: Tensor, weights: tuple[tuple[float, ...], ...]) -> Tensor:
     """Return the sum of `total` and the channels of an image, weighted."""
     matrix = torch.tensor(weights, dtype=image.dtype, device=image.device)
     return total + torch.einsum("ij,nj...->ni...", matrix, image)

@@ -21,7 +21,7 @@ _SAMPLED_FRAMES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ImageSource:
     """A checked NumPy or Dask array, and its axis of channels."""
 
     array: Any
@@ -30,7 +30,7 @@ class Source:
     @staticmethod
     def check(
         image: Any, channel_axis: int | None, progress: Progress = None, frame_axis: int | None = None
-    ) -> Source:
+    ) -> ImageSource:
         """Return an array that is an image, or images along `frame_axis`.
 
         Values of Dask arrays are checked when they are computed.
@@ -39,10 +39,10 @@ class Source:
         if frame_axis is not None:
             return Frames.of(image, channel_axis, progress, frame_axis)
         if not is_dask(image):
-            return Source(arrays.check_image(image, channel_axis), channel_axis)
+            return ImageSource(arrays.check_image(image, channel_axis), channel_axis)
         lazy.check_chunks(image, channel_axis)
         lazy.reject_progress(progress)
-        return Source(image, channel_axis)
+        return ImageSource(image, channel_axis)
 
     def __str__(self) -> str:
         return f"an array of shape {tuple(self.array.shape)} with channel_axis={self.channel_axis}"
@@ -96,10 +96,10 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Frames(Source):
+class Frames(ImageSource):
     """Images of one shape that are filtered alike. `array` is the first one, `channel_axis` its own."""
 
-    frames: tuple[Source, ...]
+    frames: tuple[ImageSource, ...]
     frame_axis: int
 
     @classmethod
@@ -120,7 +120,7 @@ class Frames(Source):
         if shape[along] == 0:
             raise ValueError(f"image is empty, got shape {shape}: there are no frames.")
         each: Any = np.moveaxis(array, along, 0)
-        frames = tuple(Source.check(each[k], of_frame, progress) for k in range(len(each)))
+        frames = tuple(ImageSource.check(each[k], of_frame, progress) for k in range(len(each)))
         return cls(frames[0].array, of_frame, frames, along)
 
     def sample(self, share: int = 1) -> list[Array]:

@@ -30,7 +30,7 @@ from aniso.verbs.edge_contrast import (
 )
 from aniso.verbs.plan import CONTRAST_UNIT, UNKNOWN_COORDINATES, Plan, describe
 from aniso.verbs.projection import DiffuseProjected, FinishProjected, Refine
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 
 __all__ = ["UpsamplePlan", "upsample"]
 
@@ -182,7 +182,7 @@ def upsample(
     >>> aniso.upsample(slices, isotropic=True, spacing=(4, 1, 1)).shape
     (24, 24, 24)
     """
-    source = Source.check(image, channel_axis, progress)
+    source = ImageSource.check(image, channel_axis, progress)
     settings = Settings.check(
         len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
     )
@@ -201,7 +201,7 @@ def upsample(
 
 
 def choose_plan(
-    source: Source,
+    source: ImageSource,
     settings: Settings,
     *,
     factor: int | Sequence[int] | None = None,

@@ -24,7 +24,7 @@ from aniso.io.pages import voxel_shape
 from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import FreeStencil
 from aniso.verbs.plan import Plan, note_spacing
-from aniso.verbs.source import Source
+from aniso.verbs.source import ImageSource
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 __all__ = ["FilteredStore", "filter_store"]
@@ -118,11 +118,11 @@ def filter_store(
     goal = Path(target)
     store = open_array(Path(source), channel_axis)
     journal.check_place(goal)
-    frame = Source.check(_first_frame(store), channel_axis_of_frame(store))
+    frame = ImageSource.check(_first_frame(store), channel_axis_of_frame(store))
     if isinstance(given, Plan):
         plan = given
         _reject_with_plan(plan, options if spacing is None else {**options, "spacing": spacing})
-        plan.check_fit(frame, len(frame.shape), len(frame.channels))
+        plan.check_fit(frame)
         note_spacing(plan, voxel_shape(store.spacing), tell_note)
     else:
         spacings = spacing_of(store, spacing, tell_note)
@@ -163,7 +163,7 @@ def find_verb(plan_or_verb: Any) -> Plan | Verb:
 
 
 def _choose(
-    verb: Verb, frame: Source, engine: str | None, spacings: tuple[float, ...], options: dict[str, Any]
+    verb: Verb, frame: ImageSource, engine: str | None, spacings: tuple[float, ...], options: dict[str, Any]
 ) -> Plan:
     """Return the plan of a verb for a sample of the store."""
     assert verb.choose is not None

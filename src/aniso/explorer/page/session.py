@@ -22,7 +22,7 @@ from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.results import Results
-from aniso.explorer.page.tab import Stage, Tab, describe_error
+from aniso.explorer.page.tab import PageOutput, Tab, describe_error
 from aniso.explorer.showing.extras import Extras
 from aniso.explorer.showing.pictures import RINGS
 from aniso.io.pages import is_volume
@@ -31,7 +31,7 @@ from aniso.io.pages import is_volume
 class Session(Tab):
     """A tab and its actions."""
 
-    def __init__(self, stage: Stage, pace: Pace) -> None:
+    def __init__(self, stage: PageOutput, pace: Pace) -> None:
         super().__init__(stage, pace)
         self.key = secrets.token_urlsafe(18)
         self._extras = Extras(self)

@@ -18,7 +18,7 @@ from aniso.explorer.showing.rendering import Shot
 from aniso.io.picture import FileError
 
 
-class Stage(Protocol):
+class PageOutput(Protocol):
     """What the page does with messages from its session; always called in the event loop."""
 
     def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ class Result:
 class Tab:
     """State and threads of one tab. All methods but `publish` and `post` are called in the event loop."""
 
-    def __init__(self, stage: Stage, pace: Pace) -> None:
+    def __init__(self, stage: PageOutput, pace: Pace) -> None:
         self.stage, self.pace = stage, pace
         self.scene: Scene | None = None
         self.choices = Choices()
