@@ -102,7 +102,9 @@ def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:
         for about in getattr(hints[name], "__metadata__", ()):
             if isinstance(about, About):
                 default = True if about.switch and parameter.default is None else parameter.default
-                found[name] = Parameter(name, default, about, automatic=default in ("auto", None) and not about.positional)
+                found[name] = Parameter(
+                    name, default, about, automatic=default in ("auto", None) and not about.positional
+                )
     return found
 
 

@@ -12,7 +12,8 @@ from aniso.parameters import of_model
 from aniso.verbs.table import VERBS
 
 # What is exported for types and annotations, or to be read: described, but never called by a user.
-NOT_CALLED = {f"aniso.verbs.plans.{name}" for name in aniso.plans.__all__} | {
+NOT_CALLED = {f"aniso.verbs.plans.{name}" for name in aniso.plans.__all__ if name != "Plan"} | {
+    "aniso.Plan",
     "aniso.io.FileError",
     "aniso.models.ImageDriven",
     "aniso.models.Model",
