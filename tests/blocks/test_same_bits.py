@@ -5,6 +5,7 @@ import pytest
 
 import aniso
 from aniso.blocks.halo import reach
+from aniso.schemes import Scheme
 from aniso.settings import Settings
 
 MODELS = {
@@ -12,7 +13,7 @@ MODELS = {
     "averaged edges": aniso.EdgeContinuing(8.0, 0.7, 0.8),
     "coherence": aniso.CoherenceEnhancing(8.0, 0.5, 1.0),
 }
-SCHEMES = {"explicit": aniso.Explicit(), "FED": aniso.FED(1), "FSI": aniso.FSI(1)}
+SCHEMES: dict[str, Scheme] = {"explicit": aniso.Explicit(), "FED": aniso.FED(1), "FSI": aniso.FSI(1)}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

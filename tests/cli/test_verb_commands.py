@@ -129,7 +129,7 @@ class TestInpaint:
         image[5:9, 5:9] = 0
         io.write(tmp_path / "scan.tif", image)
         answer = called(tmp_path, "inpaint", "scan.tif", "--mask-value", 0, "--json")
-        assert json.loads(answer.stdout)["results"][0]["info"][0]["unknown"] == 16
+        assert json.loads(answer.stdout)["results"][0]["info"][0]["unknown"] == 16 / image.size
         assert io.read(tmp_path / "scan_inpainted.tif").pixels[5:9, 5:9].min() > 10000
 
     def test_nan_and_pages(self, tmp_path):
@@ -145,10 +145,10 @@ class TestInpaint:
         io.write(tmp_path / "scan.tif", Picture(noisy((2, 40, 44))))
         io.write(tmp_path / "one.png", self.mask())
         io.write(tmp_path / "each.tif", Picture(np.stack([self.mask(), 0 * self.mask()])))
-        for name, unknown in (("one.png", [40, 40]), ("each.tif", [40, 0])):
+        for name, unknown in (("one.png", [1, 1]), ("each.tif", [1, 0])):
             answer = called(tmp_path, "inpaint", "scan.tif", "--mask", name, "--json", "--force")
             found = [info["unknown"] for info in json.loads(answer.stdout)["results"][0]["info"]]
-            assert found == unknown
+            assert found == [40 / (40 * 44) * one for one in unknown]
 
     @pytest.mark.parametrize(
         ("words", "code", "text"),

@@ -239,7 +239,7 @@ class TestChecksRunOnce:
     def test_one_look_for_nan_and_one_at_the_spacing(self, name, calls):
         CALLS[name](IMAGE, spacing=0.5)
         assert (calls["check_finite"], calls["axis_spacing"], calls["stable_step"]) == (1, 1, 0)
-        # One per diffusion model, or of each of the diffusions of a refinement, to choose and to apply.
+        # One per diffusion model while choosing, and one while applying.
         assert 1 <= calls["largest_step"] <= 10
 
     def test_inpainting_looks_at_the_spacing_and_the_step_once(self, calls):

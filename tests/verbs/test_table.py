@@ -162,7 +162,7 @@ def test_it_has_help_and_a_table_in_the_documentation():
 
 
 def test_every_verb_has_a_row_that_is_complete():
-    functions = {name for name, home in aniso._HOMES.items() if home.startswith("verbs.")} - {"Plan"}
+    functions = {name for name, home in aniso._HOMES.items() if home.startswith("verbs.") and name != "Plan"}
     assert functions == set(VERBS) - {ROW.name}
     for name, row in VERBS.items():
         assert row.name == name

@@ -100,8 +100,8 @@ def _keywords(name):
 
 @pytest.mark.parametrize("name", [*VERBS, "diffuse", "scale_space"])
 def test_what_verbs_have_in_common_comes_last_and_in_one_order(name):
-    common = ["stencil", "scheme", "spacing", "channel_axis", "fixed", "engine", "threads", "progress"]
-    common += ["return_info"]
+    common = ["stencil", "scheme", "spacing", "channel_axis", "frame_axis", "fixed", "engine"]
+    common += ["threads", "progress", "return_info"]
     keywords = list(_keywords(name))
     expected = [keyword for keyword in common if keyword in keywords]
     assert keywords[-len(expected) :] == expected

@@ -60,7 +60,7 @@ def evolve(
 def run_pipeline(
     image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline, fixed: Any = None
 ) -> dask.array.Array:
-    """Return the image after all stages, lazily, with the same chunks (on a finer grid, as many times longer).
+    """Return the image after all stages, lazily, with the same chunks (longer ones on a finer grid).
 
     `fixed` may be a Dask array of bool, for pipelines without margins: pixels that keep their values.
     """

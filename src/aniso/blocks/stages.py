@@ -192,9 +192,10 @@ class Take(Stage):
 class Pipeline:
     """Stages from "image" to "image", for arrays of one shape (without channels).
 
-    All stages but the first one work on a grid that may be wider than the array, by `margins` on each side, or
-    finer, by `scale`. The first one takes the part of the array in `source_window` and returns that of the grid.
-    On a finer grid, blocks start and end between pixels of the array; reaches are multiples of the scale.
+    All stages but the first one work on a grid that may be wider than the array, by `margins` on each side,
+    or finer, by `scale`. The first one takes the part of the array in `source_window` and returns that of the
+    grid. On a finer grid, blocks start and end between pixels of the array, and reaches are multiples of
+    the scale.
     """
 
     shape: tuple[int, ...]

@@ -49,5 +49,5 @@ def explicit_step(u: Any, rate: Any, tau: Any) -> Any:
 
 def extrapolated_step(u: Any, previous: Any, rate: Any, weight: Any, tau: Any) -> Any:
     """Return w(u + τAu) + (1 − w)u⁻, where rate is Au and previous is u⁻."""
-    # Not a sum of two products, of which compilers may fuse either one: the bits would depend on a block's width.
+    # Not a sum of two products: compilers may fuse either one, and bits would depend on the width of blocks.
     return previous + weight * ((u - previous) + tau * rate)

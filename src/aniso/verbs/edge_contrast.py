@@ -37,12 +37,14 @@ def choose_contrast(usual: float, least: float) -> float:
     return max(usual, least) or 1.0
 
 
-def spread_of(windows: Sequence[Array], known: Sequence[Mask]) -> list[float]:
+def spread_of(windows: Sequence[Array], known: Sequence[Mask] | None = None) -> list[float]:
     """Return the standard deviation of the known pixels of all windows together, for each channel."""
     spreads = []
     for number in range(len(windows[0])):
-        values = [window[number][inside] for window, inside in zip(windows, known, strict=True)]
-        joined = np.concatenate(values) if len(values) > 1 else values[0]
+        values = [window[number] for window in windows]
+        if known is not None:
+            values = [one[inside] for one, inside in zip(values, known, strict=True)]
+        joined = np.stack(values) if known is None else np.concatenate(values)
         spreads.append(float(np.std(joined, dtype=np.float64)) if joined.size else 0.0)
     return spreads
 

@@ -1,4 +1,4 @@
-"""Coarser and finer grids: sums of pairs of pixels, and linear interpolation. Images have the shape (channels, …).
+"""Coarser and finer grids: sums of pairs of pixels, and linear interpolation. Images are (channels, …).
 
 Dask arrays give the same bits as NumPy arrays.
 """
@@ -31,7 +31,7 @@ def halve(image: Any) -> Any:
 
 
 def double(coarse: Array, shape: tuple[int, ...]) -> Array:
-    """Interpolate between the centres of pixels, constant beyond the last ones; `shape` is without channels."""
+    """Interpolate between the centres of pixels, constant beyond the last ones. `shape` has no channels."""
     for axis, length in enumerate(shape, 1):
         coarse = _refine_axis(coarse, axis, length)
     return coarse

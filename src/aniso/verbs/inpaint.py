@@ -71,7 +71,7 @@ class InpaintPlan(Plan):
     tolerance: float = describe("tolerance")
 
     def __post_init__(self) -> None:
-        if not self.cycles >= 0:
+        if self.cycles < 0:
             raise ValueError(
                 f"the number of cycles of a plan of inpaint must not be negative: {self.cycles}."
             )
@@ -107,7 +107,7 @@ class InpaintPlan(Plan):
         mask: Any = None,
         *,
         channel_axis: int | None = SAME,
-        frame_axis: None = None,
+        frame_axis: int | None = None,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -123,8 +123,8 @@ class InpaintPlan(Plan):
             True (or 1) where a pixel is unknown, as for :func:`aniso.inpaint`.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
-        frame_axis : None
-            Frames are filled one by one, each with its mask.
+        frame_axis : int, optional
+            Not possible: frames are filled one by one, each with its mask.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -137,9 +137,10 @@ class InpaintPlan(Plan):
         """
         if frame_axis is not None:
             raise ValueError(
-                f"a plan of inpaint takes one image at a time, got frame_axis={frame_axis}. Apply it to each frame."
+                f"a plan of inpaint takes one image at a time, got frame_axis={frame_axis}. Apply it to each "
+                "frame."
             )
-        options = {"engine": engine, "threads": threads, "progress": progress}
+        options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
         return self._apply_to(image, mask, channel_axis=channel_axis, **options)
 
     def check_source(
@@ -193,8 +194,8 @@ def inpaint(
     Diffusion along edges (:class:`aniso.models.EdgeContinuing` with the Charbonnier diffusivity) runs from
     the known pixels into the unknown ones until it converges. It begins on a coarse grid, whose pixels are
     means of the known ones, and each grid gives the start of the next finer one. New values lie between the
-    least and the greatest known value of their channel. In large images, the contrast and the number of cycles
-    until convergence are chosen on a few windows.
+    least and the greatest known value of their channel. In large images, the contrast and the number of
+    cycles until convergence are chosen on a few windows.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ class DiffuseProjected(Stage):
 
 @dataclass(frozen=True)
 class FinishProjected(Stage):
-    """Shift each block once more: sums in single precision are not accurate enough for the means of blocks."""
+    """Shift each block once more: sums in single precision are not accurate enough for means of blocks."""
 
     factors: tuple[int, ...]
 

@@ -147,8 +147,8 @@ def upsample(
     time : float or "auto"
         The diffusion time; by default 8 times the squared geometric mean of the spacing of the image.
     isotropic : bool
-        Instead of `factor`: choose the factor along each axis so that the finer pixels are as isotropic as whole
-        numbers allow, given the `spacing` of the image. The axis with the smallest spacing has the factor 1.
+        Instead of `factor`: choose the factor along each axis so that the finer pixels are as isotropic as
+        whole numbers allow, given the `spacing` of the image. The axis of least spacing has the factor 1.
     spacing : float or one float per axis, optional
         Pixel spacing of the image along each axis, without the channels.
     channel_axis : int, optional
@@ -211,7 +211,7 @@ def choose_plan(
     time: float | Auto = "auto",
     isotropic: bool = False,
 ) -> UpsamplePlan:
-    """Return the contrast of windows of the image, and what follows from the factor; arguments as of `upsample`."""
+    """Return the contrast of windows of the image, and what follows from the factor."""
     spacings = settings.spacings
     factors = _choose_factors(factor, isotropic, spacings)
     wanted = check_contrast(contrast)
@@ -225,7 +225,7 @@ def choose_plan(
         windows = source.sample()
         for window in windows:
             check_sums(window)
-        spread = max(spread_of(windows, [np.s_[...]] * len(windows)))
+        spread = max(spread_of(windows))
         wanted = choose_contrast(_SHARE * usual_difference(windows, spacings), _LEAST * spread / pixel)
     plan = UpsamplePlan(
         spacings=spacings,
@@ -258,8 +258,8 @@ def _choose_factors(
     factors = [k if ratio * ratio <= k * (k + 1) else k + 1 for k, ratio in zip(wholes, ratios, strict=True)]
     if max(factors) > _LARGEST:
         raise ValueError(
-            f"isotropic pixels would need the factors {tuple(factors)} for the spacing {spacings}, and at most "
-            f"{_LARGEST} is possible. Give the factor along each axis, e.g. factor={_LARGEST} along one of them."
+            f"isotropic pixels would need the factors {tuple(factors)} for the spacing {spacings}, and at "
+            f"most {_LARGEST} is possible. Give the factor along each axis instead."
         )
     return tuple(factors)
 
@@ -270,8 +270,8 @@ def _check_factors(factor: Any, ndim: int) -> tuple[int, ...]:
     several = isinstance(factor, list | tuple | np.ndarray) and np.ndim(factor) > 0
     if several and len(factor) != ndim:
         raise ValueError(
-            f"factor has {len(factor)} values, got {factor} for {ndim} axes: give one number, or one per axis, "
-            "axis 0 first, without the channels."
+            f"factor has {len(factor)} values, got {factor} for {ndim} axes: give one number, or one per "
+            "axis, axis 0 first, without the channels."
         )
     found = tuple(checks.whole("factor", one, remedy) for one in (factor if several else [factor] * ndim))
     if not all(1 <= one <= _LARGEST for one in found):
