@@ -119,7 +119,8 @@ def test_single_precision_far_from_ordinary_grey_values_in_blocks():
     image = (np.random.default_rng(0).normal(0, 1, (12, 14)) * 1e20).astype(np.float32)
     model = aniso.PeronaMalik(contrast=1e20)
     lazy = aniso.diffuse(dask.array.from_array(image, chunks=5), model, 1.0)
-    np.testing.assert_allclose(lazy.compute(), aniso.diffuse(image, model, 1.0), rtol=1e-5)
+    # Between blocks, results in double precision are rounded to single precision.
+    np.testing.assert_allclose(lazy.compute(), aniso.diffuse(image, model, 1.0), rtol=1e-5, atol=1e13)
 
 
 def test_rows_of_unequal_length():

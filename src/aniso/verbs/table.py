@@ -56,8 +56,8 @@ class Verb:
     def choose(self) -> Callable[..., Any] | None:
         """The function `choose` of the verb's module, which makes a plan; None if there is none.
 
-        It is called as choose(source, settings, **options) with a :class:`aniso.verbs.source.ImageSource`. Verbs
-        that have one can filter Zarr stores, and save and apply plans.
+        It is called as choose(source, settings, **options) with an :class:`aniso.verbs.source.ImageSource`.
+        Verbs that have one can filter Zarr stores, and save and apply plans.
         """
         function: Callable[..., Any] | None = getattr(sys.modules[self.function.__module__], "choose", None)
         return function
