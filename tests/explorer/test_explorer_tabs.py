@@ -143,6 +143,22 @@ def test_a_broken_file_is_told_and_the_page_lives_on(page, files):
     settled(page)
 
 
+def test_a_plan_is_saved_and_diffusion_has_none(page, files):
+    choose_method(page, "Denoise")
+    settled(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save plan").click()
+    assert download.value.suggested_filename == "denoise_plan.json"
+    plan = aniso.Plan.from_json(download.value.path().read_text("utf-8"))
+    image = aniso.io.read(files / "shapes.png").pixels
+    assert plan == aniso.denoise(image, return_info=True)[1]
+    choose_method(page, "Diffuse")
+    settled(page)
+    page.get_by_role("button", name="Save plan").click()
+    expect(page.get_by_role("alert")).to_contain_text("Diffuse chooses nothing")
+    page.get_by_role("button", name="Close the message").click()
+
+
 def test_copy_and_download(page, files, tmp_path, monkeypatch):
     choose_method(page, "Diffuse")
     slide(page, "Time slider", 0.4)

@@ -68,6 +68,7 @@ class ParameterPanel:
                 with html("div", "row"):
                     button("Copy as Python", lambda: self._copy("Python", export.to_python))
                     button("Copy as command", lambda: self._copy("command", export.to_command))
+                    button("Save plan", self._save_plan)
                     button("Download", self._save, "button primary")
 
     def _build_switches(self, scene: Scene) -> None:
@@ -211,6 +212,11 @@ class ParameterPanel:
             copy()
         dialog.on("hide", dialog.delete)
         dialog.open()
+
+    def _save_plan(self) -> None:
+        plan = self.session.plan()
+        if plan is not None:
+            ui.download(plan.to_json().encode(), f"{plan.verb}_plan.json", "application/json")
 
     async def _save(self) -> None:
         if await self.session.download() is not None:

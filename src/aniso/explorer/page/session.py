@@ -26,6 +26,7 @@ from aniso.explorer.page.tab import PageOutput, Tab, describe_error
 from aniso.explorer.showing.extras import Extras
 from aniso.explorer.showing.pictures import RINGS
 from aniso.io.pages import is_volume
+from aniso.verbs.plan import Plan
 
 
 class Session(Tab):
@@ -193,6 +194,18 @@ class Session(Tab):
         except Exception as error:
             self.stage.tell(error=describe_error(error))
             return None
+
+    def plan(self) -> Plan | None:
+        """Return what the verb chose; None, with a message, if there is nothing."""
+        result = self.result
+        if result is None:
+            self.stage.tell(error="The result is not ready yet. Wait until it is computed.")
+        elif not isinstance(result.info, Plan):
+            words = f"{result.call.verb.name.capitalize()} chooses nothing, and has no plan."
+            self.stage.tell(error=f"{words} Copy the call as Python or as a command.")
+        else:
+            return result.info
+        return None
 
     @property
     def folder(self) -> Path:
