@@ -117,12 +117,12 @@ class TestSameBits:
         assert done.passes > 1
         np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
 
-    def test_frames_are_filtered_by_the_plan_of_the_first(self, tmp_path, scheduler, cut):
+    def test_frames_are_filtered_alike(self, tmp_path, scheduler, cut):
         frames = np.stack([np.moveaxis(COLOUR, -1, 0), np.moveaxis(COLOUR[:, ::-1] + 5, -1, 0)])
         source = ome_group(tmp_path / "in.zarr", frames, "tcyx", (1, 1, 0.5, 1.0), chunks=(2, 1, 20, 20))
         cut((40, 40), 30)
         done = aniso.filter_store(source, tmp_path / "out.zarr", aniso.denoise, scheduler=scheduler)
-        _, plan = aniso.denoise(frames[0], channel_axis=0, spacing=(1.0, 2.0), return_info=True)
+        _, plan = aniso.denoise(frames, channel_axis=1, frame_axis=0, spacing=(1.0, 2.0), return_info=True)
         assert done.plan == plan
         assert done.passes > 1
         for found, frame in zip(result_of(tmp_path / "out.zarr"), frames, strict=True):

@@ -74,6 +74,17 @@ class TestSaving:
         )
         assert_rejected(folder, 2, words, "denoise", "*.npy", "--save-plan", "p.json")
 
+    def test_frames_have_one_plan(self, folder):
+        pages = np.stack([noisy(SHAPE, "float32", seed=k) + 10 * k for k in range(9)])
+        np.save(folder / "series.npy", pages)
+        answer = called(folder, "denoise", "series.npy", "--frames", "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        expected, chosen = aniso.denoise(pages, frame_axis=0, return_info=True)
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == chosen
+        np.testing.assert_array_equal(np.load(folder / "series_denoised.npy"), expected)
+        assert_rejected(folder, 2, "contradict", "denoise", "series.npy", "--frames", "--volume")
+        assert_rejected(folder, 2, "Remove --frames", "denoise", "series.npy", "--frames", "--plan", "p.json")
+
     def test_several_pages(self, folder):
         stack = np.stack([noisy(SHAPE, "float32")] * 3)
         np.save(folder / "stack.npy", stack)

@@ -125,8 +125,7 @@ class Frames(ImageSource):
 
     def sample(self, share: int = 1) -> list[Array]:
         """Return windows of some of the frames, from the first to the last."""
-        count = min(len(self.frames), _SAMPLED_FRAMES)
-        numbers = sorted({round(k * (len(self.frames) - 1) / max(count - 1, 1)) for k in range(count)})
+        numbers = sampled_frames(len(self.frames))
         return [window for k in numbers for window in self.frames[k].sample(share * len(numbers))]
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
@@ -143,6 +142,12 @@ class Frames(ImageSource):
 
             return da.stack(results, axis=self.frame_axis)
         return np.stack(results, axis=self.frame_axis)
+
+
+def sampled_frames(count: int) -> list[int]:
+    """Return the numbers of the frames that are looked at, from the first to the last."""
+    some = min(count, _SAMPLED_FRAMES)
+    return [round(k * (count - 1) / max(some - 1, 1)) for k in range(some)]
 
 
 def _check_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,11 @@ from aniso.blocks.stores.ends import channel_axis_of_frame, read_index
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
-from aniso.settings import Progress, Settings, check_progress, report_progress
+from aniso.settings import Progress, check_progress, report_progress
 from aniso.stencil import FreeStencil
+from aniso.verbs.choosing import make_plan
 from aniso.verbs.plan import Plan, note_spacing
-from aniso.verbs.source import ImageSource
+from aniso.verbs.source import Frames, ImageSource, sampled_frames
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 __all__ = ["FilteredStore", "filter_store"]
@@ -74,7 +75,7 @@ def filter_store(
         The store to create, with the type, chunks and metadata of the source.
     plan_or_verb : Plan, str or function
         A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
-        ``"denoise"`` or ``aniso.denoise``, which makes a plan from a sample of the first frame; or
+        ``"denoise"`` or ``aniso.denoise``, which makes a plan from samples of several frames; or
         ``"diffuse"``.
     channel_axis : int, optional
         Axis of the channels; by default as the metadata of the store say.
@@ -118,7 +119,7 @@ def filter_store(
     goal = Path(target)
     store = open_array(Path(source), channel_axis)
     journal.check_place(goal)
-    frame = ImageSource.check(_first_frame(store), channel_axis_of_frame(store))
+    frame = _sampled_frames(store)
     if isinstance(given, Plan):
         plan = given
         _reject_with_plan(plan, options if spacing is None else {**options, "spacing": spacing})
@@ -126,7 +127,9 @@ def filter_store(
         note_spacing(plan, voxel_shape(store.spacing), tell_note)
     else:
         spacings = spacing_of(store, spacing, tell_note)
-        plan = _choose(given, frame, engine, spacings, options)
+        if isinstance(options.get("stencil"), FreeStencil):
+            raise ValueError("stores do not support a FreeStencil, whose δ is an array. Use a DeltaStencil.")
+        plan = make_plan(given, frame, options, spacing=spacings, engine=engine)
     pipeline = plan.pipeline(frame.shape, plan.settings(engine, threads or 1))
     facts = {**json.loads(plan.to_json()), "engine": engine or "cpu"}
     with connect(scheduler, workers, memory) as client:
@@ -162,32 +165,6 @@ def find_verb(plan_or_verb: Any) -> Plan | Verb:
     )
 
 
-def _choose(
-    verb: Verb, frame: ImageSource, engine: str | None, spacings: tuple[float, ...], options: dict[str, Any]
-) -> Plan:
-    """Return the plan of a verb for a sample of the store."""
-    assert verb.choose is not None
-    wishes = dict(options)
-    parameters = inspect.signature(verb.choose).parameters
-    known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
-    given = {}
-    if verb.takes_stencil:
-        default = inspect.signature(verb.function).parameters["stencil"].default
-        given["stencil"] = wishes.pop("stencil", default)
-    for name in wishes:
-        if name not in known:
-            listed = ", ".join(sorted(known | ({"stencil"} if verb.takes_stencil else set())))
-            raise TypeError(f"{verb.name} has no parameter {name!r} for stores. It has {listed}.")
-    for name in known:
-        if parameters[name].default is inspect.Parameter.empty and name not in wishes:
-            raise TypeError(f"{verb.name} needs the parameter {name}. Give {name}=….")
-    if isinstance(given.get("stencil"), FreeStencil):
-        raise ValueError("stores do not support a FreeStencil, whose δ is an array. Use a DeltaStencil.")
-    settings = Settings.check(len(frame.shape), spacing=spacings, engine=engine, **given)
-    plan: Plan = verb.choose(frame, settings, **wishes)
-    return plan
-
-
 def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
     if options:
         raise ValueError(
@@ -196,20 +173,26 @@ def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
         )
 
 
-def _first_frame(store: ZarrArray) -> Any:
-    """Return the first frame as a Dask array, with its axes in the order of the store."""
+def _sampled_frames(store: ZarrArray) -> Frames:
+    """Return some of the frames as Dask arrays, with their axes in the order of the store."""
     import dask.array as da
 
-    view = _FrameView(store)
+    lengths = [store.shape[axis] for axis in store.frame_axes]
     chunks = tuple(n for axis, n in enumerate(store.chunks) if axis not in store.frame_axes)
-    return da.from_array(view, chunks=chunks, name=False, asarray=False, fancy=False)
+    axis, found = channel_axis_of_frame(store), []
+    for number in sampled_frames(math.prod(lengths)):
+        view = _FrameView(store, tuple(int(k) for k in np.unravel_index(number, lengths)) if lengths else ())
+        lazy = da.from_array(view, chunks=chunks, name=False, asarray=False, fancy=False)
+        found.append(ImageSource.check(lazy, axis))
+    return Frames(found[0].array, axis, tuple(found), 0)
 
 
 @dataclass(frozen=True)
 class _FrameView:
-    """The first frame as an array; a chunk that cannot be read is named."""
+    """A frame as an array; a chunk that cannot be read is named."""
 
     store: ZarrArray
+    frame: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -228,10 +211,10 @@ class _FrameView:
         return read_only(self.store.location)
 
     def __getitem__(self, index: Any) -> Any:
-        given = iter(index)
+        given, frame = iter(index), iter(self.frame)
         axes = range(len(self.store.shape))
         return read_index(
-            self._array, tuple(0 if axis in self.store.frame_axes else next(given) for axis in axes)
+            self._array, tuple(next(frame if axis in self.store.frame_axes else given) for axis in axes)
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -123,12 +124,17 @@ def _run(
     if unknown is not None:
         unknown.check()
 
+    frames = plans is not None and plans.frames
+    if frames:
+        if reading.volume:
+            raise typer.BadParameter("--frames and --volume contradict each other. Give one of them.")
+        reading = replace(reading, volume=False)
     job = FileJob(verb.name, files, reading, writing, computing, reporting)
     plan, saved = None, None
     if plans is not None:
         plans.check()
         if plans.save_plan is not None:
-            saved = PlanFile(plans.save_plan, verb.name, writing.force)
+            saved = PlanFile(plans.save_plan, verb.name, writing.force, frames)
         if plans.plan is not None:
             spaced = ["spacing"] if computing.spacing is not None else []
             needed = [name for name, each in verb.parameters.items() if each.required]
@@ -140,14 +146,15 @@ def _run(
 
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
+        common = _plan_of_frames(verb, pages, computing, options) if frames else plan
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
-            if plan is not None:
+            if common is not None:
                 used = computing.arguments(page)
                 del used["spacing"]  # the plan has its own
-                return plan.apply(page.image, **used, progress=tell), plan
+                return common.apply(page.image, **used, progress=tell), common
             masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
             described = {**options, **masks, **computing.arguments(page)}
             result, info = verb.function(page.image, **described, progress=tell, return_info=True)
@@ -167,3 +174,19 @@ def _run(
         factor=values["factor"] if verb.refines else 1,
         unknown=verb.fills,
     )
+
+
+def _plan_of_frames(verb: Verb, pages: Any, computing: ComputingOptions, options: dict[str, Any]) -> Any:
+    """Return one plan for all pages."""
+    from aniso.verbs.choosing import make_plan
+    from aniso.verbs.source import Frames, ImageSource, sampled_frames
+
+    numbers = sampled_frames(pages.count)
+    used: dict[str, Any] = {}
+    sources = []
+    for page in pages:
+        if page.number - 1 in numbers:
+            used = computing.arguments(page)
+            sources.append(ImageSource.check(page.image, used.pop("channel_axis")))
+    frames = Frames(sources[0].array, sources[0].channel_axis, tuple(sources), 0)
+    return make_plan(verb, frames, options, **used)

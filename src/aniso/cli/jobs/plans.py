@@ -23,6 +23,8 @@ class PlanFile:
     path: Path
     command: str
     force: bool
+    #: Whether all pages have one plan.
+    frames: bool = False
 
     def check(self, count: int = 1, pages: int = 1) -> None:
         """Reject a file that cannot be written, and several files or pages, before anything is computed."""
@@ -31,10 +33,10 @@ class PlanFile:
                 f"--save-plan writes one plan, but there are {count} inputs. Make it from one of them, e.g. "
                 f"aniso {self.command} first.tif --save-plan {self.path}, then use --plan {self.path}."
             )
-        if pages > 1:
+        if pages > 1 and not self.frames:
             raise FileError(
-                f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Save one "
-                "page as a file, or add --volume if they are slices of a volume."
+                f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Add "
+                "--frames to filter all pages alike, or --volume if they are slices of a volume."
             )
         io.check_text_output(self.path, force=self.force)
 

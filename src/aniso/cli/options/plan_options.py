@@ -23,10 +23,16 @@ class PlanOptions:
         "Save the chosen parameters as a plan (JSON), to filter other images in the same way.", metavar="FILE"
     )
 
+    frames: bool = option(
+        "Filter all pages of a file alike, with one plan that is made from several of them.", "--frames"
+    )
+
     def check(self) -> None:
         """Reject options that contradict each other, and names of other kinds of files."""
         if self.plan is not None and self.save_plan is not None:
             raise typer.BadParameter("--plan and --save-plan cannot be combined: copy the file of the plan.")
+        if self.plan is not None and self.frames:
+            raise typer.BadParameter("--plan filters all pages alike anyway. Remove --frames.")
         if self.save_plan is not None and self.save_plan.suffix.lower() != _SUFFIX:
             raise typer.BadParameter(
                 f"--save-plan {self.save_plan} must have the suffix {_SUFFIX}, e.g. "
