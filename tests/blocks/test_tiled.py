@@ -299,7 +299,11 @@ class TestBadInput:
         image[17, 25] = np.inf
         mask = np.zeros(image.shape, bool)
         mask[3:16, 3:20] = True
-        result = aniso.inpaint(da.from_array(image, chunks=10), mask, contrast=1.0)
+        lazy_image = da.from_array(image, chunks=10)
+        with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
+            aniso.inpaint(lazy_image, mask, contrast=1.0)
+        _, plan = aniso.inpaint(np.zeros_like(image), mask, contrast=1.0, return_info=True)
+        result = plan.apply(lazy_image, mask)
         with pytest.raises(ValueError, match=r"block \(1, 2\).*index \(17, 25\)"):
             result.compute()
 
