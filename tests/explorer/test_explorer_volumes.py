@@ -201,11 +201,9 @@ class TestSlabs:
 class TestMemory:
     def test_what_volumes_take(self):
         scene, voxels = layers(0), 36 * 40 * 44
-        assert memory.needed(Choices("denoise").call(scene), scene) == 60 * 4 * voxels
-        one = Choices("denoise").with_value("mix", False).call(scene)
-        assert memory.needed(one, scene) == 32 * 4 * voxels
+        assert memory.needed(Choices("denoise").call(scene), scene) == 10 * 4 * voxels
         finer = Choices("upsample").with_value("factor", 3).call(scene)
-        assert memory.needed(finer, scene) == 12 * 27 * 4 * voxels
+        assert memory.needed(finer, scene) == 13 * 27 * 4 * voxels
 
     def test_too_much_is_refused(self, monkeypatch):
         scene = layers(0)

@@ -31,10 +31,8 @@ def check(call: Call, scene: Scene) -> None:
 
 def needed(call: Call, scene: Scene) -> float:
     """Return the peak memory in bytes."""
-    verb = call.verb
-    fewer = [arrays for name, arrays in verb.arrays_if_given.items() if name in call.options]
     voxels = scene.filtered.size * call.factor**3
-    return float(min([verb.arrays, *fewer]) * voxels * np.result_type(scene.filtered, np.float32).itemsize)
+    return float(call.verb.arrays * voxels * np.result_type(scene.filtered, np.float32).itemsize)
 
 
 def available() -> float:
