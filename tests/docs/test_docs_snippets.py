@@ -88,7 +88,7 @@ def test_the_reference_lists_every_public_name():
             assert f"aniso.{name}" in listed
         elif f"aniso.{name}" not in listed:
             members = set(getattr(aniso, name).__all__) - set(aniso.__all__)
-            assert {f"aniso.{name}.{member}" for member in members} <= listed
+            assert {f"aniso.{name}.{member}" for member in members} <= listed, name
 
 
 def test_cross_references_use_public_names():

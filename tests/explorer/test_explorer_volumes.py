@@ -210,6 +210,6 @@ class TestMemory:
         call = Choices("enhance").call(scene)
         assert memory.available() > 1e7
         memory.check(call, scene)
-        monkeypatch.setattr(memory, "available", lambda: 1e7)
-        with pytest.raises(MemoryError, match=r"needs about 0\.015 GB .*, but only 0\.010 GB are free"):
+        monkeypatch.setattr(memory, "available", lambda: 4e6)
+        with pytest.raises(MemoryError, match=r"needs about 0\.0051 GB .*, but only 0\.0040 GB are free"):
             memory.check(call, scene)

@@ -155,9 +155,10 @@ def test_progress_is_told_and_the_summary_readable():
     told = []
     noisy = noisy_version(photograph("camera"), 15.0)[:32, :32]
     _, info = aniso.denoise(noisy, progress=lambda done, total: told.append((done, total)), return_info=True)
-    assert {(k, 5) for k in range(1, 6)} <= set(told)
     assert told == sorted(told)
-    assert len(told) > 5 * 10  # often enough to break off soon
+    assert told[-1] == (1.0, 1.0)
+    assert len([done for done, _ in told if done == 0]) > 20  # while choosing, so that it can be broken off
+    assert len({done for done, _ in told}) > 20
     assert "noise level" in str(info)
     assert len(str(info).splitlines()) == 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -223,7 +223,7 @@ def choose(
     helpers: list[Stop] = []
     for model in models:
         prepared = settings.prepare(model, windows[0].shape[1:])
-        stop, others = _follow(judge, model, prepared, times, full=mixing)
+        stop, others = _follow(judge, model, prepared, times, source.alive, full=mixing)
         helpers += others
         best = stop if best is None or stop.risk < best.risk else best
     assert best is not None
@@ -262,7 +262,13 @@ def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | No
 
 
 def _follow(
-    judge: Judge, model: ImageDriven, prepared: Prepared, times: list[float], *, full: bool
+    judge: Judge,
+    model: ImageDriven,
+    prepared: Prepared,
+    times: list[float],
+    alive: Callable[[], object],
+    *,
+    full: bool,
 ) -> tuple[Stop, list[Stop]]:
     """Run a diffusion until its risk has passed the minimum twice, and keep only what may be needed.
 
@@ -280,6 +286,7 @@ def _follow(
         for time in times:
             image = [next(one)[1] for one in images]
             changed = [next(one)[1] for one in changed_images]
+            alive()
             stop = Stop(time, image, changed, judge.risk(image, changed), model)
             stops.append(stop)
             if stop.risk < stops[lowest].risk:

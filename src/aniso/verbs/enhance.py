@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -277,10 +277,12 @@ def choose(
         return plan
     # Nothing departs from a constant.
     lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
-    return _learn(plan, lined, settings)
+    return _learn(plan, lined, settings, source.alive)
 
 
-def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> EnhancePlan:
+def _learn(
+    plan: EnhancePlan, windows: list[Array], settings: Settings, alive: Callable[[], object]
+) -> EnhancePlan:
     """Return the plan with what is usual in windows of the image: they are enhanced side by side."""
     pipeline = plan.pipeline(windows[0].shape[1:], settings)
     region = whole_region(pipeline.grid)
@@ -293,7 +295,7 @@ def _learn(plan: EnhancePlan, windows: list[Array], settings: Settings) -> Enhan
     for stage in pipeline.stages:
         if not isinstance(stage, Correction):
             for state in states:
-                stage.run(state, region, lambda: None)
+                stage.run(state, region, alive)
             continue
         observed = [stage.observe(state) for state in states]
         differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,8 @@ class ImageSource:
 
     array: Any
     channel_axis: int | None
+    #: Called again and again while a verb chooses, so that the caller can interrupt it.
+    alive: Callable[[], object] = field(default=lambda: None, kw_only=True)
 
     @staticmethod
     def check(
@@ -39,7 +41,8 @@ class ImageSource:
         if frame_axis is not None:
             return Frames.of(image, channel_axis, progress, frame_axis)
         if not is_dask(image):
-            return ImageSource(arrays.check_image(image, channel_axis), channel_axis)
+            array = arrays.check_image(image, channel_axis)
+            return ImageSource(array, channel_axis, alive=_alive(progress, 1.0))
         lazy.check_chunks(image, channel_axis)
         lazy.reject_progress(progress)
         return ImageSource(image, channel_axis)
@@ -121,7 +124,8 @@ class Frames(ImageSource):
             raise ValueError(f"image is empty, got shape {shape}: there are no frames.")
         each: Any = np.moveaxis(array, along, 0)
         frames = tuple(ImageSource.check(each[k], of_frame, progress) for k in range(len(each)))
-        return cls(frames[0].array, of_frame, frames, along)
+        alive = _alive(progress, float(len(frames)))
+        return cls(frames[0].array, of_frame, frames, along, alive=alive)
 
     def sample(self, share: int = 1) -> list[Array]:
         """Return windows of some of the frames, from the first to the last."""
@@ -142,6 +146,11 @@ class Frames(ImageSource):
 
             return da.stack(results, axis=self.frame_axis)
         return np.stack(results, axis=self.frame_axis)
+
+
+def _alive(progress: Progress, total: float) -> Callable[[], object]:
+    """Return a function that reports that nothing is done yet."""
+    return (lambda: progress(0.0, total)) if callable(progress) else (lambda: None)
 
 
 def sampled_frames(count: int) -> list[int]:
