@@ -2,7 +2,8 @@
 
     python -m benchmarks.verbs --json benchmarks/results/verbs.json
 
-Images are photographs of scikit-image, repeated to the wanted size, with noise; volumes are balls and rods.
+Images are photographs of scikit-image, and for enhance a synthetic fingerprint, repeated to the wanted size,
+with noise; volumes are balls and rods.
 All are float32. Times are the best of several calls, after one call that loads the kernels.
 """
 
@@ -65,8 +66,8 @@ CASES = (
 )
 
 
-def picture(shape: tuple[int, ...], colour: bool) -> Array:
-    """A photograph or a volume with noise."""
+def picture(shape: tuple[int, ...], colour: bool, lines: bool = False) -> Array:
+    """A photograph, lines or a volume with noise."""
     rng = np.random.default_rng(0)
     if len(shape) == 3:
         from benchmarks.volumes import sample
@@ -74,7 +75,9 @@ def picture(shape: tuple[int, ...], colour: bool) -> Array:
         return sample(shape[0])
     from skimage import data
 
-    photo = data.astronaut() if colour else data.camera()
+    photo: Any = data.astronaut() if colour else data.camera()
+    if lines:
+        photo = aniso.samples.fingerprint(512, noise=0).truth
     turns = [-(-n // side) for n, side in zip(shape, photo.shape, strict=False)]
     tiled = np.tile(photo, turns + [1] * colour)[: shape[0], : shape[1]]
     noise = rng.standard_normal(tiled.shape, dtype=np.float32)
@@ -83,7 +86,7 @@ def picture(shape: tuple[int, ...], colour: bool) -> Array:
 
 def call(case: Case) -> Callable[[], Any]:
     """The call itself."""
-    image = picture(case.shape, case.colour)
+    image = picture(case.shape, case.colour, lines=case.verb == "enhance")
     verb = getattr(aniso, case.verb)
     if case.verb == "inpaint":
         unknown = np.random.default_rng(1).random(case.shape) > 0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from aniso.arrays import Array
@@ -17,16 +19,20 @@ _BAND, _BAND_VALUES = 48, 2**19
 
 
 def flatness(image: Array, level: float) -> Array:
-    """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level.
-
-    It is computed band by band, because it takes several times the memory of the image.
-    """
+    """Return values near 1 in flat regions and near 0 at edges, from the gradient over the noise level."""
     flat = np.empty(image.shape[1:], image.dtype)
-    rows = max(_BAND, _BAND_VALUES // max(flat[0].size, 1))
-    for core in range(0, len(flat), rows):
-        low, high = max(core - REACH, 0), min(core + rows + REACH, len(flat))
-        flat[core : core + rows] = _band_flatness(image[:, low:high], level)[core - low :][:rows]
+    for rows, band in flat_bands(image, level):
+        flat[rows] = band
     return flat
+
+
+def flat_bands(image: Array, level: float) -> Iterator[tuple[slice, Array]]:
+    """Yield the flatness band by band, because it takes several times the memory of the image."""
+    length = image.shape[1]
+    rows = max(_BAND, _BAND_VALUES // max(image[0, 0].size, 1))
+    for core in range(0, length, rows):
+        low, high = max(core - REACH, 0), min(core + rows + REACH, length)
+        yield slice(core, core + rows), _band_flatness(image[:, low:high], level)[core - low :][:rows]
 
 
 def _band_flatness(image: Array, level: float) -> Array:

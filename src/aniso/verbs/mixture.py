@@ -12,7 +12,7 @@ from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.noise import measure_noise
-from aniso.verbs.flatness import REACH, flatness
+from aniso.verbs.flatness import REACH, flat_bands, flatness
 from aniso.verbs.risk import Judge, Stop
 
 # The gain of weights must exceed this many standard deviations of the estimate.
@@ -261,12 +261,14 @@ class MeasureFlatness(Stage):
             if later is not None:
                 state["mixture"] = state["mixture"] + state["flat"] * later
             return
-        flat = flatness(state[self.name], self.level)
-        if later is not None:
-            mixture = state["mixture"]
-            for row, added in zip(mixture, later, strict=True):
-                row += flat * added
-        state["flat"] = flat[np.newaxis]
+        image = state[self.name]
+        # In the memory of what is added, if it has the same size.
+        flat = later if later is not None and len(later) == 1 else np.empty_like(state["image"][:1])
+        for rows, band in flat_bands(image, self.level):
+            for row, added in zip(state["mixture"], later, strict=True) if later is not None else ():
+                row[rows] += band * added[rows]
+            flat[0, rows] = band
+        state["flat"] = flat
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels with the flatness instead of the second mixture."""
