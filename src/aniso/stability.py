@@ -238,7 +238,7 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
 
     Parameters
     ----------
-    model : model
+    model : aniso.models.Model
         A diffusion model, e.g. ``aniso.Homogeneous()``.
     stencil : DeltaStencil or FreeStencil, optional
         The member of the family.
