@@ -264,10 +264,20 @@ def restore_image(layout: Layout, evolved: Any) -> Any:
 def check_range(layout: Layout, result: Any) -> None:
     """Reject a result that is beyond the range of its type."""
     if not layout.is_finite(result):
-        raise ArithmeticError(
-            f"the result left the range of {layout.dtype}: grey values, contrast or spacing are too "
-            "large or too small. Rescale the image, or convert it to float64."
-        )
+        raise _out_of_range(layout.dtype)
+
+
+def check_finite_result(result: Array) -> None:
+    """Reject a NumPy array that is beyond the range of its type."""
+    if not (np.isfinite(result.max()) and np.isfinite(result.min())):
+        raise _out_of_range(result.dtype.name)
+
+
+def _out_of_range(dtype: str) -> ArithmeticError:
+    return ArithmeticError(
+        f"the result left the range of {dtype}: grey values, contrast or spacing are too large or too small. "
+        "Rescale the image, or convert it to float64."
+    )
 
 
 class ArrayLayout:

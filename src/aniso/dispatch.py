@@ -137,7 +137,7 @@ def _handle_tensor(call: ArrayCall) -> Any:
     if pixels.is_floating_point() and pixels.element_size() < 4:  # which NumPy does not fully support
         pixels = pixels.float()
     arrays = replace(call, image=pixels.numpy())
-    if not is_batch(image, call.options.get("channel_axis")):
+    if call.options.get("frame_axis") is not None or not is_batch(image, call.options.get("channel_axis")):
         return _map_images(arrays.run(), lambda result: _as_tensor(result, image))
     if len(image) == 0:
         raise ValueError(f"image is empty, got shape {tuple(image.shape)}: there is nothing to do.")

@@ -152,7 +152,7 @@ def test_frames_share_one_plan():
     done = []
     aniso.denoise(frames, frame_axis=0, progress=lambda now, total: done.append((now, total)))
     assert done == sorted(done)
-    assert done[-1] == (5.0, 5.0)
+    assert done[-1] == (1.0, 1.0)
 
 
 def test_frames_of_colours_keep_their_axes():
@@ -221,8 +221,19 @@ def changed(text, **changes):
         ({"model__type": "DeltaStencil"}, "plan.model has the unknown type 'DeltaStencil'"),
         ({"model__contrast": -1.0}, "contrast must"),
         ({"model__extra": 1}, "plan.model has the unknown key 'extra'"),
+        ({"model__type": ["x"]}, "plan.model has the unknown type"),
+        ({"verb": ["denoise"]}, "which is not one of"),
+        ({"time": 10**400}, "plan.time has the value 1000"),
+        ({"spacings": []}, "one to three positive spacings"),
+        ({"channels": 0}, "at least one channel"),
         ({"paths__0__times": []}, "weights, or None, for each of its times"),
         ({"start": {"type": "Weights", "everywhere": [[1.0, 2.0]], "flat": [[0.0]]}}, "square matrices"),
+        ({"start": {"type": "Weights", "everywhere": [[1.0]], "flat": [[0.0]]}}, "must add up to 1"),
+        ({"start": None}, "has weights for"),
+        ({"paths": []}, "has weights for"),
+        ({"mixed": 1}, "mixes 1 images"),
+        ({"noise": 0.0}, "must be positive"),
+        ({"time": 3.0}, "at one of their times"),
     ],
 )
 def test_damaged_plans_are_rejected(change, message):
@@ -254,6 +265,42 @@ def test_a_free_stencil_cannot_be_saved():
     _, plan = aniso.denoise(image, stencil=stencil, time=1.0, contrast=5.0, return_info=True)
     with pytest.raises(ValueError, match="FreeStencil cannot be saved"):
         plan.to_json()
+
+
+@pytest.mark.parametrize("verb", ["denoise", "enhance", "upsample", "inpaint"])
+@pytest.mark.parametrize("case", ["grey", "colour", "volume"])
+def test_the_order_in_memory_does_not_matter(verb, case):
+    given = CASES[case]
+    image, axis = picture(**given), given.get("channel_axis")
+    rest = ((2,) if verb == "upsample" else ()) if verb != "inpaint" else (_holes(image, axis),)
+    expected = getattr(aniso, verb)(image, *rest, channel_axis=axis)
+    turned = np.asfortranarray(image)
+    np.testing.assert_array_equal(getattr(aniso, verb)(turned, *rest, channel_axis=axis), expected)
+    if axis is not None:
+        middle = np.ascontiguousarray(np.moveaxis(image, -1, 1))
+        result = getattr(aniso, verb)(middle, *rest, channel_axis=1)
+        np.testing.assert_array_equal(np.moveaxis(result, 1, -1), expected)
+
+
+def _holes(image, axis):
+    return np.random.default_rng(0).random(image.shape[:-1] if axis is not None else image.shape) > 0.6
+
+
+def test_grey_values_beyond_the_range_are_rejected():
+    image, _, plan = plan_of("denoise", "grey")
+    with pytest.raises(ArithmeticError, match="left the range of float32"):
+        plan.apply(image * np.float32(1e36))
+    with pytest.raises(ValueError, match="image"):
+        aniso.denoise(np.stack([image, image * np.float32(1e30)]), frame_axis=0)
+
+
+def test_time_series_of_tensors():
+    torch = pytest.importorskip("torch")
+    frames = np.stack([picture((40, 36, 3), channel_axis=-1) for _ in range(3)])
+    expected = aniso.denoise(frames, channel_axis=-1, frame_axis=0)
+    series = torch.from_numpy(frames).movedim(-1, 1)
+    result = aniso.denoise(series, channel_axis=1, frame_axis=0)
+    np.testing.assert_array_equal(result.movedim(1, -1), expected)
 
 
 def test_plans_are_frozen():

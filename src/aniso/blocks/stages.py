@@ -22,8 +22,8 @@ from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
 
-#: Images by name. The one called "image" is never modified in place; a stage may modify the others. A mask
-#: called "fixed" (without channels) marks pixels that keep their values.
+#: Images by name, as contiguous arrays (channels, …). The one called "image" is never modified in place; a
+#: stage may modify the others. A mask called "fixed" (without channels) marks pixels that keep their values.
 State = dict[str, Any]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
@@ -254,7 +254,7 @@ class Pipeline:
             done += 1
             report(done / total)
 
-        state: State = {"image": image}
+        state: State = {"image": np.ascontiguousarray(image) if isinstance(image, np.ndarray) else image}
         for stage in self.stages:
             stage.run(state, region, tick)
         result = state["image"][(..., *self.crop)]
@@ -277,7 +277,7 @@ def run_stages(
     The stages are cut for the block. `channels` are those of the state before, and say how it is stacked
     along the first axis.
     """
-    state = unstack(pixels, channels)
+    state = unstack(np.ascontiguousarray(pixels), channels)
     if fixed is not None:
         state["fixed"] = fixed
     for stage in stages:

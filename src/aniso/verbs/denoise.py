@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -64,18 +64,42 @@ class DenoisePlan(Plan):
     candidates: int = describe("diffusions computed")
     mixed: int = describe("images averaged")
     scheme: Scheme
-    start: Weights | None
-    paths: tuple[Path, ...]
+    start: Weights | None = field(repr=False)
+    paths: tuple[Path, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
-        weights = [self.start, *(one for path in self.paths for one in path.weights)]
-        matrices = [matrix for one in weights if one is not None for matrix in (one.everywhere, one.flat)]
-        square = {(self.channels, self.channels)}
-        if any({(len(matrix), len(row)) for row in matrix} != square for matrix in matrices):
-            raise ValueError(f"the weights of a plan for {self.channels} channels must be square matrices.")
+        super().__post_init__()
         for path in self.paths:
             if len(path.times) != len(path.weights) or not path.times:
                 raise ValueError("a path of a plan must have weights, or None, for each of its times.")
+            if any(after <= before for before, after in zip((0.0, *path.times), path.times, strict=False)):
+                raise ValueError(f"the times of a path of a plan must increase, got {path.times}.")
+        weights = [self.start, *(one for path in self.paths for one in path.weights)]
+        used = [one for one in weights if one is not None]
+        if self.mixed != max(len(used), 1):
+            raise ValueError(f"the plan mixes {self.mixed} images, but has weights for {len(used)}.")
+        if used:
+            self._check_mixture(used)
+        elif [path.model for path in self.paths] != ([] if self.model is None else [self.model]):
+            raise ValueError("without weights, a plan has the path of its model, or none without a model.")
+
+    def _check_mixture(self, weights: list[Weights]) -> None:
+        square = {(self.channels, self.channels)}
+        for matrix in (matrix for one in weights for matrix in (one.everywhere, one.flat)):
+            if {(len(matrix), len(row)) for row in matrix} != square:
+                raise ValueError(
+                    f"the weights of a plan for {self.channels} channels must be square matrices."
+                )
+        sums = [np.sum([getattr(one, name) for one in weights], axis=0) for name in ("everywhere", "flat")]
+        if not np.allclose(sums, [np.eye(self.channels), np.zeros((self.channels,) * 2)], rtol=0, atol=1e-9):
+            raise ValueError("the weights of a plan must add up to 1.")
+        if not self.noise > 0:
+            raise ValueError(
+                f"the noise level of a plan that mixes images must be positive, got {self.noise}."
+            )
+        stops = [(path.model, time) for path in self.paths for time in path.times]
+        if self.model is not None and (self.model, self.time) not in stops:
+            raise ValueError("the best diffusion of a plan must be one of its paths, at one of their times.")
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
@@ -100,7 +124,7 @@ class DenoisePlan(Plan):
                 cycles += prepared.plan(time - before)
                 if mixing and path.model == self.model and time == self.time:
                     looks.append((len(cycles), MeasureFlatness("diffused", self.noise, ndim)))
-                if weights is not None:
+                if mixing and weights is not None:
                     looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
             target = "diffused" if mixing else "image"
             stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
@@ -204,13 +228,14 @@ def choose(
     mix: bool | None = None,
 ) -> DenoisePlan:
     """Return the diffusions of least risk in windows of the image; the arguments are those of `denoise`."""
+    checks.instance("mix", mix, (bool, type(None)), "True, False or None", "mix=False")
     given_contrast = check_contrast(contrast)
     given_time = checks.number_or_auto("time", time, "the stopping time")
     mixing = mix is not False and given_contrast is None and given_time is None
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
     windows = source.sample()
-    for pixels in windows if source.is_lazy else [source.array]:
+    for pixels in windows if source.is_lazy else source.images:
         check_squares(pixels)
     # The median is robust against texture in some of the windows.
     level = float(np.median([choose_noise(noise, window) for window in windows]))
@@ -231,8 +256,8 @@ def choose(
     risk = best.risk
     if helpers:
         mixture, risk = mix_stops(judge, best, helpers)
-    if not mixture and best.model is not None:
-        mixture = [(best, None)]
+    if len(mixture) < 2:
+        mixture = [] if best.model is None else [(best, None)]
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,

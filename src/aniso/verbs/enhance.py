@@ -73,6 +73,7 @@ class EnhancePlan(Plan):
     energies: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.spacings) < 2:
             raise ValueError(f"a plan of enhance is for images or volumes, got the spacings {self.spacings}.")
         if min(self.wavelength, self.time, self.first) <= 0:
@@ -243,10 +244,11 @@ def choose(
     refine: bool | None = None,
 ) -> EnhancePlan:
     """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`."""
+    checks.instance("refine", refine, (bool, type(None)), "True, False or None", "refine=False")
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
     windows = source.sample()
-    for pixels in windows if source.is_lazy else [source.array]:
+    for pixels in windows if source.is_lazy else source.images:
         check_squares(pixels)
     # The median is robust against texture in some of the windows.
     level = float(np.median([choose_noise(noise, window) for window in windows]))

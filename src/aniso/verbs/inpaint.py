@@ -71,6 +71,7 @@ class InpaintPlan(Plan):
     tolerance: float = describe("tolerance")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.cycles < 0:
             raise ValueError(
                 f"the number of cycles of a plan of inpaint must not be negative: {self.cycles}."
@@ -325,7 +326,7 @@ def choose_and_solve(
         channel_axis=source.channel_axis,
         channels=len(source.channels),
         stencil=settings.stencil,
-        unknown=sum(known.size - np.count_nonzero(known) for known in masks) / count,
+        unknown=float(sum(known.size - np.count_nonzero(known) for known in masks) / count),
         contrast=contrast,
         sigma=wishes.sigma,
         rho=wishes.rho,

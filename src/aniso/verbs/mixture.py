@@ -198,9 +198,14 @@ class AddWeighted(Stage):
             return
         pixels = image.reshape(len(image), -1)
         flat = state.get("flat")
-        mixture = state.setdefault("mixture", np.zeros_like(state["image"]))
+        start = state["image"]
+        if "mixture" not in state:
+            state["mixture"] = np.zeros(start.shape, start.dtype)
+        mixture = state["mixture"]
         if flat is None:
-            later = state.setdefault("flat_mixture", np.zeros_like(state["image"]))
+            if "flat_mixture" not in state:
+                state["flat_mixture"] = np.zeros(start.shape, start.dtype)
+            later = state["flat_mixture"]
             _add(mixture, pixels, self.weights.everywhere)
             _add(later, pixels, self.weights.flat)
         else:

@@ -21,7 +21,7 @@ from aniso.models import ImageDriven
 from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import Stencil
 from aniso.verbs import plan_json
-from aniso.verbs.source import ImageSource
+from aniso.verbs.source import ImageSource, check_axis
 
 __all__ = ["Plan"]
 
@@ -67,6 +67,12 @@ class Plan(ABC):
     #: Number of channels; 1 without an axis of channels.
     channels: int
     stencil: Stencil
+
+    def __post_init__(self) -> None:
+        if not (1 <= len(self.spacings) <= 3 and all(0 < h < math.inf for h in self.spacings)):
+            raise ValueError(f"a plan has one to three positive spacings, got {self.spacings}.")
+        if self.channels < 1:
+            raise ValueError(f"a plan is for at least one channel, got {self.channels}.")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -131,8 +137,9 @@ class Plan(ABC):
         if axis is SAME:
             axis = self.channel_axis
             if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
-                others = np.ndim(image) - 1
-                axis = axis % others + (frame_axis % np.ndim(image) <= axis % others)
+                shape = tuple(np.shape(image))
+                along, others = check_axis("frame_axis", frame_axis, shape), max(len(shape) - 1, 1)
+                axis = axis % others + (along <= axis % others)
         apply = _apply if self.keeps_grid else _apply_on_finer_grid
         if self._runs_on_tensor(image, frame_axis, options["engine"]):
             apply = _apply_to_tensor
@@ -216,7 +223,7 @@ class Plan(ABC):
             )
         if isinstance(verb, str) and verb in aniso.__all__:
             getattr(aniso, verb)  # its module defines the class of its plans
-        if verb not in Plan._verbs:
+        if not isinstance(verb, str) or verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
         return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import types
 import typing
 from typing import Any
@@ -97,7 +98,11 @@ def _decode(hint: Any, value: Any, place: str) -> Any:
             except ValueError:
                 continue
     elif hint is float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and abs(value) <= sys.float_info.max
+        ):
             return float(value)
     elif hint in (int, str, bool):
         if type(value) is hint:
@@ -110,7 +115,7 @@ def _decode(hint: Any, value: Any, place: str) -> Any:
 def _decode_class(hint: Any, value: dict[str, Any], place: str) -> Any:
     """Return a dataclass: the hinted one, or one of those that the hint stands for."""
     values = dict(value)
-    name = values.pop("type", None)
+    name = str(values.pop("type", None))
     found = _CLASSES.get(hint, {hint.__name__: hint}).get(name)
     if found is None:
         raise ValueError(

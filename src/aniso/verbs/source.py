@@ -42,13 +42,18 @@ class ImageSource:
             return Frames.of(image, channel_axis, progress, frame_axis)
         if not is_dask(image):
             array = arrays.check_image(image, channel_axis)
-            return ImageSource(array, channel_axis, alive=_alive(progress, 1.0))
+            return ImageSource(array, channel_axis, alive=_alive(progress))
         lazy.check_chunks(image, channel_axis)
         lazy.reject_progress(progress)
         return ImageSource(image, channel_axis)
 
     def __str__(self) -> str:
         return f"an array of shape {tuple(self.array.shape)} with channel_axis={self.channel_axis}"
+
+    @property
+    def images(self) -> list[Any]:
+        """All arrays that are filtered."""
+        return [self.array]
 
     @property
     def channels(self) -> Any:
@@ -95,7 +100,9 @@ class ImageSource:
             return lazy.run_pipeline(self.array, self.channel_axis, pipeline)
         channels = self.channels.astype(self.dtype, copy=False)
         with report_progress(progress, 1.0) as report:
-            return arrays.channels_back(pipeline.run(channels, report), self.channel_axis)
+            result = pipeline.run(channels, report)
+        arrays.check_finite_result(result)
+        return arrays.channels_back(result, self.channel_axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +117,10 @@ class Frames(ImageSource):
         """Return the checked frames of an array."""
         array = image if is_dask(image) else arrays.as_array("image", image)
         shape = tuple(array.shape)
-        along = _check_axis("frame_axis", frame_axis, shape)
+        along = check_axis("frame_axis", frame_axis, shape)
         of_frame = None
         if channel_axis is not None:
-            of_frame = _check_axis("channel_axis", channel_axis, shape)
+            of_frame = check_axis("channel_axis", channel_axis, shape)
             if of_frame == along:
                 raise ValueError(
                     f"frame_axis={frame_axis} and channel_axis={channel_axis} are the same axis of an image "
@@ -124,8 +131,12 @@ class Frames(ImageSource):
             raise ValueError(f"image is empty, got shape {shape}: there are no frames.")
         each: Any = np.moveaxis(array, along, 0)
         frames = tuple(ImageSource.check(each[k], of_frame, progress) for k in range(len(each)))
-        alive = _alive(progress, float(len(frames)))
-        return cls(frames[0].array, of_frame, frames, along, alive=alive)
+        return cls(frames[0].array, of_frame, frames, along, alive=_alive(progress))
+
+    @property
+    def images(self) -> list[Any]:
+        """All frames."""
+        return [frame.array for frame in self.frames]
 
     def sample(self, share: int = 1) -> list[Array]:
         """Return windows of some of the frames, from the first to the last."""
@@ -134,9 +145,10 @@ class Frames(ImageSource):
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return all frames after the stages that `make` returns for their shape."""
-        with report_progress(progress, float(len(self.frames))) as report:
+        count = len(self.frames)
+        with report_progress(progress, 1.0) as report:
             results = [
-                frame.filter(make, lambda done, _, k=number: report(k + done))  # type: ignore[misc]
+                frame.filter(make, lambda done, _, k=number: report((k + done) / count))  # type: ignore[misc]
                 if progress
                 else frame.filter(make)
                 for number, frame in enumerate(self.frames)
@@ -148,9 +160,9 @@ class Frames(ImageSource):
         return np.stack(results, axis=self.frame_axis)
 
 
-def _alive(progress: Progress, total: float) -> Callable[[], object]:
+def _alive(progress: Progress) -> Callable[[], object]:
     """Return a function that reports that nothing is done yet."""
-    return (lambda: progress(0.0, total)) if callable(progress) else (lambda: None)
+    return (lambda: progress(0.0, 1.0)) if callable(progress) else (lambda: None)
 
 
 def sampled_frames(count: int) -> list[int]:
@@ -159,7 +171,7 @@ def sampled_frames(count: int) -> list[int]:
     return [round(k * (count - 1) / max(some - 1, 1)) for k in range(some)]
 
 
-def _check_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+def check_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
     """Return the number of an axis, counted from the first one."""
     number = checks.whole(name, axis, f"Give the number of an axis, e.g. {name}=0.")
     if not -len(shape) <= number < len(shape):

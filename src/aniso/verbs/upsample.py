@@ -71,6 +71,7 @@ class UpsamplePlan(Plan):
     steps: int = describe("steps, each with a projection")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_factors(self.factor, len(self.spacings))
 
     @property

@@ -130,7 +130,7 @@ def filter_store(
         if isinstance(options.get("stencil"), FreeStencil):
             raise ValueError("stores do not support a FreeStencil, whose δ is an array. Use a DeltaStencil.")
         plan = make_plan(given, frame, options, spacing=spacings, engine=engine)
-    pipeline = plan.pipeline(frame.shape, plan.settings(engine, threads or 1))
+    pipeline = plan.pipeline(frame.shape, plan.settings(engine, 1 if threads is None else threads))
     facts = {**json.loads(plan.to_json()), "engine": engine or "cpu"}
     with connect(scheduler, workers, memory) as client:
         available = capacity(client)
@@ -150,10 +150,14 @@ def filter_store(
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:
     """Return a plan, or the verb of this name or function; reject verbs that make no plans."""
-    if isinstance(plan_or_verb, Plan):
-        return plan_or_verb
     known = [*VERBS.values(), DIFFUSE]
     usable = [verb.name for verb in known if verb.choose is not None]
+    if isinstance(plan_or_verb, Plan):
+        if plan_or_verb.verb not in usable:
+            raise ValueError(
+                f"plans of {plan_or_verb.verb} cannot filter Zarr stores. Use one of {', '.join(usable)}."
+            )
+        return plan_or_verb
     for verb in known:
         if plan_or_verb is verb.function or (isinstance(plan_or_verb, str) and plan_or_verb == verb.name):
             if verb.choose is None:

@@ -146,7 +146,7 @@ def _run(
 
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
-        common = _plan_of_frames(verb, pages, computing, options) if frames else plan
+        common = _plan_of_frames(verb, pages, computing, options) if frames and plan is None else plan
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
 

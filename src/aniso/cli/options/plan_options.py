@@ -31,8 +31,6 @@ class PlanOptions:
         """Reject options that contradict each other, and names of other kinds of files."""
         if self.plan is not None and self.save_plan is not None:
             raise typer.BadParameter("--plan and --save-plan cannot be combined: copy the file of the plan.")
-        if self.plan is not None and self.frames:
-            raise typer.BadParameter("--plan filters all pages alike anyway. Remove --frames.")
         if self.save_plan is not None and self.save_plan.suffix.lower() != _SUFFIX:
             raise typer.BadParameter(
                 f"--save-plan {self.save_plan} must have the suffix {_SUFFIX}, e.g. "
