@@ -294,6 +294,14 @@ def test_grey_values_beyond_the_range_are_rejected():
         aniso.denoise(np.stack([image, image * np.float32(1e30)]), frame_axis=0)
 
 
+def test_a_plan_from_a_batch_fits_the_batch():
+    torch = pytest.importorskip("torch")
+    batch = torch.from_numpy(np.stack([picture((40, 36, 3), channel_axis=-1)] * 2)).movedim(-1, 1)
+    result, plans = aniso.denoise(batch, return_info=True)
+    np.testing.assert_allclose(plans[0].apply(batch), result, atol=2e-3)
+    np.testing.assert_array_equal(plans[0].apply(batch, engine="cpu"), result)
+
+
 def test_time_series_of_tensors():
     torch = pytest.importorskip("torch")
     frames = np.stack([picture((40, 36, 3), channel_axis=-1) for _ in range(3)])

@@ -135,7 +135,8 @@ class Plan(ABC):
         """Filter an image; `more` are arguments of `check_source`."""
         axis = channel_axis
         if axis is SAME:
-            axis = self.channel_axis
+            is_batch = is_tensor(image) and frame_axis is None and image.ndim == len(self.spacings) + 2
+            axis = None if is_batch else self.channel_axis  # that of an image, not of a batch
             if axis is not None and frame_axis is not None:  # that of a frame, not of all of them
                 shape = tuple(np.shape(image))
                 along, others = check_axis("frame_axis", frame_axis, shape), max(len(shape) - 1, 1)
