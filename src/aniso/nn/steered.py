@@ -18,7 +18,7 @@ from aniso.nn.predicted import TensorDiffusion
 
 #: Sides of the kernels for pixels (even, so that they are centred on cells) and for cells (odd).
 _LOOK, _GATHER = 4, 3
-#: Bound of all weights, so that there is no inf − inf.
+#: Upper bound of all weights, which prevents inf − inf.
 _LARGEST = 30.0
 #: Largest number of stages or kernels.
 _MOST = 10_000

@@ -149,8 +149,8 @@ def _channel_noise(channel: Field) -> float:
     deviation = float(np.median(abs(fine[flat]))) / _MEDIAN_DEVIATION
     if channel.ndim < 3:
         return deviation
-    # Diffusion leaves so little of the noise in a volume that its error is judged well only if the level is
-    # known well: whatever is no steeper than noise makes it is taken too, and not by its median.
+    # Diffusion removes most of the noise of a volume, and estimating its error requires an accurate level: it
+    # is refined by the root mean square over all voxels that are not steeper than expected for noise.
     for _ in range(_NOISE_ROUNDS):
         among = flat | (steepness <= _NOISE_STEEPNESS * deviation**2 * gradient_energy(seen, (1.0,) * 3))
         values = fine[among]

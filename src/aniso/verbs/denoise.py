@@ -13,19 +13,18 @@ import numpy.typing as npt
 
 from aniso import checks, estimates
 from aniso.arrays import Array
-from aniso.blocks.stages import Diffuse, Pipeline, Stage
+from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
-from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.candidates import choose_models, choose_times
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, TakeMixture, Weights, mix_stops
+from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.source import ImageSource
@@ -128,7 +127,7 @@ class DenoisePlan(Plan):
                     looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
             target = "diffused" if mixing else "image"
             stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
-        return Pipeline(shape, (*stages, TakeMixture(ndim)) if mixing else tuple(stages))
+        return Pipeline(shape, (*stages, Take("mixture", ndim)) if mixing else tuple(stages))
 
 
 @takes_arrays(dask=None)
@@ -234,11 +233,7 @@ def choose(
     mixing = mix is not False and given_contrast is None and given_time is None
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
-    windows = source.sample()
-    for pixels in windows if source.is_lazy else source.images:
-        check_squares(pixels)
-    # The median is robust against texture in some of the windows.
-    level = float(np.median([choose_noise(noise, window) for window in windows]))
+    windows, level = source.sample_with_noise(noise)
     pixel = estimates.pixel_size(settings.spacings)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]

@@ -17,7 +17,6 @@ from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
 from aniso.models import CoherenceEnhancing, ImageDriven
-from aniso.noise import check_squares, choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
@@ -247,11 +246,7 @@ def choose(
     checks.instance("refine", refine, (bool, type(None)), "True, False or None", "refine=False")
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
-    windows = source.sample()
-    for pixels in windows if source.is_lazy else source.images:
-        check_squares(pixels)
-    # The median is robust against texture in some of the windows.
-    level = float(np.median([choose_noise(noise, window) for window in windows]))
+    windows, level = source.sample_with_noise(noise)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
     estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
     scales = LineScales.combine(estimates, len(source.shape))

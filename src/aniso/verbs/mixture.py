@@ -51,7 +51,7 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
     ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
     0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
     common noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a
-    larger distance from the best image than the noise level, is rejected: then there are no images to mix.
+    larger distance from the best image than the noise level, is rejected, and the list is empty.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
@@ -278,25 +278,3 @@ class MeasureFlatness(Stage):
     def channels(self, before: Channels) -> Channels:
         """Return the channels with the flatness instead of the second mixture."""
         return {name: count for name, count in before.items() if name != "flat_mixture"} | {"flat": 1}
-
-
-@dataclass(frozen=True)
-class TakeMixture(Stage):
-    """Return the mixture as the image."""
-
-    ndim: int
-
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """Pixel by pixel."""
-        return (0,) * self.ndim
-
-    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
-        """Replace the image."""
-        mixture = state["mixture"]
-        state.clear()
-        state["image"] = mixture
-
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels of the image."""
-        return {"image": before["image"]}

@@ -14,6 +14,7 @@ from aniso.arrays import Array, is_dask
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
 from aniso.blocks.stages import Pipeline
+from aniso.noise import check_squares, choose_noise
 from aniso.settings import Progress, check_progress, report_progress
 
 # Frames whose windows are looked at.
@@ -93,6 +94,13 @@ class ImageSource:
         # In one order in memory, so that sums over them have the same bits.
         return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
+    def sample_with_noise(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
+        """Return windows, and the given noise level or the median of theirs, robust against texture in some."""
+        found = self.sample()
+        for pixels in found if self.is_lazy else self.images:
+            check_squares(pixels)
+        return found, float(np.median([choose_noise(noise, window) for window in found]))
+
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""
         pipeline = make(self.shape)
@@ -128,7 +136,7 @@ class Frames(ImageSource):
                 )
             of_frame -= of_frame > along
         if shape[along] == 0:
-            raise ValueError(f"image is empty, got shape {shape}: there are no frames.")
+            raise ValueError(f"image must have at least one frame along axis {along}, got shape {shape}.")
         each: Any = np.moveaxis(array, along, 0)
         frames = tuple(ImageSource.check(each[k], of_frame, progress) for k in range(len(each)))
         return cls(frames[0].array, of_frame, frames, along, alive=_alive(progress))

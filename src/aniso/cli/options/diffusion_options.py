@@ -47,7 +47,7 @@ class StencilOptions:
     beta: float | None = number("Stencil parameter β instead of γ, with ∣β∣ ≤ 1 − 2α.", low=-1, high=1)
 
     def chosen(self) -> Any:
-        """Return the DeltaStencil that the options describe; None if there are no such options."""
+        """Return the DeltaStencil given by the options, or None if no stencil option is given."""
         given = _given(self, ("alpha", "gamma", "beta"))
         if self.stencil is None:
             with parsing.usage():
