@@ -95,7 +95,7 @@ class ImageSource:
         return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
     def sample_with_noise(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
-        """Return windows, and the given noise level or the median of theirs, robust against texture in some."""
+        """Return windows, and the given noise level or the median of theirs, which resists texture."""
         found = self.sample()
         for pixels in found if self.is_lazy else self.images:
             check_squares(pixels)
