@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -221,12 +222,13 @@ def test_workers_that_come_late_are_waited_for():
         assert count >= 1
 
 
+@contextmanager
 def _started(folder):
-    """A run of the command in a session of its own, as on a terminal, after its first blocks."""
-    data = SAMPLES["noise"]((600, 600)).astype(np.float32)
-    zarr.create_array(str(folder / "in.zarr"), data=data, chunks=(50, 50))
-    words = ["diffuse", "in.zarr", "out.zarr", "--time", "40", "--workers", "2", "--memory", "1GB"]
-    process = subprocess.Popen(
+    """A run of the command in a session of its own, as on a terminal, after the first of 20 images."""
+    frames = np.stack([SAMPLES["noise"]((200, 200)).astype(np.float32)] * 20)
+    ome_group(folder / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(1, 200, 200))
+    words = ["diffuse", "in.zarr", "out.zarr", "--time", "200", "--workers", "2", "--memory", "1GB"]
+    with subprocess.Popen(
         [*PROGRAM, *words],
         cwd=folder,
         env=WIDE,
@@ -234,13 +236,17 @@ def _started(folder):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    unfinished, end = journal.folder_of(folder / "out.zarr"), time.monotonic() + 120
-    while not journal.complete_blocks(unfinished, 0):
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return process
+    ) as process:
+        try:
+            unfinished, end = journal.folder_of(folder / "out.zarr"), time.monotonic() + 240
+            while not journal.complete_blocks(unfinished, 0):
+                assert process.poll() is None, process.communicate()[1]
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _foreign(errors):
