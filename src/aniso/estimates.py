@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.noise import check_channels, choose_noise, gradient_energy, noise_level, slopes
+from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
 

@@ -24,7 +24,7 @@ from aniso.blocks.groups import StageGroup
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.settings import Settings
-from tests.blocks.stores import job, ome_group, zarr
+from tests.blocks.stores import job, ome_group
 from tests.cli.command_calls import PROGRAM, WIDE
 from tests.registry import SAMPLES
 

@@ -12,7 +12,7 @@ from aniso import checks, estimates
 from aniso.arrays import Array
 from aniso.checks import Auto
 from aniso.models import CoherenceEnhancing
-from aniso.noise import check_squares, choose_noise
+from aniso.noise.level import check_squares, choose_noise
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
-from aniso.noise import measure_noise
+from aniso.noise.level import measure_noise
 from aniso.verbs.flatness import REACH, flat_bands, flatness
 from aniso.verbs.risk import Judge, Stop
 

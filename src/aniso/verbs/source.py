@@ -14,7 +14,7 @@ from aniso.arrays import Array, is_dask
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
 from aniso.blocks.stages import Pipeline
-from aniso.noise import check_squares, choose_noise
+from aniso.noise.level import check_squares, choose_noise
 from aniso.settings import Progress, check_progress, report_progress
 
 # Frames whose windows are looked at.

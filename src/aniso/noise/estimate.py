@@ -1,0 +1,276 @@
+"""Estimate kind, level and correlation of the noise in an image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.arrays import Array, Field, Mask
+from aniso.noise.correlation import freedom, gain, slope_gain
+from aniso.noise.fitting import Curve, fit_curve
+from aniso.noise.level import check_channels, measure_noise
+from aniso.noise.models import MODELS, Gaussian, NoiseModel, PoissonGaussian, Rician, Speckle
+from aniso.noise.statistics import SEEN, Blocks, collect_blocks
+
+# Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
+_FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
+# Then those not steeper than noise, by this factor, are looked at; at least this share of all.
+_NOISE_STEEPNESS, _LEAST_SHARE, _ROUNDS = 1.5, 0.08, 3
+# Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
+# textured block among a hundred.
+_CLEAR_GAIN, _GAIN_PER_TEXTURE = 12.0, 4.0
+# Further gain that less common kinds need over photons; range of variances below which there is one level.
+_RARE_GAIN, _LEAST_RANGE = 4.0, 1.6
+# Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
+# The second share holds for a large gain, since the energies of few photons vary more.
+_LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
+# Correlations that are tried, in pixels.
+_CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
+# Errors of the logarithm of a variance: of all, and of those among textured blocks only.
+_ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
+# Gain in squared errors that a correlation needs.
+_CLEAR_CORRELATION = 3.0
+# Least part of the level that second differences must see of correlated noise.
+_SEEN_PART = 0.3
+
+
+# Ratio of noise levels up to which channels have the same noise.
+_SAME_LEVEL = 1.15
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """The noise that was found in an image.
+
+    `models` has one entry for all channels, or one for each. `certainty` is the share of the flattest parts
+    of the image in which there is nothing but such noise: near 1, the estimate is safe; near 0, it may be
+    texture. `level` is the standard deviation in grey values at the median grey value.
+    """
+
+    models: tuple[NoiseModel, ...]
+    certainty: float
+    level: float
+
+    @property
+    def kind(self) -> str:
+        """The kind of noise, of the first channel if they differ."""
+        return self.models[0].kind
+
+    @property
+    def correlation(self) -> float:
+        """The largest correlation of all channels, in pixels."""
+        return max(model.correlation for model in self.models)
+
+
+def estimate(
+    image: npt.ArrayLike,
+    kind: str = "auto",
+    *,
+    channel_axis: int | None = None,
+    mask: npt.ArrayLike | None = None,
+) -> NoiseEstimate:
+    """Find kind, level and correlation of the noise in an image.
+
+    The image is cut into small blocks. In flat ones, second differences over one to six pixels see nothing
+    but noise, and their mean square has a known distribution; where there is texture, it is larger. The
+    likeliest mixture of both gives the variance of the noise as a function of the mean. If the variance
+    follows the mean clearly, the kind is not Gaussian. The correlation is the one with which differences over
+    all distances see the same level. Clipped pixels and constant regions do not count.
+
+    Parameters
+    ----------
+    image : array
+        A signal, an image or a volume.
+    kind : {"auto", "gaussian", "poisson", "rician", "speckle"}
+        The kind of noise, if it is known.
+    channel_axis : int, optional
+        The axis of the channels.
+    mask : array of bool, optional
+        True at pixels that do not count, without the channels.
+
+    Returns
+    -------
+    NoiseEstimate
+        The models, how sure they are, and a typical level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aniso import noise
+    >>> truth = np.tile(np.linspace(20.0, 200.0, 256), (256, 1))
+    >>> camera = noise.PoissonGaussian(gain=2.0, read_noise=3.0)
+    >>> found = noise.estimate(camera.sample(truth, np.random.default_rng(0)))
+    >>> found.kind, bool(1.8 < found.models[0].gain < 2.2)
+    ('poisson', True)
+    """
+    names = ("auto", *MODELS)
+    if kind not in names:
+        raise ValueError(f"kind must be one of {', '.join(names)}, got {kind!r}.")
+    channels = check_channels(image, channel_axis)
+    masks = None
+    if mask is not None:
+        array = np.asarray(mask)
+        if array.dtype != bool or array.shape != channels.shape[1:]:
+            raise ValueError(
+                f"mask must be an array of bool of shape {channels.shape[1:]}, got {array.dtype} of shape "
+                f"{array.shape}."
+            )
+        masks = [array]
+    return estimate_windows([channels], kind, masks)
+
+
+def estimate_windows(
+    windows: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
+) -> NoiseEstimate:
+    """Return the noise of windows (channels, …)."""
+    count = len(windows[0])
+    each = [[window[k].astype(np.float64) for window in windows] for k in range(count)]
+    found = [_estimate_channel(channel, kind, masks) for channel in each]
+    greys = [float(np.median(np.concatenate([window.ravel() for window in channel]))) for channel in each]
+    if count > 1:
+        levels = [[model.std_at(grey) for grey in greys] for model, _ in found]
+        lowest, highest = np.min(levels, axis=0), np.max(levels, axis=0)
+        if np.all(highest <= _SAME_LEVEL * lowest):
+            pooled = [window for channel in each for window in channel]
+            found = [_estimate_channel(pooled, kind, None if masks is None else [*masks] * count)]
+    models = tuple(model for model, _ in found)
+    all_models = models if len(models) == count else models * count
+    level = math.sqrt(
+        sum(model.std_at(grey) ** 2 for model, grey in zip(all_models, greys, strict=True)) / count
+    )
+    return NoiseEstimate(models, min(certainty for _, certainty in found), level)
+
+
+def _estimate_channel(
+    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None
+) -> tuple[NoiseModel, float]:
+    """Return the noise of windows without channels, in double precision, and how sure it is."""
+    blocks = collect_blocks(windows, masks)
+    if blocks is None:
+        level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
+        return Gaussian(level), 0.0
+    least, rounding = float(min(window.min() for window in windows)), _quantum(windows) ** 2 / 12
+    flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
+    step, correlation = 1, 0.0
+    for _ in range(_ROUNDS):
+        curve = _choose_curve(blocks, flat, step, correlation, kind, least)
+        correlation = _find_correlation(flat, curve, rounding)
+        seen = gain(correlation, step, flat.ndim)
+        flat = _flat_blocks(blocks, curve.at(blocks.means) / seen, correlation)
+        sharp = (k for k in flat.energies if math.sqrt(gain(correlation, k, flat.ndim)) >= _SEEN_PART)
+        step = next(sharp, step)
+    curve = _choose_curve(blocks, flat, step, correlation, kind, least)
+    return _make_model(curve, 1 / gain(correlation, step, flat.ndim), correlation, flat), curve.share
+
+
+def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks:
+    """Return the blocks that are hardly steeper than noise alone makes them; at least some of each mean."""
+    steepness = blocks.steepness / (variances * slope_gain(correlation, SEEN, blocks.ndim))
+    share = max(_LEAST_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks)))
+    return blocks.flattest(share, steepness, _NOISE_STEEPNESS)
+
+
+def _choose_curve(
+    blocks: Blocks, flat: Blocks, step: int, correlation: float, kind: str, least: float
+) -> Curve:
+    """Return the likeliest curve; without a clear gain, that of one level."""
+    free = freedom(correlation, step, flat.side, flat.ndim)
+    fits = {}
+    for name in ("gaussian", "poisson", "speckle", "rician") if kind == "auto" else (kind,):
+        if name in ("speckle", "rician") and least < 0 and kind == "auto":
+            continue  # magnitudes and intensities are not negative
+        fits[name] = fit_curve(name, flat.means, flat.energies[step], free)
+    if kind != "auto":
+        return fits[kind]
+    plain = fits["gaussian"]
+    best, most = plain, 0.0
+    for name, curve in fits.items():
+        low, high = np.quantile(curve.variances, [0.05, 0.95])
+        wanted = _CLEAR_GAIN + _GAIN_PER_TEXTURE * 100 * (1 - curve.share)
+        won = curve.likelihood - plain.likelihood
+        if name != "gaussian" and (
+            won < wanted
+            or high < _LEAST_RANGE * low
+            or _low_share(blocks, step, free, curve, plain) > _LOW_SHARES[won > _LARGE_GAIN]
+        ):
+            continue
+        won -= _RARE_GAIN if name in ("speckle", "rician") else 0.0
+        if won > most:
+            best, most = curve, won
+    return best
+
+
+def _low_share(blocks: Blocks, step: int, free: float, curve: Curve, plain: Curve) -> float:
+    """Return the share of blocks with little energy for a curve, where it lies above one level.
+
+    Texture can only add energy, so that this is seen in all blocks.
+    """
+    from scipy import stats
+
+    variances = curve.at(blocks.means)
+    above = variances > plain.at(blocks.means)
+    limit = float(stats.chi2.ppf(_LOW_QUANTILE, free)) / free
+    low = blocks.energies[step] < limit * variances
+    return float(low[above].mean()) if above.any() else 0.0
+
+
+def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
+    """Return the correlation with which all second differences see the same level.
+
+    Rounding to whole numbers adds white noise of the variance `rounding`.
+    """
+    found = 0.0
+    for _ in range(2):
+        fits = {
+            step: fit_curve(
+                "gaussian", flat.means, energies / curve.variances, freedom(found, step, flat.side, flat.ndim)
+            )
+            for step, energies in flat.energies.items()
+        }
+        added = rounding / float(np.median(curve.variances))
+        levels = {step: max(fit.level - added, 1e-3 * fit.level) for step, fit in fits.items()}
+        weights = [(_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2 for fit in fits.values()]
+        misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
+        best = min(misfits, key=misfits.__getitem__)
+        found = best if misfits[0.0] - misfits[best] > _CLEAR_CORRELATION else 0.0
+    return found
+
+
+def _misfit(levels: dict[int, float], weights: list[float], correlation: float, ndim: int) -> float:
+    """Return how much the levels differ that second differences see of noise with this correlation."""
+    logs = np.array([math.log(level / gain(correlation, step, ndim)) for step, level in levels.items()])
+    return float(
+        np.average(np.square(logs - np.average(logs, weights=weights)), weights=weights) * sum(weights)
+    )
+
+
+def _quantum(windows: Sequence[Field]) -> float:
+    """Return the distance between neighbouring grey values, or 0 if there are as many values as pixels."""
+    values = np.unique(
+        np.concatenate([window.ravel()[:: max(window.size // 20000, 1)] for window in windows])
+    )
+    size = sum(window.size for window in windows)
+    if len(values) < 2 or len(values) > min(size, 20000) / 2:
+        return 0.0
+    return float(np.diff(values).min())
+
+
+def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks) -> NoiseModel:
+    """Return the model of a curve whose variances are multiplied by a factor."""
+    first, *rest = (factor * value for value in curve.coefficients)
+    if curve.kind == "rician":
+        return Rician(curve.coefficients[0] * math.sqrt(factor), correlation)
+    if curve.kind == "gaussian" or rest[0] == 0:
+        return Gaussian(math.sqrt(max(first, 0.0)), correlation)
+    if curve.kind == "poisson":
+        slope = rest[0]
+        if first < 0:
+            return PoissonGaussian(slope, -first / slope, 0.0, correlation)
+        return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
+    level = math.sqrt(rest[0])
+    floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
+    return Speckle(level, floor, correlation)

@@ -1,0 +1,130 @@
+"""Variance of the noise as a function of the mean, from blocks of which many, but not all, are flat.
+
+The mean square of second differences in a flat block follows a χ² distribution of known width; blocks with
+texture or edges have more, of any size. Expectation and maximisation of this mixture give the share of flat
+blocks and the curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from aniso.arrays import Field
+from aniso.noise.models import Rician
+
+_ROUNDS = 60
+# Energies of blocks that are not flat: uniform in the logarithm, over a range of this factor.
+_RANGE = math.log(300)
+# Log of energy over variance below which blocks are hardly ever textured.
+_CERTAINLY_FLAT = -0.3
+# The smallest variance of a curve, as a part of the median energy.
+_LEAST = 1e-4
+# Where the search begins: a quantile of the energies.
+_START_QUANTILE = 0.3
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Variances of the noise at the means of blocks: coefficients, values, and how well they explain them."""
+
+    kind: str
+    coefficients: tuple[float, ...]
+    variances: Field
+    share: float  # of the blocks that are flat
+    likelihood: float  # log
+
+    @property
+    def level(self) -> float:
+        """The first coefficient: the variance of noise of one level."""
+        return self.coefficients[0]
+
+    def at(self, means: Field) -> Field:
+        """Return the variances at other means."""
+        if self.kind == "rician":
+            return Rician(self.coefficients[0]).variance(means)
+        power = {"gaussian": 0, "poisson": 1, "speckle": 2}[self.kind]
+        slope = self.coefficients[1] if power else 0.0
+        return np.maximum(self.coefficients[0] + slope * means**power, self.variances.min())
+
+
+def fit_curve(kind: str, means: Field, energies: Field, freedom: float) -> Curve:
+    """Return the likeliest curve of a kind: "gaussian", "poisson", "speckle" or "rician"."""
+    floor = max(_LEAST * float(np.median(energies)), 1e-300)
+    fit = _FITS[kind]
+    # The largest means have about the variance that is seen there; textured blocks must not decide.
+    start = np.maximum(np.full_like(energies, np.quantile(energies, _START_QUANTILE)), floor)
+    variances, share = start, 0.5
+    coefficients: tuple[float, ...] = ()
+    for _ in range(_ROUNDS):
+        noise, other = _densities(energies / variances, share, freedom)
+        flat = noise / (noise + other)
+        share = float(np.clip(flat.mean(), 0.02, 0.999))
+        coefficients, found = fit(means, energies, flat, variances)
+        found = np.maximum(found, floor)
+        change = float(np.max(np.abs(np.log(found / variances))))
+        variances = found
+        if change < 1e-4:
+            break
+    noise, other = _densities(energies / variances, share, freedom)
+    likelihood = float(np.sum(np.log(noise + other)))
+    return Curve(kind, coefficients, variances, share, likelihood)
+
+
+def _densities(ratios: Field, share: float, freedom: float) -> tuple[Field, Field]:
+    """Return the densities of the logarithm of energy over variance, for flat blocks and for others."""
+    from scipy import special
+
+    logs = np.log(np.maximum(ratios, 1e-12))
+    half = 0.5 * freedom
+    flat = half * (logs + math.log(half)) - half * np.exp(np.minimum(logs, 20)) - special.gammaln(half)
+    other = np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3)
+    return share * np.exp(flat), (1 - share) * other + 1e-300
+
+
+_Fit = Callable[[Field, Field, Field, Field], tuple[tuple[float, ...], Field]]
+
+
+def _fit_constant(
+    means: Field, energies: Field, flat: Field, before: Field
+) -> tuple[tuple[float, ...], Field]:
+    level = float(flat @ energies / flat.sum())
+    return (level,), np.full_like(energies, level)
+
+
+def _fit_power(power: int) -> _Fit:
+    """Return the fit of a + b·mean^power with b ≥ 0; for squares also a ≥ 0."""
+
+    def fit(means: Field, energies: Field, flat: Field, before: Field) -> tuple[tuple[float, ...], Field]:
+        weights = flat / before**2
+        terms = np.stack([np.ones_like(means), means**power])
+        matrix = (terms * weights) @ terms.T
+        right = (terms * weights) @ energies
+        first, slope = np.linalg.lstsq(matrix, right, rcond=1e-12)[0]
+        if slope <= 0:
+            (first,), found = _fit_constant(means, energies, flat, before)
+            return (first, 0.0), found
+        if power == 2 and first < 0:
+            first, slope = 0.0, right[1] / matrix[1, 1]
+        return (float(first), float(slope)), first + slope * terms[1]
+
+    return fit
+
+
+def _fit_rician(means: Field, energies: Field, flat: Field, before: Field) -> tuple[tuple[float, ...], Field]:
+    level = math.sqrt(float(flat @ before / flat.sum()))
+    for _ in range(8):
+        shape = Rician(level).variance(means) / level**2
+        level = math.sqrt(float(flat @ (energies / shape) / flat.sum()))
+    return (level,), Rician(level).variance(means)
+
+
+_FITS: dict[str, _Fit] = {
+    "gaussian": _fit_constant,
+    "poisson": _fit_power(1),
+    "speckle": _fit_power(2),
+    "rician": _fit_rician,
+}

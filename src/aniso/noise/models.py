@@ -1,0 +1,400 @@
+"""Models of noise: how its variance follows the mean, and transforms that make it the same everywhere."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from aniso.arrays import Field
+from aniso.noise.correlation import blur_noise
+
+__all__ = ["Gaussian", "NoiseModel", "PoissonGaussian", "Rician", "Speckle"]
+
+
+def _normal_quadrature(count: int) -> tuple[Field, Field]:
+    """Return values of a standard normal variable, and their weights."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+_NODES, _WEIGHTS = _normal_quadrature(40)
+# Quantiles of Gamma variables that stand for all of them.
+_QUANTILES = (np.arange(600) + 0.5) / 600
+# Poisson distributions of a larger mean are so close to normal ones that the asymptotic inverse is exact.
+_LARGE_COUNT = 60.0
+# Mean and variance of the Rayleigh distribution: the magnitude of complex noise of level 1.
+RAYLEIGH_MEAN, RAYLEIGH_VARIANCE = math.sqrt(math.pi / 2), 2 - math.pi / 2
+# Signals, in noise levels, beyond which the magnitude of complex noise is practically normal.
+_LARGE_SIGNAL = 30.0
+
+
+class NoiseModel(ABC):
+    """A noisy image z of an image x without noise.
+
+    The noise is independent from pixel to pixel, or has the `correlation` that white noise has after a
+    Gaussian of this standard deviation, in pixels.
+    """
+
+    #: Name of the kind, as on the command line.
+    kind: ClassVar[str]
+    correlation: float
+
+    @property
+    def unit(self) -> float:
+        """The standard deviation of the noise after `stabilise`."""
+        return 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not math.isfinite(value) or (value < 0 and name != "offset"):
+                raise ValueError(
+                    f"{name} of {type(self).__name__} must be at least 0 and finite, got {value}."
+                )
+
+    @abstractmethod
+    def variance(self, mean: npt.ArrayLike) -> Field:
+        """Return the variance of the noise where the noisy image has this mean."""
+
+    @abstractmethod
+    def stabilise(self, image: npt.ArrayLike) -> Field:
+        """Return an increasing function of the grey values, after which the noise has the level `unit`."""
+
+    def restore(self, image: npt.ArrayLike) -> Field:
+        """Return x from the mean of `stabilise(z)`: the exact unbiased inverse, not the algebraic one."""
+        means, truths = self.table()
+        return interpolate(image, means, truths)
+
+    @abstractmethod
+    def table(self) -> tuple[Field, Field]:
+        """Return means of `stabilise(z)` and the x that they belong to, both increasing."""
+
+    def sample(self, truth: npt.ArrayLike, random: np.random.Generator) -> Field:
+        """Return a noisy image of `truth`."""
+        exact = np.asarray(truth, np.float64)
+        noisy = self._sample_white(exact, random)
+        if self.correlation == 0:
+            return noisy
+        mean = self._mean(exact)
+        return mean + blur_noise(noisy - mean, self.correlation)
+
+    @abstractmethod
+    def _sample_white(self, truth: Field, random: np.random.Generator) -> Field: ...
+
+    def _mean(self, truth: Field) -> Field:
+        return truth
+
+    def std_at(self, mean: float) -> float:
+        """Return the standard deviation of the noise where the noisy image has this mean."""
+        return math.sqrt(float(self.variance(mean)))
+
+
+def interpolate(values: npt.ArrayLike, places: Field, results: Field) -> Field:
+    """Interpolate linearly, and continue linearly beyond both ends."""
+    array = np.asarray(values)
+    found = np.interp(array, places, results)
+    for end, neighbour, beyond in ((0, 1, array < places[0]), (-1, -2, array > places[-1])):
+        if beyond.any():
+            slope = (results[end] - results[neighbour]) / (places[end] - places[neighbour])
+            found = np.where(beyond, results[end] + slope * (array - places[end]), found)
+    return _as_floats(found, array)
+
+
+def _as_floats(found: Any, given: Any) -> Any:
+    """Return an array in the type of a given one, or in double precision if that has integers."""
+    return found.astype(given.dtype if given.dtype.kind == "f" else np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class Gaussian(NoiseModel):
+    """Additive noise of one level, in grey values.
+
+    Examples
+    --------
+    >>> from aniso.noise import Gaussian
+    >>> float(Gaussian(5.0).variance(100.0))
+    25.0
+    """
+
+    kind: ClassVar[str] = "gaussian"
+
+    level: float
+    correlation: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """The level itself: grey values are left as they are."""
+        return self.level
+
+    def variance(self, mean: npt.ArrayLike) -> Field:
+        """Return the same variance everywhere."""
+        return np.full(np.shape(mean), self.level**2)
+
+    def stabilise(self, image: npt.ArrayLike) -> Field:
+        """Return the image as it is."""
+        return np.asarray(image)
+
+    def restore(self, image: npt.ArrayLike) -> Field:
+        """Return the image as it is."""
+        return np.asarray(image)
+
+    def table(self) -> tuple[Field, Field]:
+        """Return two points of a straight line."""
+        return np.array([0.0, 1.0]), np.array([0.0, 1.0])
+
+    def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
+        return truth + random.normal(0, self.level, truth.shape) if self.level > 0 else truth.copy()
+
+
+@dataclass(frozen=True)
+class PoissonGaussian(NoiseModel):
+    """Counted photons, amplified, with an offset and the read noise of a camera.
+
+    z = gain·Poisson((x − offset)/gain) + offset + N(0, read_noise²). The variance is
+    gain·(mean − offset) + read_noise², and the generalised Anscombe transform makes it 1.
+
+    Examples
+    --------
+    >>> from aniso.noise import PoissonGaussian
+    >>> camera = PoissonGaussian(gain=2.0, offset=100.0, read_noise=3.0)
+    >>> float(camera.variance(150.0))
+    109.0
+    >>> stabilised = camera.stabilise([100.0, 150.0, 200.0])
+    """
+
+    kind: ClassVar[str] = "poisson"
+
+    gain: float
+    offset: float = 0.0
+    read_noise: float = 0.0
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gain == 0:
+            raise ValueError("gain of PoissonGaussian must be positive, got 0. Use Gaussian without photons.")
+
+    def variance(self, mean: npt.ArrayLike) -> Field:
+        """Return gain·(mean − offset) + read_noise², at least read_noise²."""
+        return self.gain * np.maximum(np.asarray(mean, np.float64) - self.offset, 0.0) + self.read_noise**2
+
+    def stabilise(self, image: npt.ArrayLike) -> Field:
+        """Return the generalised Anscombe transform, 2·√(counts + 3/8 + read_noise²/gain²)."""
+        counts = (np.asarray(image) - self.offset) / self.gain
+        return self._transform(counts)
+
+    def _transform(self, counts: Field) -> Field:
+        found: Field = 2 * np.sqrt(np.maximum(counts + (0.375 + self._reading**2), 0))
+        return found
+
+    @property
+    def _reading(self) -> float:
+        """The read noise in counts."""
+        return self.read_noise / self.gain
+
+    def restore(self, image: npt.ArrayLike) -> Field:
+        """Return x from the mean of the transform: from a table, or asymptotically for large counts."""
+        means, truths = self.table()
+        values = np.asarray(image)
+        far = values * values / 4 - (0.125 + self._reading**2)
+        found = np.where(
+            values > means[-1], self.offset + self.gain * far, interpolate(values, means, truths)
+        )
+        return _as_floats(found, values)
+
+    def table(self) -> tuple[Field, Field]:
+        """Return the mean of the transform for counts up to where its asymptotic inverse is exact."""
+        counts, means = _poisson_table(self._reading)
+        return means, self.offset + self.gain * counts
+
+    def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
+        counts = random.poisson(np.maximum(truth - self.offset, 0.0) / self.gain)
+        noisy = self.gain * counts + self.offset
+        return noisy + random.normal(0, self.read_noise, truth.shape) if self.read_noise > 0 else noisy
+
+
+@functools.lru_cache(maxsize=64)
+def _poisson_table(reading: float) -> tuple[Field, Field]:
+    """Return counts, and the mean of the Anscombe transform for each."""
+    from scipy import stats
+
+    last = _LARGE_COUNT + reading**2
+    counts = np.linspace(0, math.sqrt(last), 240) ** 2
+    most = int(last + 10 * math.sqrt(last) + 20)
+    found = np.arange(most + 1)
+    model = PoissonGaussian(1.0, read_noise=reading)
+    readings = reading * _NODES[:, np.newaxis] if reading > 0 else np.zeros((1, 1))
+    weights = _WEIGHTS if reading > 0 else np.ones(1)
+    given_count = weights @ model._transform(found + readings)
+    means = stats.poisson.pmf(found, counts[:, np.newaxis]) @ given_count
+    return counts, means
+
+
+@dataclass(frozen=True)
+class Rician(NoiseModel):
+    """The magnitude of a complex signal with Gaussian noise of one level in both parts, as in MRI.
+
+    `restore` returns the magnitude of the signal without noise, which is smaller than the mean of z: the mean
+    of pure noise is 1.25 of its level.
+
+    Examples
+    --------
+    >>> from aniso.noise import Rician
+    >>> round(float(Rician(10.0).variance(12.5)), 1), round(float(Rician(10.0).variance(200.0)), 1)
+    (42.9, 99.9)
+    """
+
+    kind: ClassVar[str] = "rician"
+
+    level: float
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.level == 0:
+            raise ValueError("level of Rician must be positive, got 0.")
+
+    def variance(self, mean: npt.ArrayLike) -> Field:
+        """Return the variance for a mean of z, which is at least that of pure noise."""
+        means, variances, _, _ = _rician_tables()
+        return self.level**2 * np.interp(np.asarray(mean, np.float64) / self.level, means, variances)
+
+    def stabilise(self, image: npt.ArrayLike) -> Field:
+        """Return the integral of 1/√variance."""
+        _, _, places, stabilised = _rician_tables()
+        values = np.asarray(image)
+        return interpolate(values / self.level, places, stabilised)
+
+    def table(self) -> tuple[Field, Field]:
+        """Return the mean of the stabilised magnitude for signals up to 30 noise levels."""
+        signals, means = _rician_means()
+        return means, self.level * signals
+
+    def restore(self, image: npt.ArrayLike) -> Field:
+        """Return the magnitude of the signal, at least 0."""
+        found: Field = np.maximum(super().restore(image), 0)
+        return found
+
+    def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
+        real, imaginary = random.normal(0, self.level, (2, *truth.shape))
+        return np.hypot(truth + real, imaginary)
+
+    def _mean(self, truth: Field) -> Field:
+        signals, magnitudes = _magnitudes()
+        means = _WEIGHTS @ magnitudes @ _WEIGHTS
+        return self.level * interpolate(truth / self.level, signals, means)
+
+
+@functools.lru_cache(maxsize=1)
+def _magnitudes() -> tuple[Field, Field]:
+    """Return signals in noise levels, and the magnitudes (signals, nodes, nodes) with complex noise."""
+    signals = np.concatenate([np.linspace(0, 6, 181), np.linspace(6.1, _LARGE_SIGNAL, 240)])
+    return signals, np.hypot(signals[:, np.newaxis, np.newaxis] + _NODES[:, np.newaxis], _NODES)
+
+
+@functools.lru_cache(maxsize=1)
+def _rician_tables() -> tuple[Field, Field, Field, Field]:
+    """Return mean and variance of the magnitude, and magnitudes with their stabilised values."""
+    _, magnitudes = _magnitudes()
+    means = _WEIGHTS @ magnitudes @ _WEIGHTS
+    variances = _WEIGHTS @ magnitudes**2 @ _WEIGHTS - means**2
+    places = np.concatenate([np.linspace(0, 8, 401), np.linspace(8.1, _LARGE_SIGNAL + 10, 320)])
+    slopes = 1 / np.sqrt(np.interp(places, means, variances))
+    rises = 0.5 * (slopes[1:] + slopes[:-1]) * np.diff(places)
+    return means, variances, places, np.concatenate([[0.0], np.cumsum(rises)])
+
+
+@functools.lru_cache(maxsize=1)
+def _rician_means() -> tuple[Field, Field]:
+    """Return signals, and the means of the stabilised magnitude."""
+    signals, magnitudes = _magnitudes()
+    _, _, places, stabilised = _rician_tables()
+    return signals, _WEIGHTS @ interpolate(magnitudes, places, stabilised) @ _WEIGHTS
+
+
+@dataclass(frozen=True)
+class Speckle(NoiseModel):
+    """Noise that is a part of the signal, as in ultrasound, radar and OCT: z = x·n + N(0, floor²).
+
+    n has the mean 1 and the standard deviation `level`; it is Gamma distributed. The variance is
+    level²·mean² + floor²; far above the floor, the transform is a logarithm.
+
+    Examples
+    --------
+    >>> from aniso.noise import Speckle
+    >>> float(Speckle(0.2, floor=3.0).variance(100.0))
+    409.0
+    """
+
+    kind: ClassVar[str] = "speckle"
+
+    level: float
+    floor: float = 1.0
+    correlation: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """The standard deviation of the logarithm of n, over that of n: 1 if it is small."""
+        from scipy import special
+
+        return math.sqrt(float(special.polygamma(1, 1 / self.level**2))) / self.level
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.level == 0 or self.floor == 0:
+            raise ValueError(
+                f"level and floor of Speckle must be positive, got {self.level} and {self.floor}: without a "
+                "floor, the transform of 0 would be infinite."
+            )
+
+    def variance(self, mean: npt.ArrayLike) -> Field:
+        """Return level²·mean² + floor²."""
+        return np.square(self.level * np.asarray(mean, np.float64)) + self.floor**2
+
+    def stabilise(self, image: npt.ArrayLike) -> Field:
+        """Return arsinh(level·z/floor)/level."""
+        values = np.asarray(image)
+        return np.arcsinh(values * (self.level / self.floor)) / self.level
+
+    def table(self) -> tuple[Field, Field]:
+        """Return the mean of the transform for signals up to 10⁶ floors."""
+        signals, means = _speckle_table(self.level)
+        return means, self.floor * signals
+
+    def restore(self, image: npt.ArrayLike) -> Field:
+        """Return x from the mean of the transform."""
+        means, truths = self.table()
+        values = np.asarray(image, np.float64)
+        # Exponential far above the floor, where a straight line from point to point would not do.
+        far = truths[-1] * np.exp(self.level * np.maximum(values - means[-1], 0))
+        found = np.where(values > means[-1], far, interpolate(values, means, truths))
+        return _as_floats(found, np.asarray(image))
+
+    def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
+        shape = 1 / self.level**2
+        noisy = truth * random.gamma(shape, 1 / shape, truth.shape)
+        return noisy + random.normal(0, self.floor, truth.shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _speckle_table(ratio: float) -> tuple[Field, Field]:
+    """Return signals over the floor, and the mean of the transform for each."""
+    from scipy import stats
+
+    positive = np.sinh(np.linspace(0, math.asinh(1e6), 600))
+    shape = 1 / ratio**2
+    factors = stats.gamma.ppf(_QUANTILES, shape) / shape
+    factors *= 1 / factors.mean()
+    nodes, weights = _normal_quadrature(9)
+    noisy = positive[:, np.newaxis, np.newaxis] * factors + nodes[:, np.newaxis]
+    means = np.einsum("xnf,n->x", np.arcsinh(ratio * noisy) / ratio, weights) / len(factors)
+    signals = np.concatenate([-positive[:0:-1], positive])
+    return signals, np.concatenate([-means[:0:-1], means])
+
+
+MODELS: dict[str, type[NoiseModel]] = {one.kind: one for one in (Gaussian, PoissonGaussian, Rician, Speckle)}
