@@ -214,7 +214,7 @@ class PoissonGaussian(NoiseModel):
 
     def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
         counts = random.poisson(np.maximum(truth - self.offset, 0.0) / self.gain)
-        noisy = self.gain * counts + self.offset
+        noisy: Field = self.gain * counts + self.offset
         return noisy + random.normal(0, self.read_noise, truth.shape) if self.read_noise > 0 else noisy
 
 
