@@ -13,8 +13,15 @@ _COHERENCES = {
 }
 # The noise scale for a given contrast, in pixels.
 _GIVEN_SIGMA = 0.5
+# Spacing of a grid on which noise is nearly white, over its correlation.
+_GRID_PER_CORRELATION = 1.6
 # Times in squared pixels: the first one, the ratio of each to the one before, and their number.
 _TIMES = {2: (0.25, 2.2, 7), 3: (0.25, 2.7, 6)}
+
+
+def grid_of(correlation: float) -> float:
+    """Return the spacing, in pixels, of a grid on which noise with this correlation is nearly white."""
+    return max(1.0, _GRID_PER_CORRELATION * correlation)
 
 
 def choose_times(pixel: float, ndim: int) -> list[float]:

@@ -18,16 +18,27 @@ from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
+from aniso.noise import NoiseModel
+from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import choose_models, choose_times
+from aniso.verbs.candidates import choose_models, choose_times, grid_of
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.source import ImageSource
+from aniso.verbs.stabilise import (
+    Models,
+    Restore,
+    Stabilise,
+    is_plain,
+    remaining_level,
+    stabilise,
+    stabilised_level,
+)
 
 __all__ = ["DenoisePlan", "denoise"]
 
@@ -55,6 +66,8 @@ class DenoisePlan(Plan):
     on_tensors: ClassVar[bool] = True
 
     noise: float = describe("noise level", GREY)
+    noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
+    certainty: float = describe("its certainty, from 0 to 1")
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
     time: float = describe("its time")
@@ -75,6 +88,11 @@ class DenoisePlan(Plan):
                 raise ValueError(f"the times of a path of a plan must increase, got {path.times}.")
         weights = [self.start, *(one for path in self.paths for one in path.weights)]
         used = [one for one in weights if one is not None]
+        if len(self.noise_models) not in (1, self.channels):
+            raise ValueError(
+                f"a plan for {self.channels} channels has one model of the noise, or one for each channel, "
+                f"got {len(self.noise_models)}."
+            )
         if self.mixed != max(len(used), 1):
             raise ValueError(f"the plan mixes {self.mixed} images, but has weights for {len(used)}.")
         if used:
@@ -92,13 +110,18 @@ class DenoisePlan(Plan):
         sums = [np.sum([getattr(one, name) for one in weights], axis=0) for name in ("everywhere", "flat")]
         if not np.allclose(sums, [np.eye(self.channels), np.zeros((self.channels,) * 2)], rtol=0, atol=1e-9):
             raise ValueError("the weights of a plan must add up to 1.")
-        if not self.noise > 0:
+        if not self._level > 0:
             raise ValueError(
                 f"the noise level of a plan that mixes images must be positive, got {self.noise}."
             )
         stops = [(path.model, time) for path in self.paths for time in path.times]
         if self.model is not None and (self.model, self.time) not in stops:
             raise ValueError("the best diffusion of a plan must be one of its paths, at one of their times.")
+
+    @property
+    def _level(self) -> float:
+        """The noise level of stabilised images."""
+        return stabilised_level(self.noise_models)
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
@@ -113,7 +136,7 @@ class DenoisePlan(Plan):
         if self.start is not None:
             stages.append(AddWeighted("image", self.start, ndim))
         if mixing and self.model is None:
-            stages.append(MeasureFlatness("image", self.noise, ndim))
+            stages.append(MeasureFlatness("image", self._level, ndim))
         # The best one first, since the weights depend on its flatness.
         for path in sorted(self.paths, key=lambda path: path.model != self.model):
             prepared = settings.prepare(path.model, shape)
@@ -122,19 +145,23 @@ class DenoisePlan(Plan):
             for before, time, weights in zip((0.0, *path.times), path.times, path.weights, strict=False):
                 cycles += prepared.plan(time - before)
                 if mixing and path.model == self.model and time == self.time:
-                    looks.append((len(cycles), MeasureFlatness("diffused", self.noise, ndim)))
+                    looks.append((len(cycles), MeasureFlatness("diffused", self._level, ndim)))
                 if mixing and weights is not None:
                     looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
             target = "diffused" if mixing else "image"
             stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
-        return Pipeline(shape, (*stages, Take("mixture", ndim)) if mixing else tuple(stages))
+        if mixing:
+            stages.append(Take("mixture", ndim))
+        if stages and not is_plain(self.noise_models):
+            stages = [Stabilise(self.noise_models, ndim), *stages, Restore(self.noise_models, ndim)]
+        return Pipeline(shape, tuple(stages))
 
 
 @takes_arrays(dask=None)
 def denoise(
     image: npt.ArrayLike,
     *,
-    noise: Annotated[float | Auto, NOISE] = "auto",
+    noise: Annotated[Noise, NOISE] = "auto",
     contrast: Annotated[float | Auto, replace(CONTRAST, auto="by the smallest expected error")] = "auto",
     time: Annotated[float | Auto, replace(TIME, auto="by the smallest expected error")] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
@@ -221,7 +248,7 @@ def choose(
     source: ImageSource,
     settings: Settings,
     *,
-    noise: float | Auto = "auto",
+    noise: Noise = "auto",
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     mix: bool | None = None,
@@ -233,16 +260,23 @@ def choose(
     mixing = mix is not False and given_contrast is None and given_time is None
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
-    windows, level = source.sample_with_noise(noise)
-    pixel = estimates.pixel_size(settings.spacings)
+    check_noise(noise)
+    windows = source.checked_sample()
+    found = find_noise(noise, windows)
+    level = stabilised_level(found.models)
+    stabilised = [stabilise(found.models, window) for window in windows]
+    # Correlated noise is nearly white on a coarser grid.
+    pixel = estimates.pixel_size(settings.spacings) * grid_of(found.correlation)
+    if given_contrast is not None and found.level > 0:
+        given_contrast *= level / found.level
     models = choose_models(level, given_contrast, pixel, len(settings.spacings))
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
-    judge = Judge(windows, level)
+    judge = Judge(stabilised, remaining_level(found.models, stabilised), found.correlation)
     # Leaving the image unchanged is a candidate too, unless a time is given.
     best = judge.start if given_time is None or not models else None
     helpers: list[Stop] = []
     for model in models:
-        prepared = settings.prepare(model, windows[0].shape[1:])
+        prepared = settings.prepare(model, stabilised[0].shape[1:])
         stop, others = _follow(judge, model, prepared, times, source.alive, full=mixing)
         helpers += others
         best = stop if best is None or stop.risk < best.risk else best
@@ -253,23 +287,37 @@ def choose(
         mixture, risk = mix_stops(judge, best, helpers)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
+    scale = _mean_scale(found.models, windows)
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,
         channels=len(source.channels),
         stencil=settings.stencil,
-        noise=level,
+        noise=found.level,
+        noise_models=found.models,
+        certainty=found.certainty,
         model=best.model,
         contrast=getattr(best.model, "contrast", None),
         time=best.time,
-        single_error=math.sqrt(max(best.risk, 0.0)),
-        expected_error=math.sqrt(max(risk, 0.0)),
+        single_error=scale * math.sqrt(max(best.risk, 0.0)),
+        expected_error=scale * math.sqrt(max(risk, 0.0)),
         candidates=len(models),
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
+
+
+def _mean_scale(models: Models, windows: list[Array]) -> float:
+    """Return grey values per unit of a stabilised image: the root mean square of noise levels."""
+    if is_plain(models):
+        return 1.0
+    total = 0.0
+    for number in range(len(windows[0])):
+        model = models[number % len(models)]
+        total += sum(float(model.variance(window[number]).sum()) for window in windows)
+    return math.sqrt(total / sum(window.size for window in windows))
 
 
 def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:

@@ -246,7 +246,7 @@ def choose(
     checks.instance("refine", refine, (bool, type(None)), "True, False or None", "refine=False")
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
-    windows, level = source.sample_with_noise(noise)
+    windows, level = source.sample_with_level(noise)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
     estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
     scales = LineScales.combine(estimates, len(source.shape))

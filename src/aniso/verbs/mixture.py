@@ -11,6 +11,7 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
+from aniso.noise import correlation
 from aniso.noise.level import measure_noise
 from aniso.verbs.flatness import REACH, flat_bands, flatness
 from aniso.verbs.risk import Judge, Stop
@@ -61,7 +62,7 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
     axes = _principal_axes(_flatten(judge.image))
     weights, risk, change = np.zeros((len(axes), 2, len(stops))), best.risk, 0.0
     for number, axis in enumerate(axes):
-        if not _has_noise([np.tensordot(axis, window, 1) for window in judge.image], judge.level):
+        if not _has_noise([np.tensordot(axis, window, 1) for window in judge.image], judge):
             continue
         gram, gain, doubt = _View(judge, best, stops, flats, axis).quadratic()
         chosen = _cautious_weights(gram, gain, doubt)
@@ -116,7 +117,9 @@ class _View:
                 probe = self._project(self.judge.probe[number], part)
                 gain += terms @ residual - variance * (follows @ probe)
             first += size
-        return gram, gain, variance * gram + 2 * variance**2 * doubt
+        # Correlated noise has less independent values.
+        power = correlation.power_at_zero(self.judge.correlation, self.judge.image[0].ndim - 1)
+        return gram, gain, power * (variance * gram + 2 * variance**2 * doubt)
 
     def _project(self, image: Array, part: slice) -> Field:
         channels = image.reshape(len(self.axis), -1)[:, part]
@@ -140,11 +143,12 @@ def _products(rows: Field) -> Field:
     return products
 
 
-def _has_noise(windows: list[Array], level: float) -> bool:
-    """Return whether windows with one channel can have noise of this level."""
+def _has_noise(windows: list[Array], judge: Judge) -> bool:
+    """Return whether windows with one channel can have the noise of the judge."""
     spread = float(np.concatenate([window.ravel() for window in windows]).std())
     found = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
-    return min(spread, found) >= _LEAST_NOISE * level
+    seen = math.sqrt(correlation.gain(judge.correlation, 1, windows[0].ndim))  # by second differences
+    return spread >= _LEAST_NOISE * judge.level and found >= _LEAST_NOISE * seen * judge.level
 
 
 def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:

@@ -323,6 +323,8 @@ def format_value(value: Any) -> str:
         given = ((each.name, getattr(value, each.name)) for each in fields(value))
         inner = ", ".join(f"{name}={format_value(entry)}" for name, entry in given if entry is not None)
         return f"{type(value).__name__}({inner})"
+    if isinstance(value, tuple):
+        return ", ".join(map(format_value, value))
     return "none" if value is None else str(value)
 
 

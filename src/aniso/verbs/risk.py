@@ -8,6 +8,7 @@ import numpy as np
 
 from aniso.arrays import Array
 from aniso.models import ImageDriven
+from aniso.noise.correlation import blur_noise
 
 # The change of the image that measures the divergence, as a part of the noise level.
 _PROBE = 0.05
@@ -27,13 +28,18 @@ class Stop:
 class Judge:
     """Stein's unbiased risk estimate for windows (channels, …) of an image."""
 
-    def __init__(self, windows: list[Array], level: float) -> None:
+    def __init__(self, windows: list[Array], level: float, correlation: float = 0.0) -> None:
         self.image = windows
-        self.level = level
+        self.level, self.correlation = level, correlation
         self.size = sum(window.size for window in windows)
         random = np.random.default_rng(0)
+        # Correlated like the noise, since the estimate holds for a change with the covariance of the noise.
         self.probe = [
-            (2 * random.integers(0, 2, window.shape, dtype=np.int8) - 1).astype(window.dtype)
+            blur_noise(
+                (2 * random.integers(0, 2, window.shape, dtype=np.int8) - 1).astype(window.dtype),
+                correlation,
+                first_axis=1,
+            )
             for window in windows
         ]
         self.step = _PROBE * level

@@ -94,12 +94,17 @@ class ImageSource:
         # In one order in memory, so that sums over them have the same bits.
         return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
-    def sample_with_noise(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
+    def sample_with_level(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
         """Return windows, and the given noise level or the median of theirs, which resists texture."""
+        found = self.checked_sample()
+        return found, float(np.median([choose_noise(noise, window) for window in found]))
+
+    def checked_sample(self) -> list[Array]:
+        """Return windows, after a check that squares of all grey values are in range."""
         found = self.sample()
         for pixels in found if self.is_lazy else self.images:
             check_squares(pixels)
-        return found, float(np.median([choose_noise(noise, window) for window in found]))
+        return found
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""
