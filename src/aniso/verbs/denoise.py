@@ -20,6 +20,7 @@ from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
 from aniso.noise.given import Noise, check_noise, find_noise
+from aniso.noise.impulses import Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
@@ -31,6 +32,7 @@ from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
+    FillImpulses,
     Models,
     Restore,
     Stabilise,
@@ -68,6 +70,7 @@ class DenoisePlan(Plan):
     noise: float = describe("noise level", GREY)
     noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
     certainty: float = describe("its certainty, from 0 to 1")
+    impulses: Impulses | None = describe("impulses")  # noqa: RUF009
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
     time: float = describe("its time")
@@ -154,6 +157,8 @@ class DenoisePlan(Plan):
             stages.append(Take("mixture", ndim))
         if stages and not is_plain(self.noise_models):
             stages = [Stabilise(self.noise_models, ndim), *stages, Restore(self.noise_models, ndim)]
+        if self.impulses is not None:
+            stages = [FillImpulses(self.impulses, ndim), *stages]
         return Pipeline(shape, tuple(stages))
 
 
@@ -262,6 +267,9 @@ def choose(
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
     check_noise(noise)
     windows = source.checked_sample()
+    impulses = look_for_impulses(windows)
+    if impulses is not None:
+        windows = [impulses.fill(window) for window in windows]
     found = find_noise(noise, windows)
     level = stabilised_level(found.models)
     stabilised = [stabilise(found.models, window) for window in windows]
@@ -296,6 +304,7 @@ def choose(
         noise=found.level,
         noise_models=found.models,
         certainty=found.certainty,
+        impulses=impulses,
         model=best.model,
         contrast=getattr(best.model, "contrast", None),
         time=best.time,

@@ -1,4 +1,4 @@
-"""Stages that make the noise of an image the same everywhere, and take that back."""
+"""Stages before and after diffusion: impulses are filled, and noise is made the same everywhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from aniso.arrays import Array, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.impulses import REACH, Impulses
 
 # Width in pixels of the Gaussian that gives a local mean.
 _LOCAL = 2.0
@@ -119,3 +120,34 @@ class Restore(_Transform):
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Replace the image."""
         state["image"] = restore(self.models, state["image"])
+
+
+@dataclass(frozen=True)
+class FillImpulses(Stage):
+    """Replace impulses by means of trusted neighbours."""
+
+    impulses: Impulses
+    ndim: int
+
+    cost = 2e-7
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """That of the search for them and for neighbours."""
+        return (REACH,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        image = state["image"]
+        if not is_tensor(image):
+            state["image"] = self.impulses.fill(image)
+            return
+        import torch
+
+        # One by one and in NumPy: they are few, and searching is not differentiable.
+        filled = [self.impulses.fill(one.numpy(force=True)) for one in image]
+        state["image"] = torch.stack([torch.from_numpy(one) for one in filled]).to(image)
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the same channels."""
+        return before
