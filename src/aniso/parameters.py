@@ -22,7 +22,8 @@ class About:
     A parameter is a number in [low, high] (or (low, high], if `open_low`), one of `choices`, or a switch.
     `for_volumes` means that images do not depend on it, `advanced` that the explorer does not show it.
     `slider` is the range of a slider where the unit alone does not suggest one, in pixels for lengths. `auto`
-    says in words what "auto" does. `positional` means that the command line and the explorer require a value,
+    says in words what "auto" does. `kinds` are words that may stand for a number, or before one, as in
+    "rician:12". `positional` means that the command line and the explorer require a value,
     even if the function does not.
     """
 
@@ -39,6 +40,7 @@ class About:
     advanced: bool = False
     slider: tuple[float, float] | None = None
     auto: str = "estimated"
+    kinds: tuple[str, ...] = ()
     positional: bool = False
 
     def field(self, default: Any) -> Any:

@@ -44,6 +44,14 @@ from aniso.verbs.stabilise import (
 
 __all__ = ["DenoisePlan", "denoise"]
 
+# Expected error over the noise level from which on an image is hardly changed, and certainty below which the
+# noise is in doubt.
+_HARDLY, _DOUBTFUL = 0.9, 0.25
+_NOISE = replace(
+    NOISE,
+    kinds=("gaussian", "poisson", "rician", "speckle"),
+    auto="kind, level and correlation are estimated",
+)
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
@@ -126,6 +134,31 @@ class DenoisePlan(Plan):
         """The noise level of stabilised images."""
         return stabilised_level(self.noise_models)
 
+    @property
+    def remark(self) -> str | None:
+        """Why the image is not, or hardly, changed; or that the noise is in doubt."""
+        smoothing = self.mixed > 1 or self.model is not None
+        advice = "To smooth anyway, give its level, e.g. noise=4 (on the command line --noise 4)"
+        if not smoothing and self.impulses is None:
+            why = (
+                "no noise was found"
+                if self.noise == 0
+                else (
+                    f"noise of {self.noise:.3g} grey values is so weak here that any diffusion would change "
+                    "the image more than the noise does"
+                )
+            )
+            return f"the image is left unchanged: {why}. {advice}."
+        if smoothing and self.expected_error > _HARDLY * self.noise:
+            return f"the image is hardly changed: little of the noise can be told from texture. {advice}."
+        if self.certainty < _DOUBTFUL:
+            return (
+                f"the noise level {self.noise:.3g} is in doubt: hardly any part of the image is flat. "
+                "Compare the result with the image, or give the level, e.g. noise=4 (on the command line "
+                "--noise 4)."
+            )
+        return None
+
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
         return None if self.model is None else (self.model, self.time)
@@ -166,7 +199,7 @@ class DenoisePlan(Plan):
 def denoise(
     image: npt.ArrayLike,
     *,
-    noise: Annotated[Noise, NOISE] = "auto",
+    noise: Annotated[Noise, _NOISE] = "auto",
     contrast: Annotated[float | Auto, replace(CONTRAST, auto="by the smallest expected error")] = "auto",
     time: Annotated[float | Auto, replace(TIME, auto="by the smallest expected error")] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
@@ -180,6 +213,10 @@ def denoise(
     return_info: bool = False,
 ) -> Any:
     """Remove noise from an image; all parameters are estimated from the data.
+
+    Kind, level and correlation of the noise are found by :func:`aniso.noise.estimate`. If its level depends
+    on the grey value, a transform makes it the same everywhere, and its exact unbiased inverse is applied in
+    the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
@@ -196,9 +233,11 @@ def denoise(
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    noise : float or "auto"
-        Standard deviation of the noise in grey values, the same in all channels; by default
-        :func:`aniso.estimates.noise_level`.
+    noise : float, str, model or list
+        Standard deviation of the noise in grey values; a model of :mod:`aniso.noise`; or a kind of which the
+        rest is estimated: "gaussian", "poisson", "rician" or "speckle", also with a parameter, as in
+        "rician:12". A list has one of them for each channel. By default, :func:`aniso.noise.estimate` finds
+        all of it.
     contrast : float or "auto"
         λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
@@ -296,6 +335,8 @@ def choose(
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
     scale = _mean_scale(found.models, windows)
+    # What remains of the noise itself, since the estimate of a small error may be negative.
+    least = 0.5 * judge.covariance(best.image, best.changed)
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,
@@ -308,8 +349,8 @@ def choose(
         model=best.model,
         contrast=getattr(best.model, "contrast", None),
         time=best.time,
-        single_error=scale * math.sqrt(max(best.risk, 0.0)),
-        expected_error=scale * math.sqrt(max(risk, 0.0)),
+        single_error=scale * math.sqrt(max(best.risk, least)),
+        expected_error=scale * math.sqrt(max(risk, min(least, best.risk), 0.0)),
         candidates=len(models),
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,

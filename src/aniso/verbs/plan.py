@@ -78,6 +78,11 @@ class Plan(ABC):
         super().__init_subclass__(**options)
         Plan._verbs[cls.verb] = cls
 
+    @property
+    def remark(self) -> str | None:
+        """What a user should know about the result, e.g. why an image is left unchanged."""
+        return None
+
     def __str__(self) -> str:
         """Return one line for each value."""
         rows = summary_rows([self])
@@ -299,12 +304,14 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
         words = _value_range([getattr(plan, about.name) for plan in plans])
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
-    return rows
+    remarks = {plan.remark for plan in plans} - {None}
+    return [*rows, *(("note", remark) for remark in sorted(remarks))]
 
 
 def summary_values(plan: Any) -> dict[str, Any]:
     """Return the described fields by name."""
-    return {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
+    values = {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
+    return values if plan.remark is None else values | {"note": plan.remark}
 
 
 def format_value(value: Any) -> str:

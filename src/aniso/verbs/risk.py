@@ -51,11 +51,16 @@ class Judge:
 
     def risk(self, result: list[Array], changed: list[Array]) -> float:
         """Return the expected mean squared error of diffused windows."""
-        square = covariance = 0.0
-        for start, probe, one, other in zip(self.image, self.probe, result, changed, strict=True):
+        square = 0.0
+        for start, one in zip(self.image, result, strict=True):
             difference = one - start
             square += float(np.vdot(difference, difference))
-            # The expected sum of noise times result over the pixels: σ² times the divergence.
-            if self.step > 0:
-                covariance += self.level**2 / self.step * float(np.vdot(probe, other - one))
-        return (square + 2 * covariance) / self.size - self.level**2
+        return square / self.size + 2 * self.covariance(result, changed) - self.level**2
+
+    def covariance(self, result: list[Array], changed: list[Array]) -> float:
+        """Return the expected product of noise and result at a pixel: σ² times the divergence."""
+        if self.step == 0:
+            return 0.0
+        pairs = zip(self.probe, result, changed, strict=True)
+        total = sum(float(np.vdot(probe, other - one)) for probe, one, other in pairs)
+        return self.level**2 / self.step * total / self.size

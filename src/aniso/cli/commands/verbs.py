@@ -91,6 +91,12 @@ def _option(parameter: Parameter) -> tuple[Any, Any]:
         return bool | None, option(text, f"--{name}/--no-{name}")
     if about.whole:
         return int | None, option(text, min=int(about.low), metavar="N")
+    if about.kinds:
+        text = (
+            f"{describe(about)} Or its kind: {', '.join(about.kinds)}, or e.g. {about.kinds[1]}:2. Default: "
+            + (f"{default_words(parameter)}.")
+        )
+        return str | None, option(text, parser=parsing.noise, metavar="NOISE")
     limits: dict[str, Any] = {"low": about.low, "high": about.high, "open_low": about.open_low}
     return float | None, number(text, auto=parameter.automatic, **limits)
 

@@ -50,6 +50,17 @@ def number(
     return parse
 
 
+def noise(text: str) -> Any:
+    """Parse a noise level, or a kind of noise such as poisson or rician:12; "auto" gives None."""
+    from aniso.noise.given import parse_noise
+
+    try:
+        found = parse_noise(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return None if found == "auto" else found
+
+
 def memory(text: str) -> str:
     """Check a size in bytes such as 4GB or 500 MiB, and return it as written."""
     size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", text, re.IGNORECASE)
