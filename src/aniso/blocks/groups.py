@@ -137,7 +137,7 @@ class StageGroup:
 
 
 def cut_stages(stages: Sequence[Stage], limit: int, channels: int = 1) -> list[StageGroup]:
-    """Return the stages in groups whose halo is at most `limit` wide, or that of a single stage.
+    """Return the stages in groups whose halo is at most `limit` wide, or that of their first stage.
 
     `channels` are those of the image with which the stages begin.
     """
@@ -146,11 +146,11 @@ def cut_stages(stages: Sequence[Stage], limit: int, channels: int = 1) -> list[S
     first, end = 0, len(useful.stages)
     while first < end:
         # More stages never need a narrower halo: double their number, then search in between.
-        count = 1
-        while first + 2 * count <= end and useful.width(first, first + 2 * count) <= limit:
+        count, most = 1, max(limit, useful.width(first, first + 1))
+        while first + 2 * count <= end and useful.width(first, first + 2 * count) <= most:
             count *= 2
         longer = range(first + count + 1, min(first + 2 * count, end) + 1)
-        count += bisect.bisect_right(longer, limit, key=lambda last, first=first: useful.width(first, last))  # type: ignore[misc]
+        count += bisect.bisect_right(longer, most, key=lambda last, first=first: useful.width(first, last))  # type: ignore[misc]
         groups.append(useful.group(first, first + count))
         first += count
     return groups

@@ -28,8 +28,8 @@ State = dict[str, Any]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
 
-# Numbers per pixel and channel of stored tensors, and of the image before, by the number of axes.
-_TENSOR_NUMBERS = {1: 5, 2: 5, 3: 8}
+# Entries of a tensor, by the number of axes; signals are images of one row.
+_TENSOR_ENTRIES = {1: 3, 2: 3, 3: 6}
 
 
 class Stage(ABC):
@@ -164,12 +164,14 @@ class Diffuse(Stage):
         return replace(self, prepared=replace(self.prepared, problem=problem), looks=looks)
 
     def working(self, channels: Channels, ndim: int) -> int:
-        """Return the numbers of the image and its successor, and of tensors and the image before."""
+        """Return the numbers of the image and its successor, of tensors, and of images before."""
         problem, count = self.prepared.problem, channels[self.source]
         tensors = any(stores_tensors(cycle, problem.model, count) for cycle in self.cycles)
+        # Extrapolation needs the image before and its successor, which volumes overwrite instead.
+        before = ndim < 3 and any(weight != 1 for cycle in self.cycles for weight, _ in cycle.steps)
         during = channels | {self.target: count}
         looks = max((look.working(during, ndim) for _, look in self.looks), default=0)
-        return count * (2 + (_TENSOR_NUMBERS[ndim] if tensors else 0)) + looks
+        return count * (4 if before else 2) + (_TENSOR_ENTRIES[ndim] if tensors else 0) + looks
 
     def seconds(self, channels: Channels, itemsize: int) -> float:
         """Estimate the time per pixel."""
