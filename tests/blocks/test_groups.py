@@ -8,7 +8,7 @@ import pytest
 import aniso
 from aniso.blocks import halo
 from aniso.blocks.groups import cut_stages
-from aniso.blocks.stages import Pipeline, Stage, Take
+from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.settings import Settings
 from aniso.verbs.flatness import REACH
 from tests.registry import SAMPLES
@@ -143,7 +143,7 @@ class TestMixture:
 
 def test_channels_are_counted_in_memory():
     prepared = Settings(spacings=(1.0, 1.0)).prepare(aniso.EdgeEnhancing(3.0), (40, 40))
-    (stage,) = Pipeline.diffuse((40, 40), prepared, [aniso.schemes.Cycle(0.1, ((1.0, 0.1),))]).parts()
+    stage = Diffuse("image", "image", prepared, (aniso.schemes.Cycle(0.1, ((1.0, 0.1),)),))
     double = replace(stage, cycles=(aniso.schemes.Cycle(0.2, ((1.0, 0.1),) * 2),))
     extrapolated = replace(stage, cycles=(aniso.schemes.Cycle(0.2, ((1.5, 0.1),) * 2),))
     # The image and its successor; a tensor, which channels share; the image before and its successor.
