@@ -13,6 +13,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class StageGroup:
         state = {
             # Stages may modify all but the image.
             name: (np.ascontiguousarray if name == "image" else np.array)(
-                whole[name] if halo == self.halo else _narrow(whole[name], region, self.halo, halo)
+                _narrow(whole[name], region, self.halo, halo)
             )
             for name, halo in self.reads.items()
         }
@@ -150,7 +151,7 @@ def cut_stages(stages: Sequence[Stage], limit: int, channels: int = 1) -> list[S
         while first + 2 * count <= end and useful.width(first, first + 2 * count) <= most:
             count *= 2
         longer = range(first + count + 1, min(first + 2 * count, end) + 1)
-        count += bisect.bisect_right(longer, most, key=lambda last, first=first: useful.width(first, last))  # type: ignore[misc]
+        count += bisect.bisect_right(longer, most, key=partial(useful.width, first))
         groups.append(useful.group(first, first + count))
         first += count
     return groups
