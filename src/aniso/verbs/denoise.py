@@ -17,6 +17,7 @@ from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
+from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
 from aniso.noise.given import Noise, check_noise, find_noise
@@ -284,6 +285,7 @@ def denoise(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
     plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix)
+    return_freed_memory()  # many small windows, of which large arrays could not use the space
     result = plan.filter(source, settings, progress)
     return (result, plan) if return_info else result
 
