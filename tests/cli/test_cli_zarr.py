@@ -72,7 +72,7 @@ def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, sche
 def test_only_some_commands_take_stores(tmp_path, store):
     answer = called(tmp_path, "info", "in.zarr")
     assert answer.exit_code == 1
-    assert "Only denoise, enhance and diffuse take Zarr stores." in words_of(answer)
+    assert "Commands that filter images, such as denoise, take Zarr stores." in words_of(answer)
 
 
 def test_an_array_within_a_store(tmp_path, store, image, scheduler):
@@ -110,8 +110,8 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store, scheduler):
         (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is not a folder"),
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
         (("denoise", "nan.zarr", "--scheduler", "tcp"), 1, "block (0, 1) holds NaN"),
-        (("upsample", "2", "in.zarr"), 2, "upsample does not support Zarr stores"),
-        (("inpaint", "in.zarr"), 2, "inpaint does not support Zarr stores"),
+        (("upsample", "in.zarr"), 2, "upsample needs --factor"),
+        (("upsample", "in.zarr", "--factor", "2,2,2"), 1, "factor has 3 values"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],

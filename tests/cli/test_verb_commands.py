@@ -31,7 +31,7 @@ class TestVerbs:
     def test_upsample(self, tmp_path):
         alpha = np.arange(48, dtype=np.uint8).reshape(6, 8)
         io.write(tmp_path / "photo.png", Picture(noisy((6, 8, 3)), -1, alpha, resolution=(100.0, 100.0)))
-        assert called(tmp_path, "upsample", "3", "photo.png").exit_code == 0
+        assert called(tmp_path, "upsample", "photo.png", "--factor", "3").exit_code == 0
         fine = io.read(tmp_path / "photo_x3.png")
         assert fine.shape == (18, 24)
         np.testing.assert_array_equal(fine.alpha, alpha.repeat(3, 0).repeat(3, 1))
@@ -196,7 +196,7 @@ def test_a_mask_is_read_once_for_many_files(camera, monkeypatch):
         (("denoise",), ("noise", "contrast", "time")),
         (("enhance",), ("noise", "wavelength", "contrast", "time")),
         (("inpaint",), ("contrast", "sigma", "rho")),
-        (("upsample", 2), ("contrast", "sigma", "rho", "time")),
+        (("upsample", "--factor", 2), ("contrast", "sigma", "rho", "time")),
     ],
     ids=["denoise", "enhance", "inpaint", "upsample"],
 )
@@ -288,7 +288,7 @@ class TestVolumes:
         lines = aniso.enhance(self.VOLUME, plates=False)
         assert called(tmp_path, "enhance", "v.npy", "--no-plates").exit_code == 0
         np.testing.assert_array_equal(np.load(tmp_path / "v_enhanced.npy"), lines)
-        assert called(tmp_path, "upsample", 2, "v.npy").exit_code == 0
+        assert called(tmp_path, "upsample", "v.npy", "--factor", 2).exit_code == 0
         assert np.load(tmp_path / "v_x2.npy").shape == (18, 28, 32)
         assert called(tmp_path, "inpaint", "v.npy", "--mask", "mask.png").exit_code == 0
         found, known = np.load(tmp_path / "v_inpainted.npy"), np.eye(14, 16) == 0

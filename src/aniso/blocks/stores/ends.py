@@ -21,11 +21,15 @@ Index = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class ImageEnd:
-    """The source or the result, with the axes of the source. Windows are those of the pipeline's grid."""
+    """The source or the result, with its axes. Windows are those of the pipeline's grid.
+
+    The grid is wider than the array by `margins` on each side, and finer by `scale`.
+    """
 
     origin: ZarrArray
     location: str
     margins: tuple[int, ...]
+    scale: tuple[int, ...] = ()
 
     def index(self, frame: Frame, window: Window) -> Index:
         """Return the index of the part of a window that lies in the array."""
@@ -49,7 +53,7 @@ class ImageEnd:
         array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
 
     def _inside(self, window: Window) -> Window:
-        return without_margins(window, self.margins, self.origin.spatial_shape)
+        return without_margins(window, self.margins, self.origin.spatial_shape, self.scale)
 
 
 @dataclass(frozen=True)

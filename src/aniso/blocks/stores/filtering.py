@@ -145,7 +145,7 @@ def filter_store(
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
-    return FilteredStore(plan, store.shape, store.dtype, run.block, len(run.passes))
+    return FilteredStore(plan, run.result.shape, store.dtype, run.block, len(run.passes))
 
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:

@@ -63,6 +63,11 @@ class StoreRun:
             found.append(channels_after(group.stages, found[-1]))
         return found
 
+    @property
+    def result(self) -> ZarrArray:
+        """The axes of the result, whose grid may be finer than that of the source."""
+        return self.source.refine(self.pipeline.scale)
+
     def describe(self) -> dict[str, Any]:
         """Return what must be the same for an interrupted run to continue."""
         return {
@@ -75,7 +80,7 @@ class StoreRun:
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
-        lengths = map(_lengths, self.source.spatial_shape, self.block)
+        lengths = map(_lengths, self.pipeline.result_shape, self.block)
         chunks = tuple(map(halo.widen, lengths, self.pipeline.margins))
         spans = [
             [range(start, min(start + length, n)) for start in range(0, n, length)]
@@ -87,7 +92,7 @@ class StoreRun:
     @property
     def chunk_sides(self) -> tuple[int, ...]:
         """The sides of the chunks between passes: parts of blocks."""
-        return tuple(map(_part_of_block, self.block, self.source.spatial_chunks))
+        return tuple(map(_part_of_block, self.block, block_unit(self.source, self.pipeline)))
 
     @property
     def offset(self) -> tuple[int, ...]:
@@ -98,10 +103,10 @@ class StoreRun:
         """Return what pass `number` reads; from the number of passes on, what the last one writes."""
         margins = self.pipeline.margins
         if number == 0:
-            return ImageEnd(self.source, self.source.location, margins)
+            return ImageEnd(self.source, self.source.location, margins, self.pipeline.scale)
         store = journal.store_of(folder, number - 1)
         if number == len(self.passes):
-            return ImageEnd(self.source, str(store / self.source.key), margins)
+            return ImageEnd(self.result, str(store / self.source.key), margins)
         return StateEnd(str(store), self.offset)
 
 
@@ -156,14 +161,19 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
 def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
     """Return what determines how a run is cut into blocks and passes."""
     return budget.Workload(
-        source.spatial_shape,
-        source.spatial_chunks,
+        pipeline.result_shape,
+        block_unit(source, pipeline),
         pipeline.margins,
         math.prod(source.shape[axis] for axis in source.frame_axes),
         source.channels,
         arrays.result_type(source.dtype).itemsize,
         tuple(pipeline.parts()),
     )
+
+
+def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
+    """Return of what blocks are multiples: chunks of the result, and pixels of the source."""
+    return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
 
 
 def filter_block(
@@ -247,7 +257,7 @@ def _create_store(run: StoreRun, folder: Path, number: int) -> None:
     store = journal.store_of(folder, number)
     journal.forget(folder, number)
     if number == len(run.passes) - 1:
-        create_like(run.source, store)
+        create_like(run.source, store, run.pipeline.scale)
     else:
         count = sum(run.channels[number + 1].values())
         frames = [run.source.shape[axis] for axis in run.source.frame_axes]

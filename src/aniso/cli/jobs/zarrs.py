@@ -29,6 +29,8 @@ class StoreFilter:
     plan_or_verb: Plan | Verb
     options: Mapping[str, Any] = field(default_factory=dict)
     saved: PlanFile | None = None
+    #: Rows that are printed before the plan.
+    summary: Sequence[tuple[str, str]] = ()
 
 
 def are_stores(files: Sequence[str]) -> bool:
@@ -41,8 +43,7 @@ def filter_store(job: FileJob, pattern: str, filters: StoreFilter | None) -> Non
     if filters is None:
         *others, last = [verb.name for verb in (*VERBS.values(), DIFFUSE) if verb.choose]
         raise typer.BadParameter(
-            f"{job.command} does not support Zarr stores; {', '.join(others)} and {last} do. In Python, "
-            "aniso.inpaint takes Dask arrays, e.g. from dask.array.from_zarr."
+            f"{job.command} does not support Zarr stores; {', '.join(others)} and {last} do."
         )
     source, target = store_places(job, pattern)
     with job.report.attempt(str(source)):
@@ -76,7 +77,8 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
     size = " × ".join(map(str, done.shape))
     report.say(f"{source} → {target}  ({size}, {done.dtype}, {seconds:.1f} s)")
     blocks = " × ".join(map(str, done.block))
-    report.say(columns([*summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]))
+    rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
+    report.say(columns(rows))
     report.results.append(
         {
             "input": source,
