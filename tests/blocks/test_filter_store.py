@@ -188,6 +188,26 @@ def test_pipelines_with_margins(tmp_path, scheduler, margins, chunks, block, lim
     np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
 
 
+def test_stores_between_passes_hold_only_what_later_passes_read(tmp_path, scheduler, cut):
+    zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(16, 16))
+    cut((48, 32), 6)
+    target, seen = tmp_path / "out.zarr", []
+
+    def look(done, total):
+        seen.append({path.name for path in journal.folder_of(target).glob("*.zarr")})
+
+    done = aniso.filter_store(tmp_path / "in.zarr", target, "denoise", scheduler=scheduler, progress=look)
+    assert done.passes > 5
+    images = {name for names in seen for name in names if name.endswith("-image.zarr")}
+    assert images == {f"pass-{done.passes - 1:04}-image.zarr"}  # the image itself is read from the source
+    # At most three images are needed later, and three are written.
+    assert max(map(len, seen)) <= 6
+    assert any("mixture" not in name for names in seen for name in names)
+    for number in range(done.passes):
+        written = {name for names in seen for name in names if name.startswith(f"pass-{number:04}")}
+        assert 1 <= len(written) <= 3
+
+
 _SCRIPT = """
     import sys
     import aniso

@@ -6,7 +6,7 @@ import bisect
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.models import Model
@@ -47,6 +47,14 @@ class Region:
             slice(core.start - needed.start, core.stop - needed.start)
             for core, needed in zip(self.core, self.needed, strict=True)
         )
+
+    def narrow(self, halo: Sequence[int]) -> Region:
+        """Return the block with a halo that is not wider than this."""
+        needed = tuple(
+            slice(max(core.start - far, whole.start), min(core.stop + far, whole.stop))
+            for core, whole, far in zip(self.core, self.needed, halo, strict=True)
+        )
+        return replace(self, needed=needed)
 
     @property
     def cells(self) -> Window:

@@ -198,13 +198,12 @@ class AddWeighted(Stage):
             return
         pixels = image.reshape(len(image), -1)
         flat = state.get("flat")
-        start = state["image"]
         if "mixture" not in state:
-            state["mixture"] = np.zeros(start.shape, start.dtype)
+            state["mixture"] = np.zeros(image.shape, image.dtype)
         mixture = state["mixture"]
         if flat is None:
             if "flat_mixture" not in state:
-                state["flat_mixture"] = np.zeros(start.shape, start.dtype)
+                state["flat_mixture"] = np.zeros(image.shape, image.dtype)
             later = state["flat_mixture"]
             _add(mixture, pixels, self.weights.everywhere)
             _add(later, pixels, self.weights.flat)
@@ -224,8 +223,23 @@ class AddWeighted(Stage):
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels with those of the mixture."""
-        new = ("mixture",) if "flat" in before else ("mixture", "flat_mixture")
-        return before | dict.fromkeys(new, before["image"])
+        return before | dict.fromkeys(self.changes(before), before[self.name])
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return this image, the mixture so far, and what it needs of the flatness."""
+        return {self.name, "mixture", "flat", "flat_mixture"} & set(before)
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the mixture and, until the flatness is known, the image that it multiplies."""
+        return {"mixture"} if "flat" in before else {"mixture", "flat_mixture"}
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Work in place, part by part."""
+        return 0
+
+    def seconds(self, channels: Channels, itemsize: int) -> float:
+        """Estimate the time per pixel: from each channel to each."""
+        return self.cost * channels[self.name] ** 2 * itemsize / 4
 
 
 def _add(
@@ -268,7 +282,7 @@ class MeasureFlatness(Stage):
             return
         image = state[self.name]
         # In the memory of what is added, if it has the same size.
-        flat = later if later is not None and len(later) == 1 else np.empty_like(state["image"][:1])
+        flat = later if later is not None and len(later) == 1 else np.empty_like(image[:1])
         for rows, band in flat_bands(image, self.level):
             for row, added in zip(state["mixture"], later, strict=True) if later is not None else ():
                 row[rows] += band * added[rows]
@@ -278,3 +292,15 @@ class MeasureFlatness(Stage):
     def channels(self, before: Channels) -> Channels:
         """Return the channels with the flatness instead of the second mixture."""
         return {name: count for name, count in before.items() if name != "flat_mixture"} | {"flat": 1}
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return the image, the mixture so far, and what the flatness multiplies."""
+        return {self.name, "mixture", "flat_mixture"} & set(before)
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the flatness and the mixture."""
+        return {"flat", "mixture"} & set(self.channels(before))
+
+    def seconds(self, channels: Channels, itemsize: int) -> float:
+        """Estimate the time per pixel."""
+        return self.cost * channels[self.name] * itemsize / 4

@@ -191,14 +191,20 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def store_of(folder: Path, number: int) -> Path:
-    """Return the store into which a pass writes."""
-    return folder / f"pass-{number:04}.zarr"
+def store_of(folder: Path, number: int, name: str = "image") -> Path:
+    """Return the store into which a pass writes an image."""
+    return folder / f"pass-{number:04}-{name}.zarr"
 
 
-def forget(folder: Path, number: int) -> None:
-    """Delete the store of a pass."""
-    shutil.rmtree(store_of(folder, number), ignore_errors=True)
+def forget(store: Path) -> None:
+    """Delete a store."""
+    shutil.rmtree(store, ignore_errors=True)
+
+
+def forget_all_but(folder: Path, stores: Iterable[Path]) -> None:
+    """Delete the stores that no pass reads any more."""
+    for store in set(folder.glob("pass-*.zarr")) - set(stores):
+        forget(store)
 
 
 def finish(result: Path, target: Path) -> None:
