@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import aniso
+from aniso.blocks.stores import holes as stored_holes
 from aniso.blocks.stores import journal
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
@@ -128,3 +129,145 @@ class TestUpsample:
         with pytest.raises(kind, match=words):
             aniso.filter_store(tmp_path / "in.zarr", tmp_path / "out.zarr", "upsample", **options)
         assert [path.name for path in tmp_path.iterdir()] == ["in.zarr"]
+
+
+def holes(shape, share=0.5, seed=0):
+    """A mask of random pixels, and a larger hole."""
+    mask = np.random.default_rng(seed).random(shape) < share
+    mask[tuple(slice(n // 4, n // 2) for n in shape)] = True
+    return mask
+
+
+def with_holes(image, mask, channel_axis):
+    pixels = np.array(image)
+    pixels[(mask if channel_axis is None else (mask, 1))] = np.nan
+    return pixels
+
+
+class TestInpaint:
+    @pytest.mark.parametrize("kind", ["nan", "array", "store"])
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize(
+        ("image", "channel_axis", "chunks", "block", "limit"),
+        [
+            (IMAGE, None, (16, 16), (32, 16), 6),
+            (IMAGE, None, (10, 7), (20, 35), 30),
+            (IMAGE, None, (64, 64), (64, 64), 10000),
+            (COLOUR, -1, (20, 20, 1), (40, 20), 40),
+            (VOLUME, None, (5, 6, 5), (5, 12, 10), 20),
+        ],
+        ids=["narrow halos", "odd chunks", "one block", "colour", "volume"],
+    )
+    def test_same_bits(
+        self, tmp_path, scheduler, cut, kind, dtype, image, channel_axis, chunks, block, limit
+    ):
+        pixels = image.astype(dtype)
+        mask = holes(image.shape if channel_axis is None else image.shape[:-1])
+        given: Any = {"nan": None, "array": mask, "store": tmp_path / "mask.zarr"}[kind]
+        if kind == "nan":
+            pixels = with_holes(pixels, mask, channel_axis)
+        if kind == "store":
+            zarr.create_array(str(given), data=mask, chunks=(11,) * mask.ndim)
+        expected, plan = aniso.inpaint(pixels, mask, channel_axis=channel_axis, return_info=True)
+        zarr.create_array(str(tmp_path / "in.zarr"), data=pixels, chunks=chunks)
+        cut(block, limit)
+        options: Any = {"mask": given, "channel_axis": channel_axis, "scheduler": scheduler}
+        done = aniso.filter_store(tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", **options)
+        assert replace(done.plan, channel_axis=channel_axis) == plan
+        assert (done.passes == 1) == (limit == 10000)
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
+        assert not journal.folder_of(tmp_path / "out.zarr").exists()
+        restored = aniso.Plan.from_json(plan.to_json())
+        aniso.filter_store(tmp_path / "in.zarr", tmp_path / "again.zarr", restored, **options)
+        np.testing.assert_array_equal(result_of(tmp_path / "again.zarr"), expected)
+
+    def test_integers(self, tmp_path, scheduler):
+        pixels, mask = as_dtype(IMAGE, "uint8"), holes(IMAGE.shape)
+        zarr.create_array(str(tmp_path / "in.zarr"), data=pixels, chunks=(16, 16))
+        aniso.filter_store(
+            tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", mask=mask, scheduler=scheduler
+        )
+        found = result_of(tmp_path / "out.zarr")
+        assert found.dtype == np.uint8
+        np.testing.assert_array_equal(found, as_dtype(aniso.inpaint(pixels, mask), "uint8"))
+        np.testing.assert_array_equal(found[~mask], pixels[~mask])
+
+    def test_large_coarse_grids_are_computed_in_blocks(self, tmp_path, scheduler, monkeypatch):
+        monkeypatch.setattr("aniso.verbs.inpaint_solver._SMALL", 50)
+        monkeypatch.setitem(stored_holes._SIDES, 2, 6)
+        mask = holes(IMAGE.shape, 0.95)
+        expected = aniso.inpaint(IMAGE, mask)
+        zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(16, 16))
+        aniso.filter_store(
+            tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", mask=mask, scheduler=scheduler
+        )
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
+
+    @pytest.mark.parametrize("shared", [True, False])
+    def test_frames(self, tmp_path, scheduler, shared):
+        frames = np.stack([IMAGE, 2 * IMAGE[::-1], IMAGE + 40]).astype(np.float32)
+        mask = holes(IMAGE.shape) if shared else np.stack([holes(IMAGE.shape, 0.3, k) for k in range(3)])
+        source = ome_group(tmp_path / "in.zarr", frames, "tyx", (1.0, 1.0, 1.0), chunks=(2, 16, 16))
+        expected, plan = aniso.inpaint(frames, mask, frame_axis=0, return_info=True)
+        done = aniso.filter_store(source, tmp_path / "out.zarr", "inpaint", mask=mask, scheduler=scheduler)
+        assert done.plan == plan
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
+        for number, frame in enumerate(frames):
+            own = mask if shared else mask[number]
+            np.testing.assert_array_equal(expected[number], plan.apply(frame, own))
+
+    def test_an_interrupted_run_is_continued(self, tmp_path, scheduler, cut, monkeypatch):
+        zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(8, 8))
+        mask = holes(IMAGE.shape)
+        cut((16, 16), 20)
+        call: Any = (tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint")
+        options: Any = {"contrast": 2.0, "scheduler": scheduler}
+        with pytest.raises(Stopped):
+            aniso.filter_store(*call, mask=mask, **options, progress=stop)
+        assert not (tmp_path / "out.zarr").exists()
+        other = mask.copy()
+        other[0, 0] = ~other[0, 0]
+        with pytest.raises(ValueError, match="interrupted run with another"):
+            aniso.filter_store(*call, mask=other, **options)
+        # The coarser grids are there.
+        monkeypatch.setattr("aniso.verbs.inpaint_solver.Solver.coarse_lazily", None)
+        aniso.filter_store(*call, mask=mask, **options)
+        np.testing.assert_array_equal(
+            result_of(tmp_path / "out.zarr"), aniso.inpaint(IMAGE, mask, contrast=2.0)
+        )
+
+    def test_nothing_unknown_is_a_copy(self, tmp_path, scheduler):
+        zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(16, 16))
+        notes: dict[str, str] = {}
+        aniso.filter_store(
+            tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", scheduler=scheduler,
+            note=notes.__setitem__,
+        )  # fmt: skip
+        assert "is a copy" in notes["copy"]
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), IMAGE)
+
+    @pytest.mark.parametrize(
+        ("mask", "verb", "kind", "words"),
+        [
+            (np.ones((40, 33), bool), "inpaint", ValueError, "all pixels are unknown"),
+            (np.zeros((40, 32), bool), "inpaint", ValueError, r"mask has shape \(40, 32\), but the image"),
+            (np.zeros((40, 33)), "inpaint", TypeError, "mask must be boolean"),
+            ("missing.zarr", "inpaint", FileNotFoundError, r"missing\.zarr does not exist"),
+            (np.zeros((40, 33), bool), "denoise", ValueError, "denoise does not fill in unknown pixels"),
+        ],
+    )
+    def test_refusals(self, tmp_path, mask, verb, kind, words):
+        zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(8, 8))
+        with pytest.raises(kind, match=words):
+            aniso.filter_store(tmp_path / "in.zarr", tmp_path / "out.zarr", verb, mask=mask)
+        assert [path.name for path in tmp_path.iterdir()] == ["in.zarr"]
+
+    def test_known_pixels_that_are_infinite(self, tmp_path, scheduler):
+        image, mask = IMAGE.copy(), holes(IMAGE.shape, 0.1)
+        place = np.argwhere(~mask)[7]
+        image[tuple(place)] = np.inf
+        zarr.create_array(str(tmp_path / "in.zarr"), data=image, chunks=(16, 16))
+        with pytest.raises(ValueError, match="holds NaN or infinite values"):
+            aniso.filter_store(
+                tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", mask=mask, scheduler=scheduler
+            )

@@ -65,6 +65,15 @@ class HoledSource(ImageSource):
         whole = da.where(self.known, self.channels.rechunk({0: -1}), 0)
         return lazy.check_finite(whole).astype(self.dtype)
 
+    def limits(self, pixels: Any) -> tuple[Any, Any]:
+        """Return the least and the greatest known value of each channel of the Dask array `pixels`."""
+        import dask.array as da
+
+        axes = tuple(range(1, pixels.ndim))
+        low = da.where(self.known, pixels, np.inf).min(axis=axes, keepdims=True)
+        high = da.where(self.known, pixels, -np.inf).max(axis=axes, keepdims=True)
+        return low.astype(pixels.dtype), high.astype(pixels.dtype)
+
     @staticmethod
     def join(frames: Sequence[Any], frame_axis: int) -> HoledFrames:
         """Return images of one shape as frames."""

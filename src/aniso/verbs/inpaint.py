@@ -386,8 +386,6 @@ def _fill_lazily(source: HoledSource, solver: Solver, cycles: int) -> Any:
     pixels, known = source.pixels, source.known
     start = solver.start_lazily(pixels, known)
     filled = lazy.run_pipeline(start, 0, solver.pipeline(source.shape, cycles), known)
-    axes = tuple(range(1, pixels.ndim))
-    low = da.where(known, pixels, np.inf).min(axis=axes, keepdims=True).astype(pixels.dtype)
-    high = da.where(known, pixels, -np.inf).max(axis=axes, keepdims=True).astype(pixels.dtype)
+    low, high = source.limits(pixels)
     filled = da.where(known, pixels, da.maximum(da.minimum(filled, high), low))
     return arrays.channels_back(filled.rechunk(source.channels.chunks), source.channel_axis)

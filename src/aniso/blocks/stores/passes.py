@@ -20,6 +20,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
+from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
 # Least side of the chunks between passes, in pixels.
@@ -43,14 +44,21 @@ class StoreRun:
     facts: dict[str, Any]
     block: tuple[int, ...]
     limit: int
+    filling: Filling | None = None  # if pixels are unknown
 
     @classmethod
     def plan(
-        cls, source: ZarrArray, pipeline: Pipeline, facts: dict[str, Any], memory: float, workers: int
+        cls,
+        source: ZarrArray,
+        pipeline: Pipeline,
+        facts: dict[str, Any],
+        memory: float,
+        workers: int,
+        filling: Filling | None = None,
     ) -> StoreRun:
         """Choose blocks and passes for the number of workers and the memory of each."""
         workload = estimate_workload(source, pipeline)
-        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers))
+        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers), filling)
 
     @cached_property
     def passes(self) -> list[StageGroup]:
@@ -95,7 +103,8 @@ class StoreRun:
 
     def inputs(self, folder: Path, number: int) -> dict[str, End]:
         """Return where pass `number` finds the images that it reads."""
-        return {name: self._newest(folder, number, name) for name in self.passes[number].reads}
+        found = {name: self._newest(folder, number, name) for name in self.passes[number].reads}
+        return found if self.filling is None else {**found, "fixed": self.filling.known(folder)}
 
     def outputs(self, folder: Path, number: int) -> dict[str, End]:
         """Return where pass `number` writes the images that it changes."""
@@ -111,12 +120,15 @@ class StoreRun:
         for earlier in reversed(range(number)):
             if name in self.passes[earlier].writes:
                 return self._end(folder, earlier, name)
+        if self.filling is not None:
+            return self.filling.start(folder)
         return ImageEnd(None, self.source.location, self.source, self.pipeline.margins, self.pipeline.scale)
 
     def _end(self, folder: Path, number: int, name: str) -> End:
         store = journal.store_of(folder, number, name)
         if number == len(self.passes) - 1:
-            return ImageEnd(store, str(store / self.source.key), self.result, self.pipeline.margins)
+            end = ImageEnd(store, str(store / self.source.key), self.result, self.pipeline.margins)
+            return end if self.filling is None else self.filling.result(folder, end)
         return StateEnd(store, str(store), self.offset)
 
 
@@ -143,6 +155,8 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
     with journal.explain_write_errors(folder):
         cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
+    if run.filling is not None:
+        run.filling.prepare(folder, client)
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
     finished = 0
     for number, group in enumerate(run.passes):
@@ -199,13 +213,14 @@ def filter_block(
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
             state = {
-                name: source.read(read[name], frame, region.narrow(group.reads[name]).needed)
+                name: source.read(read[name], frame, region.narrow(group.reads.get(name, group.halo)).needed)
                 for name, source in sources.items()
             }
+            fixed = state.pop("fixed", None)
             if group.steps:
                 for name in state:
                     state[name] = np.ascontiguousarray(state[name], arrays.result_type(state[name].dtype))
-            made = group.run(state, region)
+            made = group.run(state, region, fixed)
             for name, target in targets.items():
                 with journal.explain_write_errors(target.location):
                     target.write(write[name], frame, region.core, made.pop(name))

@@ -73,8 +73,11 @@ class ZarrArray:
         return 1 if self.channel_axis is None else self.shape[self.channel_axis]
 
 
-def open_array(path: Path, channel_axis: int | None = None) -> ZarrArray:
-    """Open the array at this path, or the one of full resolution in an OME-Zarr group."""
+def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") -> ZarrArray:
+    """Open the array at this path, or the one of full resolution in an OME-Zarr group.
+
+    `kinds` are those of its data type, as NumPy calls them.
+    """
     import zarr
 
     if not path.exists():
@@ -115,7 +118,7 @@ def open_array(path: Path, channel_axis: int | None = None) -> ZarrArray:
     channel, frames = _axes(array, names, channel_axis, path)
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
     spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in kinds:
         raise TypeError(f"{path} must have a real numeric dtype, got {array.dtype}.")
     if 0 in array.shape:
         raise ValueError(f"{path} is empty, shape {array.shape}: there is nothing to diffuse.")
