@@ -140,6 +140,7 @@ _ROWS = (
             "aniso inpaint photo.jpg --mask mask.png",
             "aniso inpaint scan.tif --mask-value 0 -o filled.tif",
             "aniso inpaint heights.npy",
+            "aniso inpaint huge.zarr filled.zarr --mask mask.zarr",
         ),
         seconds=3e-6,
         arrays=10,

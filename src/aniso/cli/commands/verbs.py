@@ -188,7 +188,7 @@ def _run(
     summary = [] if plans is None or plan is None else [("plan", f"{plans.plan}, {_OTHER_IMAGE}")]
     stores = None
     if cluster is not None:
-        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary)
+        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary, unknown)
     filter_files(
         job,
         verb.output.replace(

@@ -11,10 +11,11 @@ from typing import Any
 
 import typer
 
+from aniso.cli.files.reading import read_mask
 from aniso.cli.jobs.file_job import FileJob
 from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.shared import ClusterOptions
+from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.verbs.plan import Plan, summary_rows, summary_values
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
@@ -31,6 +32,8 @@ class StoreFilter:
     saved: PlanFile | None = None
     #: Rows that are printed before the plan.
     summary: Sequence[tuple[str, str]] = ()
+    #: Which pixels are unknown, for commands that fill them in.
+    unknown: MaskOptions | None = None
 
 
 def are_stores(files: Sequence[str]) -> bool:
@@ -57,6 +60,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
     if filters.saved is not None:
         filters.saved.check()
+    masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
     with report.progress(source.name) as tell:
         done = filtering.filter_store(
             source,
@@ -69,6 +73,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
             **asdict(filters.cluster),
             progress=tell,
             note=report.note,
+            **masks,
             **filters.options,
         )
     if filters.saved is not None:
@@ -91,6 +96,16 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
+    """Return which pixels of a store are unknown; the mask may be a store or a file."""
+    from aniso.blocks.stores.holes import UnknownPixels
+
+    mask: Any = wanted.mask_file
+    if mask is not None and not _is_store(str(mask)):
+        mask = read_mask(mask, job.reading, job.report)
+    return UnknownPixels(mask, wanted.invert, wanted.mask_value, infinite=True)
 
 
 def store_places(job: FileJob, pattern: str) -> tuple[Path, Path]:

@@ -243,7 +243,8 @@ class MaskOptions:
     """Which pixels are unknown."""
 
     mask_file: Path | None = option(
-        "Mask image of the same size: pixels are unknown where any channel is not 0.",
+        "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores, a file "
+        "or a store.",
         "--mask",
         metavar="FILE",
     )
