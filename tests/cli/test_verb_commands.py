@@ -304,3 +304,46 @@ class TestVolumes:
         model = aniso.EdgeEnhancing()
         expected = aniso.diffuse(self.VOLUME, model, 1.0, spacing=(2, 1, 1))
         np.testing.assert_array_equal(np.load(tmp_path / "v_diffused.npy"), expected)
+
+
+class TestFactors:
+    """upsample with one factor per axis, given or from the spacing of the file."""
+
+    @pytest.fixture
+    def slices(self, tmp_path):
+        volume = noisy((8, 10, 12), "float32")
+        picture = io.Picture(volume, spacing=(3.0, 1.0, 0.5), unit="mm")
+        io.write(tmp_path / "slices.nii", picture)
+        return volume
+
+    def test_one_per_axis(self, tmp_path, slices):
+        answer = called(tmp_path, "upsample", "slices.nii", "--factor", "3,1,1")
+        assert answer.exit_code == 0, answer.stderr
+        found = io.read(tmp_path / "slices_x3x1x1.nii")
+        assert found.spacing == (1.0, 1.0, 0.5)
+        expected = aniso.upsample(slices, (3, 1, 1), spacing=(6, 2, 1))
+        np.testing.assert_array_equal(found.pixels, expected)
+        assert "volume 24 × 10 × 12, spacing 2 × 2 × 1" in answer.stdout
+
+    def test_isotropic(self, tmp_path, slices):
+        answer = called(tmp_path, "upsample", "slices.nii", "--isotropic")
+        assert answer.exit_code == 0, answer.stderr
+        found = io.read(tmp_path / "slices_isotropic.nii")
+        assert found.spacing == (0.5, 0.5, 0.5)
+        expected = aniso.upsample(slices, isotropic=True, spacing=(3.0, 1.0, 0.5))
+        np.testing.assert_array_equal(found.pixels, expected)
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["a.npy", "--isotropic"], "does not store a pixel spacing. Give --spacing Y,X"),
+            (["a.npy", "--factor", "2,2,2"], "factor has 3 values"),
+            (["a.npy", "--isotropic", "--spacing", "9,1"], "would need the factors (9, 1)"),
+        ],
+    )
+    def test_refusals(self, tmp_path, words, message):
+        np.save(tmp_path / "a.npy", noisy((10, 12), "float32"))
+        answer = called(tmp_path, "upsample", *words)
+        assert answer.exit_code == 1
+        assert message in " ".join(answer.stderr.split())
+        assert list(contents(tmp_path)) == ["a.npy"]
