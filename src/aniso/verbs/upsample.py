@@ -55,7 +55,8 @@ _FACTOR = About(
 _ISOTROPIC = About(
     switch=True,
     advanced=True,
-    meaning="choose the factor along each axis so that the finer pixels are as isotropic as possible",
+    meaning="choose the factor along each axis from the pixel spacing, that of the file by default, so that "
+    "the finer pixels are as isotropic as possible",
     replaces="factor",
 )
 

@@ -6,6 +6,12 @@
     the size of blocks, and the number of cycles in a pass
 ``journal``
     the journal of a run, on disk: an interrupted run continues where it stopped
+``ends``
+    what a pass reads and writes
+``frames``
+    frames of a Zarr array as Dask arrays
+``holes``
+    unknown pixels, and what is computed before the first pass to fill them in
 ``passes``
     passes over all blocks, each from one store into the next
 ``cluster``
