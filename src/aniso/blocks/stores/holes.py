@@ -126,46 +126,47 @@ class Filling:
         """Compute it with the workers, unless an interrupted run did."""
         if (folder / _DONE).exists():
             return
-        import dask.array as da
+        with journal.explain_write_errors(folder):
+            stores = self._create_stores(folder)
+        with client.as_current():
+            limits = {_name(frame): self._solve(frame, *stores) for frame in frame_indices(self.store)}
+        with journal.explain_write_errors(folder):
+            for name in ("known", "coarse"):
+                journal.persist_all(_location(folder, name))
+            journal.write_json(folder / _DONE, limits)
+
+    def _create_stores(self, folder: Path) -> tuple[Any, Any]:
+        """Return empty arrays for the known pixels and for the coarser grid of all frames."""
         import zarr
+
+        known, coarse = (_location(folder, name) for name in ("known", "coarse"))
+        journal.forget(known)
+        journal.forget(coarse)
+        frames, count = tuple(self.store.shape[axis] for axis in self.store.frame_axes), self.store.channels
+        shape, half = self.store.spatial_shape, _half(self.store)
+        ones, dtype = (1,) * len(frames), arrays.result_type(self.store.dtype)
+        sides = (*ones, count, *(min(n, _SIDES[len(shape)]) for n in half))
+        return (
+            zarr.create_array(
+                str(known), shape=(*frames, *shape), chunks=(*ones, *self.store.spatial_chunks), dtype=bool
+            ),
+            zarr.create_array(str(coarse), shape=(*frames, count, *half), chunks=sides, dtype=dtype),
+        )
+
+    def _solve(self, frame: Frame, *stores: Any) -> list[list[float]]:
+        """Store known pixels and the coarser grid of a frame; return the range of each channel."""
+        import dask.array as da
         from dask.base import compute
 
-        known_store, coarse_store = (_location(folder, name) for name in ("known", "coarse"))
-        frames = frame_indices(self.store)
-        lengths = tuple(self.store.shape[axis] for axis in self.store.frame_axes)
-        shape, chunks = self.store.spatial_shape, self.store.spatial_chunks
-        side = _SIDES[len(shape)]
-        half = tuple((n + 1) // 2 for n in shape)
-        ones = (1,) * len(lengths)
-        for place in (known_store, coarse_store):
-            journal.forget(place)
-        known: Any = zarr.create_array(
-            str(known_store), shape=(*lengths, *shape), chunks=(*ones, *chunks), dtype=bool
-        )
-        coarse: Any = zarr.create_array(
-            str(coarse_store),
-            shape=(*lengths, self.store.channels, *half),
-            chunks=(*ones, self.store.channels, *(min(n, side) for n in half)),
-            dtype=arrays.result_type(self.store.dtype),
-        )
-        limits = {}
-        with client.as_current():
-            for frame in frames:
-                source = self.unknown.source(self.store, frame)
-                pixels = source.pixels
-                start = self.solver.coarse_lazily(pixels, source.known).rechunk((-1, *(side,) * len(shape)))
-                regions: Any = [
-                    (*frame, *(slice(0, n) for n in each.shape)) for each in (source.known, start)
-                ]
-                stored = da.store(
-                    [source.known, start], [known, coarse], regions=regions, lock=False, compute=False
-                )
-                _, low, high = compute(stored, *source.limits(pixels))
-                limits[_name(frame)] = [low.ravel().tolist(), high.ravel().tolist()]
-        with journal.explain_write_errors(folder):
-            for place in (known_store, coarse_store):
-                journal.persist_all(place)
-            journal.write_json(folder / _DONE, limits)
+        source = self.unknown.source(self.store, frame)
+        pixels = source.pixels
+        coarse: Any = self.solver.coarse_lazily(pixels, source.known)
+        sides = (_SIDES[len(source.shape)],) * len(source.shape)
+        found = [source.known, coarse.rechunk((-1, *sides))]  # as they are stored
+        regions: Any = [(*frame, *(slice(0, n) for n in each.shape)) for each in found]
+        stored = da.store(found, list(stores), regions=regions, lock=False, compute=False)
+        _, low, high = compute(stored, *source.limits(pixels))
+        return [low.ravel().tolist(), high.ravel().tolist()]
 
     def start(self, folder: Path) -> End:
         """Return where the first pass finds the image."""
@@ -210,7 +211,7 @@ class HoledEnd(ImageEnd):
         def read_coarse(needed: Window) -> Any:
             return read_index(read_only(self.coarse), (*frame, slice(None), *needed))
 
-        fine = double_window(read_coarse, window, tuple((n + 1) // 2 for n in self.origin.spatial_shape))
+        fine = double_window(read_coarse, window, _half(self.origin))
         np.copyto(fine, pixels, where=known, casting="unsafe")
         return fine
 
@@ -226,6 +227,11 @@ class FilledEnd(ImageEnd):
         for channel, low, high in zip(pixels, *self.limits[_name(frame)], strict=True):
             np.clip(channel, channel.dtype.type(low), channel.dtype.type(high), out=channel)
         super().write(array, frame, window, pixels)
+
+
+def _half(store: ZarrArray) -> tuple[int, ...]:
+    """Return the shape of the coarser grid."""
+    return tuple((n + 1) // 2 for n in store.spatial_shape)
 
 
 def _location(folder: Path, name: str) -> Path:
