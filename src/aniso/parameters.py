@@ -23,8 +23,9 @@ class About:
     `for_volumes` means that images do not depend on it, `advanced` that the explorer does not show it.
     `slider` is the range of a slider where the unit alone does not suggest one, in pixels for lengths. `auto`
     says in words what "auto" does. `kinds` are words that may stand for a number, or before one, as in
-    "rician:12". `positional` means that the command line and the explorer require a value,
-    even if the function does not.
+    "rician:12". `needed` means that the command line and the explorer require a value, even if the function
+    does not; a parameter that `replaces` it gives one too. `per_axis` means that there may be one number for
+    each axis.
     """
 
     meaning: str
@@ -41,7 +42,9 @@ class About:
     slider: tuple[float, float] | None = None
     auto: str = "estimated"
     kinds: tuple[str, ...] = ()
-    positional: bool = False
+    needed: bool = False
+    replaces: str = ""
+    per_axis: bool = False
 
     def field(self, default: Any) -> Any:
         """Return a dataclass field with this description."""
@@ -67,9 +70,14 @@ class Parameter:
         return "switch" if self.about.switch else "choice" if self.about.choices else "number"
 
     @property
+    def has_no_default(self) -> bool:
+        """Whether the function cannot be called without it."""
+        return self.default is inspect.Parameter.empty
+
+    @property
     def required(self) -> bool:
         """Whether a value has to be given."""
-        return self.default is inspect.Parameter.empty or self.about.positional
+        return self.has_no_default or self.about.needed
 
     @property
     def initial(self) -> Any:
@@ -105,7 +113,7 @@ def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:
             if isinstance(about, About):
                 default = True if about.switch and parameter.default is None else parameter.default
                 found[name] = Parameter(
-                    name, default, about, automatic=default in ("auto", None) and not about.positional
+                    name, default, about, automatic=default in ("auto", None) and not about.needed
                 )
     return found
 

@@ -14,16 +14,15 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr as zarr_package
-from dask.distributed import LocalCluster
 
 import aniso
 from aniso.blocks.halo import Region, without_margins
 from aniso.blocks.stages import Channels, Diffuse, Pipeline, Stage, State
-from aniso.blocks.stores import budget, cluster, journal, passes
+from aniso.blocks.stores import cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
 from aniso.settings import Settings
-from tests.blocks.stores import ome_group
+from tests.blocks.stores import ome_group, result_of
 
 # A group may hold groups and arrays, which types cannot tell apart.
 zarr: Any = zarr_package
@@ -32,36 +31,6 @@ IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61]
 VOLUME = aniso.samples.balls(22, noise=20.0).image[:, :20, :18]
 RINGS = aniso.samples.rings(72).image.astype(np.float32)
 COLOUR = np.stack([IMAGE, IMAGE[::-1]], -1)
-
-
-@pytest.fixture(scope="module")
-def scheduler():
-    """The address of workers in this process."""
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=2,
-        processes=False,
-        protocol="tcp://",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-    ) as local:
-        yield local.scheduler_address
-
-
-@pytest.fixture
-def cut(monkeypatch):
-    """Choose blocks and the limit of halos by hand."""
-
-    def choose(block, limit):
-        monkeypatch.setattr(budget, "block_and_limit", lambda *_: (block, limit))
-
-    return choose
-
-
-def result_of(path):
-    node = zarr.open(str(path), mode="r")
-    return (node["0"] if isinstance(node, zarr.Group) else node)[:]
 
 
 class TestSameBits:
@@ -313,8 +282,6 @@ class TestBadInput:
         [
             ("sharpen", {}, TypeError, "one of denoise.*got 'sharpen'"),
             (7, {}, TypeError, "plan_or_verb must be a plan"),
-            ("upsample", {}, ValueError, "upsample cannot filter Zarr stores"),
-            (aniso.inpaint, {}, ValueError, "inpaint cannot filter Zarr stores"),
             ("denoise", {"wavelength": 3}, TypeError, "denoise has no parameter 'wavelength'"),
             ("denoise", {"noise": -1.0}, ValueError, "noise"),
             ("denoise", {"stencil": aniso.FreeStencil(np.zeros((73, 62)))}, ValueError, "FreeStencil"),

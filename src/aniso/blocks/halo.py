@@ -81,11 +81,16 @@ def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
     return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
 
 
-def without_margins(window: Window, margins: Sequence[int], shape: Sequence[int]) -> Window:
-    """Return the part of an array of this shape that lies in a window of its grid with margins."""
+def without_margins(
+    window: Window, margins: Sequence[int], shape: Sequence[int], scale: Sequence[int] = ()
+) -> Window:
+    """Return the part of an array of this shape that lies in a window of its grid.
+
+    The grid is wider by margins and finer by the scale.
+    """
     return tuple(
-        slice(max(part.start - m, 0), min(part.stop - m, n))
-        for part, m, n in zip(window, margins, shape, strict=True)
+        slice(max((part.start - m) // s, 0), min(-((m - part.stop) // s), n))
+        for part, m, n, s in zip(window, margins, shape, scale or (1,) * len(window), strict=True)
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds, stores_tensors
-from aniso.blocks.halo import Region, Window, reach
+from aniso.blocks.halo import Region, Window, reach, without_margins
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -253,10 +253,7 @@ class Pipeline:
 
     def source_window(self, window: Window) -> Window:
         """Return the part of the array that lies in a window of the grid."""
-        return tuple(
-            slice(max((part.start - m) // s, 0), min(-((m - part.stop) // s), n))
-            for part, m, s, n in zip(window, self.margins, self.scale, self.shape, strict=True)
-        )
+        return without_margins(window, self.margins, self.shape, self.scale)
 
     def parts(self) -> list[Stage]:
         """Return the stages in pieces with small reaches."""

@@ -83,6 +83,11 @@ class Plan(ABC):
         """What a user should know about the result, e.g. why an image is left unchanged."""
         return None
 
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """How many times finer results are, along each axis."""
+        return (1,) * len(self.spacings)
+
     def __str__(self) -> str:
         """Return one line for each value."""
         rows = summary_rows([self])
@@ -227,8 +232,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
-        if isinstance(verb, str) and verb in aniso.__all__:
-            getattr(aniso, verb)  # its module defines the class of its plans
+        for name in ("plans", "diffuse"):
+            getattr(aniso, name)  # their modules define all classes of plans
         if not isinstance(verb, str) or verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")

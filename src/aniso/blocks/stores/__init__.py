@@ -6,8 +6,14 @@
     the size of blocks, and the stages in a pass
 ``journal``
     the journal of a run, on disk: an interrupted run continues where it stopped
-``passes``, ``ends``
-    passes over all blocks, and the arrays that they read and write
+``ends``
+    what a pass reads and writes
+``frames``
+    frames of a Zarr array as Dask arrays
+``holes``
+    unknown pixels, and what is computed before the first pass to fill them in
+``passes``
+    passes over all blocks, each from one store into the next
 ``cluster``
     workers on this machine, or those of a scheduler
 

@@ -43,10 +43,14 @@ class End(ABC):
 
 @dataclass(frozen=True)
 class ImageEnd(End):
-    """The source or the result, with the axes of the source."""
+    """The source or the result, with its axes.
+
+    The grid is wider than the array by `margins` on each side, and finer by `scale`.
+    """
 
     origin: ZarrArray
     margins: tuple[int, ...]
+    scale: tuple[int, ...] = ()
 
     def index(self, frame: Frame, window: Window) -> Index:
         """Return the index of the part of a window that lies in the array."""
@@ -70,7 +74,7 @@ class ImageEnd(End):
         array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
 
     def _inside(self, window: Window) -> Window:
-        return without_margins(window, self.margins, self.origin.spatial_shape)
+        return without_margins(window, self.margins, self.origin.spatial_shape, self.scale)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
+from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
 # Least side of the chunks between passes, in pixels.
@@ -43,19 +44,31 @@ class StoreRun:
     facts: dict[str, Any]
     block: tuple[int, ...]
     limit: int
+    filling: Filling | None = None  # if pixels are unknown
 
     @classmethod
     def plan(
-        cls, source: ZarrArray, pipeline: Pipeline, facts: dict[str, Any], memory: float, workers: int
+        cls,
+        source: ZarrArray,
+        pipeline: Pipeline,
+        facts: dict[str, Any],
+        memory: float,
+        workers: int,
+        filling: Filling | None = None,
     ) -> StoreRun:
         """Choose blocks and passes for the number of workers and the memory of each."""
         workload = estimate_workload(source, pipeline)
-        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers))
+        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers), filling)
 
     @cached_property
     def passes(self) -> list[StageGroup]:
         """The stages of each pass with their halo; without stages, one pass that copies."""
         return budget.groups_or_copy(self.pipeline.parts(), self.limit, self.source.channels, len(self.block))
+
+    @property
+    def result(self) -> ZarrArray:
+        """The axes of the result, whose grid may be finer than that of the source."""
+        return self.source.refine(self.pipeline.scale)
 
     def describe(self) -> dict[str, Any]:
         """Return what must be the same for an interrupted run to continue."""
@@ -69,7 +82,7 @@ class StoreRun:
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
-        lengths = map(_lengths, self.source.spatial_shape, self.block)
+        lengths = map(_lengths, self.pipeline.result_shape, self.block)
         chunks = tuple(map(halo.widen, lengths, self.pipeline.margins))
         spans = [
             [range(start, min(start + length, n)) for start in range(0, n, length)]
@@ -81,7 +94,7 @@ class StoreRun:
     @property
     def chunk_sides(self) -> tuple[int, ...]:
         """The sides of the chunks between passes: parts of blocks."""
-        return tuple(map(_part_of_block, self.block, self.source.spatial_chunks))
+        return tuple(map(_part_of_block, self.block, block_unit(self.source, self.pipeline)))
 
     @property
     def offset(self) -> tuple[int, ...]:
@@ -90,7 +103,8 @@ class StoreRun:
 
     def inputs(self, folder: Path, number: int) -> dict[str, End]:
         """Return where pass `number` finds the images that it reads."""
-        return {name: self._newest(folder, number, name) for name in self.passes[number].reads}
+        found = {name: self._newest(folder, number, name) for name in self.passes[number].reads}
+        return found if self.filling is None else {**found, "fixed": self.filling.known(folder)}
 
     def outputs(self, folder: Path, number: int) -> dict[str, End]:
         """Return where pass `number` writes the images that it changes."""
@@ -106,12 +120,15 @@ class StoreRun:
         for earlier in reversed(range(number)):
             if name in self.passes[earlier].writes:
                 return self._end(folder, earlier, name)
-        return ImageEnd(None, self.source.location, self.source, self.pipeline.margins)
+        if self.filling is not None:
+            return self.filling.start(folder)
+        return ImageEnd(None, self.source.location, self.source, self.pipeline.margins, self.pipeline.scale)
 
     def _end(self, folder: Path, number: int, name: str) -> End:
         store = journal.store_of(folder, number, name)
         if number == len(self.passes) - 1:
-            return ImageEnd(store, str(store / self.source.key), self.source, self.pipeline.margins)
+            end = ImageEnd(store, str(store / self.source.key), self.result, self.pipeline.margins)
+            return end if self.filling is None else self.filling.result(folder, end)
         return StateEnd(store, str(store), self.offset)
 
 
@@ -138,6 +155,8 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
     with journal.explain_write_errors(folder):
         cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
+    if run.filling is not None:
+        run.filling.prepare(folder, client)
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
     finished = 0
     for number, group in enumerate(run.passes):
@@ -165,14 +184,19 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
 def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
     """Return what determines how a run is cut into blocks and passes."""
     return budget.Workload(
-        source.spatial_shape,
-        source.spatial_chunks,
+        pipeline.result_shape,
+        block_unit(source, pipeline),
         pipeline.margins,
         math.prod(source.shape[axis] for axis in source.frame_axes),
         source.channels,
         arrays.result_type(source.dtype).itemsize,
         tuple(pipeline.parts()),
     )
+
+
+def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
+    """Return of what blocks are multiples: chunks of the result, and pixels of the source."""
+    return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
 
 
 def filter_block(
@@ -189,13 +213,14 @@ def filter_block(
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
             state = {
-                name: source.read(read[name], frame, region.narrow(group.reads[name]).needed)
+                name: source.read(read[name], frame, region.narrow(group.reads.get(name, group.halo)).needed)
                 for name, source in sources.items()
             }
+            fixed = state.pop("fixed", None)
             if group.steps:
                 for name in state:
                     state[name] = np.ascontiguousarray(state[name], arrays.result_type(state[name].dtype))
-            made = group.run(state, region)
+            made = group.run(state, region, fixed)
             for name, target in targets.items():
                 with journal.explain_write_errors(target.location):
                     target.write(write[name], frame, region.core, made.pop(name))
@@ -261,7 +286,7 @@ def _create_stores(run: StoreRun, folder: Path, number: int) -> None:
         store, count = journal.store_of(folder, number, name), group.after[name]
         journal.forget(store)
         if number == len(run.passes) - 1:
-            create_like(run.source, store)
+            create_like(run.source, store, run.pipeline.scale)
         else:
             zarr.create_array(
                 str(store),

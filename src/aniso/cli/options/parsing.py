@@ -93,6 +93,25 @@ def integer_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
     return parse
 
 
+def wholes(low: int, high: int) -> Callable[[Any], Any]:
+    """Return a parser for an integer in a range, or for several with commas."""
+
+    def parse(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        values = []
+        for part in text.split(","):
+            try:
+                values.append(int(part))
+            except ValueError:
+                raise typer.BadParameter(f"{part!r} is not an integer. Give e.g. 2, or 3,1,1.") from None
+            if not low <= values[-1] <= high:
+                raise typer.BadParameter(f"{part} is out of range: must be {span(low, high)}.")
+        return values[0] if len(values) == 1 else tuple(values)
+
+    return parse
+
+
 def spacing(text: Any) -> Any:
     """Parse one positive number, several with commas, or "file"."""
     if text == "file" or not isinstance(text, str):
