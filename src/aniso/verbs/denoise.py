@@ -26,11 +26,11 @@ from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import choose_models, choose_times, grid_of
+from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_strong
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
-from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
     FillImpulses,
@@ -38,7 +38,7 @@ from aniso.verbs.stabilise import (
     Restore,
     Stabilise,
     is_plain,
-    remaining_level,
+    remaining_levels,
     stabilise,
     stabilised_level,
 )
@@ -227,7 +227,8 @@ def denoise(
     edges and one for flat regions. In large images, all of this is chosen on a few windows.
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
-    coherence-enhancing ones with 0.2 of it and two noise scales.
+    coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
+    wider noise scales; for correlated noise, all scales and times are those of a coarser grid.
 
     Parameters
     ----------
@@ -318,27 +319,30 @@ def choose(
     pixel = estimates.pixel_size(settings.spacings) * grid_of(found.correlation)
     if given_contrast is not None and found.level > 0:
         given_contrast *= level / found.level
-    models = choose_models(level, given_contrast, pixel, len(settings.spacings))
+    strong = is_strong(level, stabilised)
+    models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
-    judge = Judge(stabilised, remaining_level(found.models, stabilised), found.correlation)
+    judge = Judge(stabilised, level, found.correlation, remaining_levels(found.models, stabilised))
     # Leaving the image unchanged is a candidate too, unless a time is given.
-    best = judge.start if given_time is None or not models else None
+    found_stops = [judge.start] if given_time is None or not models else []
     helpers: list[Stop] = []
     for model in models:
         prepared = settings.prepare(model, stabilised[0].shape[1:])
         stop, others = _follow(judge, model, prepared, times, source.alive, full=mixing)
+        found_stops.append(stop)
         helpers += others
-        best = stop if best is None or stop.risk < best.risk else best
-    assert best is not None
+    if found.certainty < 1:
+        judge.lower_level([*found_stops[1:], *helpers])
+    best = min(found_stops, key=judge.risk)
     mixture: Mixture = []
-    risk = best.risk
+    risk = judge.risk(best)
     if helpers:
-        mixture, risk = mix_stops(judge, best, helpers)
+        mixture, risk = mix_stops(judge, best, helpers, sure=found.certainty < 1)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
     scale = _mean_scale(found.models, windows)
     # What remains of the noise itself, since the estimate of a small error may be negative.
-    least = 0.5 * judge.covariance(best.image, best.changed)
+    least = LEAST_REMAINING * best.divergence * judge.level**2
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,
@@ -351,8 +355,8 @@ def choose(
         model=best.model,
         contrast=getattr(best.model, "contrast", None),
         time=best.time,
-        single_error=scale * math.sqrt(max(best.risk, least)),
-        expected_error=scale * math.sqrt(max(risk, min(least, best.risk), 0.0)),
+        single_error=scale * math.sqrt(max(judge.risk(best), least)),
+        expected_error=scale * math.sqrt(max(risk, 0.5 * least)),
         candidates=len(models),
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,
@@ -407,9 +411,9 @@ def _follow(
             image = [next(one)[1] for one in images]
             changed = [next(one)[1] for one in changed_images]
             alive()
-            stop = Stop(time, image, changed, judge.risk(image, changed), model)
+            stop = judge.stop(time, image, changed, model)
             stops.append(stop)
-            if stop.risk < stops[lowest].risk:
+            if judge.risk(stop) < judge.risk(stops[lowest]):
                 lowest = len(stops) - 1
                 del stops[: lowest - 1]
                 lowest = min(lowest, 1)

@@ -44,15 +44,16 @@ Mixture = list[tuple[Stop, Weights | None]]
 # -- choosing -----------------------------------------------------------------------------------------------
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, float]:
+def mix_stops(judge: Judge, best: Stop, helpers: list[Stop], *, sure: bool = False) -> tuple[Mixture, float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
     The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
     principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
     ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
     0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
-    common noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a
-    larger distance from the best image than the noise level, is rejected, and the list is empty.
+    common noise, or a level that is too high) is not mixed, unless one is `sure` of the level of a single
+    channel. A mixture with a clearly negative risk, or with a larger distance from the best image than the
+    noise level, is rejected, and the list is empty.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
@@ -60,9 +61,11 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
         for image in (best.image, best.changed)
     )
     axes = _principal_axes(_flatten(judge.image))
-    weights, risk, change = np.zeros((len(axes), 2, len(stops))), best.risk, 0.0
+    weights, risk, change = np.zeros((len(axes), 2, len(stops))), judge.risk(best), 0.0
     for number, axis in enumerate(axes):
-        if not _has_noise([np.tensordot(axis, window, 1) for window in judge.image], judge):
+        if not (sure and len(axes) == 1) and not _has_noise(
+            [np.tensordot(axis, window, 1) for window in judge.image], judge
+        ):
             continue
         gram, gain, doubt = _View(judge, best, stops, flats, axis).quadratic()
         chosen = _cautious_weights(gram, gain, doubt)
@@ -71,7 +74,7 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
         risk += (square - 2 * float(chosen @ gain)) / judge.size
         change += square / judge.size
     if risk < -_RISK_IN_DOUBT * judge.level**2 or change > judge.level**2:
-        return [], best.risk
+        return [], judge.risk(best)
     doubles = axes.astype(np.float64)
     # Vᵀ·diag(w)·V for each stop; the best image has the rest.
     matrices = np.einsum("nc,nfk,nd->kfcd", doubles, weights, doubles)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,18 +33,23 @@ def stabilised_level(models: Models) -> float:
     return models[0].unit if is_plain(models) else 1.0
 
 
-def remaining_level(models: Models, windows: list[Array]) -> float:
-    """Return the noise level that stabilised windows really have: less than 1 where there are few photons."""
+def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None:
+    """Return the noise levels that stabilised windows really have, or None if they are the same everywhere.
+
+    They are less than 1 where there are few photons, or no signal.
+    """
     from scipy import ndimage
 
     if is_plain(models):
-        return models[0].unit
-    total = 0.0
+        return None
+    levels = []
     for window in windows:
-        for model, channel in _pairs(models, window):
+        level = np.empty_like(window)
+        for (model, channel), target in zip(_pairs(models, window), level, strict=True):
             mean = ndimage.gaussian_filter(channel * model.unit, _LOCAL, mode="reflect")
-            total += float(model.stabilised_variance(mean).sum()) / model.unit**2
-    return math.sqrt(total / sum(window.size for window in windows))
+            target[...] = np.sqrt(model.stabilised_variance(mean)) / model.unit
+        levels.append(level)
+    return levels
 
 
 def stabilise(models: Models, image: Any) -> Any:
