@@ -67,7 +67,7 @@ def fit_curve(kind: str, means: Field, energies: Field, freedom: float) -> Curve
         found = np.maximum(found, floor)
         change = float(np.max(np.abs(np.log(found / variances))))
         variances = found
-        if change < 1e-4:
+        if change < 1e-3:
             break
     noise, other = _densities(energies / variances, share, freedom)
     likelihood = float(np.sum(np.log(noise + other)))
@@ -78,9 +78,10 @@ def _densities(ratios: Field, share: float, freedom: float) -> tuple[Field, Fiel
     """Return the densities of the logarithm of energy over variance, for flat blocks and for others."""
     from scipy import special
 
-    logs = np.log(np.maximum(ratios, 1e-12))
+    ratios = np.clip(ratios, 1e-12, 1e9)
+    logs = np.log(ratios)
     half = 0.5 * freedom
-    flat = half * (logs + math.log(half)) - half * np.exp(np.minimum(logs, 20)) - special.gammaln(half)
+    flat = half * (logs - ratios) + (half * math.log(half) - float(special.gammaln(half)))
     other = np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3)
     return share * np.exp(flat), (1 - share) * other + 1e-300
 
