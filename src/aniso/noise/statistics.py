@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -118,16 +119,32 @@ def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
     smooth = ndimage.gaussian_filter(window, SEEN, mode="reflect")
     steepness = np.zeros_like(window)
     for axis in range(window.ndim):
-        steepness += np.square(ndimage.correlate1d(smooth, [-0.5, 0.0, 0.5], axis, mode="reflect"))
+        steepness += np.square(_spread(_combine(smooth, (-0.5, 0.0, 0.5), 1, axis), window.shape))
     fields = [window, ndimage.gaussian_filter(steepness, _AVERAGED, mode="reflect")]
     for order, step in probes:
-        weights = np.zeros(order * step + 1)
-        weights[::step] = stencil(order)
         seen = window
         for axis in range(window.ndim):
-            seen = ndimage.correlate1d(seen, weights, axis, mode="reflect")
-        fields.append(np.square(seen, out=seen))
+            seen = _combine(seen, stencil(order), step, axis)
+        fields.append(_spread(np.square(seen, out=seen), window.shape))
     return fields
+
+
+def _combine(field: Field, weights: Sequence[float] | Field, step: int, axis: int) -> Field:
+    """Return sums of values along an axis that are `step` apart, where all of them exist."""
+    length = field.shape[axis] - (len(weights) - 1) * step
+    found: Any = 0.0
+    for number, weight in enumerate(weights):
+        if weight != 0:
+            part = (*(slice(None),) * axis, slice(number * step, number * step + length))
+            found = found + weight * field[part]
+    return np.asarray(found)
+
+
+def _spread(field: Field, shape: tuple[int, ...]) -> Field:
+    """Return a field in the middle of zeros, which lie in the margin that no block reaches."""
+    found = np.zeros(shape)
+    found[tuple(slice((n - m) // 2, (n + m) // 2) for n, m in zip(shape, field.shape, strict=True))] = field
+    return found
 
 
 def _line_energies(window: Field) -> list[Field]:
@@ -135,9 +152,9 @@ def _line_energies(window: Field) -> list[Field]:
     from scipy import ndimage
 
     smooth = ndimage.gaussian_filter(window, _LINE_SEEN, mode="reflect")
-    slopes = [ndimage.correlate1d(smooth, [-0.5, 0.0, 0.5], axis, mode="reflect") for axis in (0, 1)]
+    across = (-0.5, 0.0, 0.5)
     first, mixed, second = (
-        ndimage.correlate1d(slopes[one], [-0.5, 0.0, 0.5], two, mode="reflect")
+        _spread(_combine(_combine(smooth, across, 1, one), across, 1, two), window.shape)
         for one, two in ((0, 0), (0, 1), (1, 1))
     )
     return [first**2 + mixed**2, mixed * (first + second), second**2 + mixed**2]
@@ -155,7 +172,9 @@ def _doubts(window: Field, mask: Mask | None) -> list[Mask]:
     from scipy import ndimage
 
     side = _CONSTANT[window.ndim]
-    constant = ndimage.maximum_filter(window, side) == ndimage.minimum_filter(window, side)
+    constant = np.zeros(window.shape, bool)
+    if _has_runs(window):
+        constant = ndimage.maximum_filter(window, side) == ndimage.minimum_filter(window, side)
     clipped = np.zeros(window.shape, bool)
     varying = np.sort(window[~constant])
     for sign, values in ((1, varying), (-1, -varying[::-1])):
@@ -164,9 +183,15 @@ def _doubts(window: Field, mask: Mask | None) -> list[Mask]:
     untrusted = np.zeros(window.shape, bool) if mask is None else mask
     return [
         clipped,
-        ndimage.maximum_filter(constant, side + 2, mode="reflect"),
-        ndimage.maximum_filter(untrusted, 5, mode="reflect"),
+        ndimage.maximum_filter(constant, side + 2, mode="reflect") if constant.any() else constant,
+        ndimage.maximum_filter(untrusted, 5, mode="reflect") if untrusted.any() else untrusted,
     ]
+
+
+def _has_runs(window: Field) -> bool:
+    """Return whether any two neighbours along the last axis are equal, and their neighbours too."""
+    equal = window[..., 1:] == window[..., :-1]
+    return bool(np.any(equal[..., 1:] & equal[..., :-1]))
 
 
 def _is_clipped(values: Field) -> bool:
@@ -193,8 +218,8 @@ def _doubt_blocks(shares: Sequence[Field]) -> Field:
 
 def _average(field: Any, side: int) -> Field:
     """Return the means of blocks."""
-    counts = [n // side for n in field.shape]
-    whole = field[tuple(slice(0, n * side) for n in counts)]
-    split = whole.reshape([n for count in counts for n in (count, side)])
-    found: Field = split.mean(axis=tuple(range(1, 2 * field.ndim, 2))).ravel()
-    return found
+    found = field[tuple(slice(0, n // side * side) for n in field.shape)].astype(np.float64, copy=False)
+    for axis in range(field.ndim):
+        parts = (found[(*(slice(None),) * axis, slice(first, None, side))] for first in range(side))
+        found = functools.reduce(np.add, parts) / side
+    return np.asarray(found).ravel()
