@@ -11,8 +11,10 @@ from aniso.arrays import Array, Field
 
 # Radius of the kernel in standard deviations.
 _RADIUS = 5.0
-#: The second difference z(x − k) − 2·z(x) + z(x + k), which leaves the variance of white noise.
-_SECOND = {0: 6.0, 1: -4.0, 2: 1.0}
+#: The order of differences, and the distance in pixels between the values that they take.
+Probe = tuple[int, int]
+# Weights of differences; they are scaled to leave the variance of white noise.
+_STENCILS = {2: (1.0, -2.0, 1.0), 4: (1.0, -4.0, 6.0, -4.0, 1.0)}
 
 
 @functools.lru_cache(maxsize=256)
@@ -42,32 +44,35 @@ def power_at_zero(correlation: float, ndim: int) -> float:
     return float(kernel(correlation).sum() ** 2) ** ndim
 
 
+def stencil(order: int) -> Field:
+    """Return the weights of differences of an order, with the sum of squares 1."""
+    weights = np.array(_STENCILS[order])
+    return weights / math.sqrt(float(weights @ weights))
+
+
 @functools.lru_cache(maxsize=1024)
-def _seen(correlation: float, step: int, lag: int) -> float:
-    """Return the covariance, at a lag, of second differences of correlated noise of variance 1."""
-    weights = kernel(correlation)
-    products = np.correlate(weights, weights, "full")
+def _seen(correlation: float, probe: Probe, lag: int) -> float:
+    """Return the covariance, at a lag, of differences of correlated noise of variance 1."""
+    order, step = probe
+    products = np.correlate(kernel(correlation), kernel(correlation), "full")
     centre = len(products) // 2
-
-    def correlate(distance: int) -> float:
-        return float(products[centre + abs(distance)]) if abs(distance) <= centre else 0.0
-
-    shifts = {sign * k: factor for k, factor in _SECOND.items() for sign in (1, -1)}
-    return sum(factor * correlate(lag + step * k) for k, factor in shifts.items()) / 6
+    factors = np.correlate(stencil(order), stencil(order), "full")
+    places = np.abs(lag + step * np.arange(-order, order + 1))
+    return float(factors @ np.where(places <= centre, products[centre + np.minimum(places, centre)], 0.0))
 
 
 @functools.lru_cache(maxsize=1024)
-def gain(correlation: float, step: int, ndim: int) -> float:
-    """Return the variance of second differences along all axes of noise of variance 1."""
-    return _seen(correlation, step, 0) ** ndim
+def gain(correlation: float, probe: Probe, ndim: int) -> float:
+    """Return the variance of differences along all axes of noise of variance 1."""
+    return _seen(correlation, probe, 0) ** ndim
 
 
 @functools.lru_cache(maxsize=1024)
-def freedom(correlation: float, step: int, side: int, ndim: int) -> float:
-    """Return the degrees of freedom of the mean square of second differences in a cube of this side."""
+def freedom(correlation: float, probe: Probe, side: int, ndim: int) -> float:
+    """Return the degrees of freedom of the mean square of differences in a cube of this side."""
     lags = range(1 - side, side)
-    variance = _seen(correlation, step, 0)
-    width = sum((1 - abs(lag) / side) * (_seen(correlation, step, lag) / variance) ** 2 for lag in lags)
+    variance = _seen(correlation, probe, 0)
+    width = sum((1 - abs(lag) / side) * (_seen(correlation, probe, lag) / variance) ** 2 for lag in lags)
     return (side / width) ** ndim
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso.arrays import Array, Field, Mask
-from aniso.noise.correlation import freedom, gain, slope_gain
+from aniso.noise.correlation import Probe, freedom, gain, slope_gain
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
 from aniso.noise.models import MODELS, Gaussian, NoiseModel, PoissonGaussian, Rician, Speckle
@@ -22,20 +22,29 @@ _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
 _NOISE_STEEPNESS, _LEAST_SHARE, _ROUNDS = 1.5, 0.08, 3
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
 # textured block among a hundred.
-_CLEAR_GAIN, _GAIN_PER_TEXTURE = 12.0, 4.0
+_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 15.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
-_RARE_GAIN, _LEAST_RANGE = 4.0, 1.6
+_RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
+# Share of pixels that may be negative in images of intensities.
+_NEGATIVE_SHARE = 0.05
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
 _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
-# Gain in squared errors that a correlation needs.
-_CLEAR_CORRELATION = 3.0
-# Least part of the level that second differences must see of correlated noise.
+# Logarithm of a variance beyond which it is rather texture.
+_USUAL_EXCESS = 0.15
+# Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
+_CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# How many coarser differences tell with the finest ones which blocks are flat.
+_COARSER = 2
+# Least part of the variance of correlated noise that differences must see.
 _SEEN_PART = 0.3
+# Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
+# of this share of all blocks, and of at least some, which have the least energy.
+_SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
 
 
 # Ratio of noise levels up to which channels have the same noise.
@@ -153,18 +162,28 @@ def _estimate_channel(
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
         return Gaussian(level), 0.0
-    least, rounding = float(min(window.min() for window in windows)), _quantum(windows) ** 2 / 12
+    kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
+    rounding = _quantum(windows) ** 2 / 12
     flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
-    step, correlation = 1, 0.0
+    probe, correlation, joined = next(iter(blocks.energies)), 0.0, 0
     for _ in range(_ROUNDS):
-        curve = _choose_curve(blocks, flat, step, correlation, kind, least)
+        curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
         correlation = _find_correlation(flat, curve, rounding)
-        seen = gain(correlation, step, flat.ndim)
+        seen = gain(correlation, probe, flat.ndim)
         flat = _flat_blocks(blocks, curve.at(blocks.means) / seen, correlation)
-        sharp = (k for k in flat.energies if math.sqrt(gain(correlation, k, flat.ndim)) >= _SEEN_PART)
-        step = next(sharp, step)
-    curve = _choose_curve(blocks, flat, step, correlation, kind, least)
-    return _make_model(curve, 1 / gain(correlation, step, flat.ndim), correlation, flat), curve.share
+        sharp = (one for one in flat.energies if gain(correlation, one, flat.ndim) >= _SEEN_PART)
+        probe, joined = next(sharp, probe), _COARSER
+    curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
+    if curve.share < _SAFE and kind in ("auto", "gaussian"):
+        return Gaussian(_lowest_level(blocks)), curve.share
+    return _make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat), curve.share
+
+
+def _lowest_level(blocks: Blocks) -> float:
+    """Return the least level that is plausible: what the finest differences see in the flattest blocks."""
+    energies = next(iter(blocks.energies.values()))
+    share = max(_LOWEST_SHARE, min(1.0, _LOWEST_BLOCKS / len(blocks)))
+    return math.sqrt(float(np.quantile(energies, share)))
 
 
 def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks:
@@ -174,28 +193,40 @@ def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks
     return blocks.flattest(share, steepness, _NOISE_STEEPNESS)
 
 
+def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
+    """Return the kinds that are possible: magnitudes are not negative, and intensities hardly ever."""
+    low, least = np.quantile(np.concatenate([window.ravel() for window in windows]), [_NEGATIVE_SHARE, 0.0])
+    found = ["gaussian", "poisson"]
+    found += ["speckle"] if low >= 0 else []
+    found += ["rician"] if least >= 0 else []
+    return tuple(found)
+
+
 def _choose_curve(
-    blocks: Blocks, flat: Blocks, step: int, correlation: float, kind: str, least: float
+    blocks: Blocks, flat: Blocks, probe: Probe, correlation: float, kinds: Sequence[str], joined: int
 ) -> Curve:
-    """Return the likeliest curve; without a clear gain, that of one level."""
-    free = freedom(correlation, step, flat.side, flat.ndim)
-    fits = {}
-    for name in ("gaussian", "poisson", "speckle", "rician") if kind == "auto" else (kind,):
-        if name in ("speckle", "rician") and least < 0 and kind == "auto":
-            continue  # magnitudes and intensities are not negative
-        fits[name] = fit_curve(name, flat.means, flat.energies[step], free)
-    if kind != "auto":
-        return fits[kind]
+    """Return the likeliest curve; without a clear gain, that of one level.
+
+    The number of coarser differences that are looked at as well is `joined`.
+    """
+    probes = _join(probe, tuple(flat.energies), joined)
+    freedoms = [freedom(correlation, one, flat.side, flat.ndim) for one in probes]
+    seen = gain(correlation, probe, flat.ndim)
+    energies = np.stack([flat.energies[one] * (seen / gain(correlation, one, flat.ndim)) for one in probes])
+    fits = {name: fit_curve(name, flat.means, energies, freedoms) for name in kinds}
+    if "gaussian" not in fits or len(fits) == 1:
+        return next(iter(fits.values()))
     plain = fits["gaussian"]
     best, most = plain, 0.0
     for name, curve in fits.items():
         low, high = np.quantile(curve.variances, [0.05, 0.95])
         wanted = _CLEAR_GAIN + _GAIN_PER_TEXTURE * 100 * (1 - curve.share)
-        won = curve.likelihood - plain.likelihood
+        wanted *= 1 + _GAIN_OF_CORRELATED * correlation**2
+        won = flat.weight * (curve.likelihood - plain.likelihood)
         if name != "gaussian" and (
             won < wanted
             or high < _LEAST_RANGE * low
-            or _low_share(blocks, step, free, curve, plain) > _LOW_SHARES[won > _LARGE_GAIN]
+            or _low_share(blocks, probe, freedoms[0], curve, plain) > _LOW_SHARES[won > _LARGE_GAIN]
         ):
             continue
         won -= _RARE_GAIN if name in ("speckle", "rician") else 0.0
@@ -204,7 +235,13 @@ def _choose_curve(
     return best
 
 
-def _low_share(blocks: Blocks, step: int, free: float, curve: Curve, plain: Curve) -> float:
+def _join(probe: Probe, probes: tuple[Probe, ...], count: int) -> tuple[Probe, ...]:
+    """Return a probe, and coarser ones that see other frequencies, and with them more of texture."""
+    coarser = [one for one in probes if one[0] == 2 and one[1] >= 2 * probe[1]]
+    return (probe, *coarser[:count])
+
+
+def _low_share(blocks: Blocks, probe: Probe, free: float, curve: Curve, plain: Curve) -> float:
     """Return the share of blocks with little energy for a curve, where it lies above one level.
 
     Texture can only add energy, so that this is seen in all blocks.
@@ -214,7 +251,7 @@ def _low_share(blocks: Blocks, step: int, free: float, curve: Curve, plain: Curv
     variances = curve.at(blocks.means)
     above = variances > plain.at(blocks.means)
     limit = float(stats.chi2.ppf(_LOW_QUANTILE, free)) / free
-    low = blocks.energies[step] < limit * variances
+    low = blocks.energies[probe] < limit * variances
     return float(low[above].mean()) if above.any() else 0.0
 
 
@@ -223,29 +260,43 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
 
     Rounding to whole numbers adds white noise of the variance `rounding`.
     """
-    found = 0.0
-    for _ in range(2):
-        fits = {
-            step: fit_curve(
-                "gaussian", flat.means, energies / curve.variances, freedom(found, step, flat.side, flat.ndim)
-            )
-            for step, energies in flat.energies.items()
-        }
-        added = rounding / float(np.median(curve.variances))
-        levels = {step: max(fit.level - added, 1e-3 * fit.level) for step, fit in fits.items()}
-        weights = [(_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2 for fit in fits.values()]
-        misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
-        best = min(misfits, key=misfits.__getitem__)
-        found = best if misfits[0.0] - misfits[best] > _CLEAR_CORRELATION else 0.0
-    return found
+    added = rounding / float(np.median(curve.variances))
+    relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
+    levels, weights = {}, []
+    for probe, energies in relative.items():
+        fit = fit_curve(
+            "gaussian", flat.means, energies[np.newaxis], [freedom(0.0, probe, flat.side, flat.ndim)]
+        )
+        levels[probe] = max(fit.level - added, 1e-3 * fit.level)
+        weights.append((_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2)
+    misfits = {each: _misfit(levels, np.array(weights), each, flat.ndim) for each in _CORRELATIONS}
+    best = min(misfits, key=misfits.__getitem__)
+    if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
+        return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
+    # Noise of this correlation, or white noise with more texture?
+    first = next(iter(relative))
+    probes = _join(first, tuple(relative), 3)[:: 2 if len(relative) > 4 else 1]
+    likelihoods = []
+    for correlation in (0.0, best):
+        logs = [math.log(levels[probe] / gain(correlation, probe, flat.ndim)) for probe in probes]
+        variance = math.exp(min(logs))
+        expected = [variance * gain(correlation, probe, flat.ndim) + added for probe in probes]
+        energies = np.stack([relative[probe] / each for probe, each in zip(probes, expected, strict=True)])
+        freedoms = [freedom(correlation, probe, flat.side, flat.ndim) for probe in probes]
+        likelihoods.append(fit_curve("gaussian", flat.means, energies, freedoms).likelihood)
+    return best if flat.weight * (likelihoods[1] - likelihoods[0]) > _CLEAR_CORRELATION else 0.0
 
 
-def _misfit(levels: dict[int, float], weights: list[float], correlation: float, ndim: int) -> float:
-    """Return how much the levels differ that second differences see of noise with this correlation."""
-    logs = np.array([math.log(level / gain(correlation, step, ndim)) for step, level in levels.items()])
-    return float(
-        np.average(np.square(logs - np.average(logs, weights=weights)), weights=weights) * sum(weights)
-    )
+def _misfit(levels: dict[Probe, float], weights: Field, correlation: float, ndim: int) -> float:
+    """Return how much the levels differ that differences see of noise with this correlation.
+
+    Texture adds to what coarse differences see, and may explain that they see more, but nothing makes them
+    see less.
+    """
+    logs = np.array([math.log(level / gain(correlation, probe, ndim)) for probe, level in levels.items()])
+    excess = logs - logs[:, np.newaxis]
+    losses = np.where(excess > _USUAL_EXCESS, _USUAL_EXCESS * (2 * excess - _USUAL_EXCESS), np.square(excess))
+    return float(np.min(losses @ weights))
 
 
 def _quantum(windows: Sequence[Field]) -> float:

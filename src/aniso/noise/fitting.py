@@ -8,7 +8,7 @@ blocks and the curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,38 +51,44 @@ class Curve:
         return np.maximum(self.coefficients[0] + slope * means**power, self.variances.min())
 
 
-def fit_curve(kind: str, means: Field, energies: Field, freedom: float) -> Curve:
-    """Return the likeliest curve of a kind: "gaussian", "poisson", "speckle" or "rician"."""
-    floor = max(_LEAST * float(np.median(energies)), 1e-300)
+def fit_curve(kind: str, means: Field, energies: Sequence[Field], freedoms: Sequence[float]) -> Curve:
+    """Return the likeliest curve of a kind: "gaussian", "poisson", "speckle" or "rician".
+
+    `energies` has the variances that one or more differences see in all blocks, and `freedoms` their degrees
+    of freedom. The first of them gives the curve; all of them tell which blocks are flat.
+    """
+    sharpest = energies[0]
+    floor = max(_LEAST * float(np.median(sharpest)), 1e-300)
     fit = _FITS[kind]
     # The largest means have about the variance that is seen there; textured blocks must not decide.
-    start = np.maximum(np.full_like(energies, np.quantile(energies, _START_QUANTILE)), floor)
+    start = np.maximum(np.full_like(sharpest, np.quantile(sharpest, _START_QUANTILE)), floor)
     variances, share = start, 0.5
     coefficients: tuple[float, ...] = ()
     for _ in range(_ROUNDS):
-        noise, other = _densities(energies / variances, share, freedom)
+        noise, other = _densities(energies / variances, share, freedoms)
         flat = noise / (noise + other)
         share = float(np.clip(flat.mean(), 0.02, 0.999))
-        coefficients, found = fit(means, energies, flat, variances)
+        coefficients, found = fit(means, sharpest, flat, variances)
         found = np.maximum(found, floor)
         change = float(np.max(np.abs(np.log(found / variances))))
         variances = found
-        if change < 1e-4:
+        if change < 1e-3:
             break
-    noise, other = _densities(energies / variances, share, freedom)
+    noise, other = _densities(energies / variances, share, freedoms)
     likelihood = float(np.sum(np.log(noise + other)))
     return Curve(kind, coefficients, variances, share, likelihood)
 
 
-def _densities(ratios: Field, share: float, freedom: float) -> tuple[Field, Field]:
-    """Return the densities of the logarithm of energy over variance, for flat blocks and for others."""
+def _densities(ratios: Field, share: float, freedoms: Sequence[float]) -> tuple[Field, Field]:
+    """Return the densities of the logarithms of energies over variances, for flat blocks and for others."""
     from scipy import special
 
-    logs = np.log(np.maximum(ratios, 1e-12))
-    half = 0.5 * freedom
-    flat = half * (logs + math.log(half)) - half * np.exp(np.minimum(logs, 20)) - special.gammaln(half)
-    other = np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3)
-    return share * np.exp(flat), (1 - share) * other + 1e-300
+    ratios = np.clip(ratios, 1e-12, 1e9)
+    logs = np.log(ratios)
+    half = 0.5 * np.asarray(freedoms)
+    flat = half @ (logs - ratios) + float(np.sum(half * np.log(half) - special.gammaln(half)))
+    other = np.prod(np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3), axis=0)
+    return share * np.exp(flat) + 1e-300, (1 - share) * other + 1e-300
 
 
 _Fit = Callable[[Field, Field, Field, Field], tuple[tuple[float, ...], Field]]
