@@ -16,6 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
+from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy
 from aniso.noise import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -26,6 +27,10 @@ __all__ = ["contrast", "noise_level", "wavelength"]
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 # About this number of eigenvalues is computed.
 _ENOUGH_VOXELS = 2**16
+# Wavelengths at which lines are sought: how many to an octave, and how long in pixels before pixels are joined.
+_PER_OCTAVE, _FINE = 2, 8
+# Of several wavelengths in an image, the shortest one with this share of the votes of the most frequent one.
+_ENOUGH_VOTES = 0.35
 
 
 def contrast(
@@ -133,32 +138,82 @@ def wavelength(
     """
     channels = check_channels(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
-    return measure_wavelength(channels, choose_noise(noise, channels), spacings)
+    choose_noise(noise, channels)
+    return measure_wavelength(channels, spacings)
 
 
-def measure_wavelength(channels: Array, level: float, spacings: tuple[float, ...]) -> float:
+def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
+    pixel = pixel_size(spacings)
+    lengths, sizes, energies = _oriented_energies(channels, spacings)
+    # The shortest waves that are stronger than shorter and longer ones: a slow background is stronger still.
+    rising = np.diff(energies, axis=0, prepend=0.0, append=np.inf) > 0
+    peaks = rising[:-1] & ~rising[1:]
+    found = peaks.argmax(axis=0)
+    strength = np.where(peaks.any(axis=0), np.take_along_axis(energies, found[np.newaxis], 0)[0], 0)
+    if not strength.any():
+        return 8.0 * pixel
+    # By amplitudes, not energies, so that few strong edges do not outweigh many lines.
+    votes = np.bincount(found, np.sqrt(strength), len(lengths))
+    votes = np.convolve(votes, [0.5, 1, 0.5], "same")
+    tops = (votes >= np.append(votes[1:], 0)) & (votes >= _ENOUGH_VOTES * votes.max())
+    best = int(tops.argmax())
+    # A wave of the wavenumber k has the energy s⁶·exp(−k²s²) at the scale s.
+    near = slice(max(best - 1, 0), best + 2)
+    around = energies[near][:, (abs(found - best) <= 2) & (strength > 0)].sum(axis=1)
+    around /= [_passed(lengths[best], size) for size in sizes[near]]
+    scales = SCALE * lengths[near]
+    slope = np.polyfit(scales**2, np.log(around) - 6 * np.log(scales), 1)[0] if around.all() else 0.0
+    place = 2 * math.pi / math.sqrt(-slope) if slope < 0 else lengths[best]
+    return float(min(max(place, lengths[near][0]), lengths[near][-1]))
+
+
+def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field]:
+    """Return wavelengths, the sizes of the pixels, and at some places the energies of lines that far apart.
+
+    What noise may have, which has no direction, is subtracted.
+    """
     from scipy import ndimage
 
-    channels, variance = channels.astype(np.float64), level**2
-    ndim, pixel = len(spacings), pixel_size(spacings)
-    # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
-    pulse = np.eye(1, 15, 7)[0]
-    plain, slope = (float(np.sum(ndimage.gaussian_filter1d(pulse, 1.0, order=n) ** 2)) for n in (0, 1))
-    deviation = -variance * plain**ndim
-    steepness = 0.0
-    for channel in channels:
-        deviation += float(ndimage.gaussian_filter(channel, 1.0).var()) / len(channels)
-        for axis, h in enumerate(spacings):
-            order = [int(axis == other) for other in range(ndim)]
-            energy = float(np.mean(ndimage.gaussian_filter(channel, 1.0, order=order) ** 2))
-            steepness += (energy - variance * slope * plain ** (ndim - 1)) / h**2 / len(channels)
-    negligible = 1e-12 * float(np.mean(channels * channels))
-    if deviation <= negligible or steepness <= negligible / pixel**2:
-        return 8.0 * pixel
-    longest = max(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
-    found = 2 * math.pi * math.sqrt(deviation / steepness)
-    return max(min(found, longest), 4.0 * pixel)
+    images, ndim = list(channels.astype(np.float64)), len(spacings)
+    shape, sizes, shrunk, blurred = channels.shape[1:], list(spacings), [1] * ndim, [0.0] * ndim
+    shortest = 4.0 * pixel_size(spacings)
+    longest = max(max(n * h for n, h in zip(shape, spacings, strict=True)) / 4, shortest)
+    steps = math.floor(_PER_OCTAVE * math.log2(longest / shortest) + 1e-9)
+    lengths = shortest * 2 ** (np.arange(steps + 1) / _PER_OCTAVE)
+    points = [np.arange(0, n, 4) for n in shape]
+    energies, pixels = [], []
+    for length in lengths:
+        for axis in range(ndim):
+            while sizes[axis] * _FINE * 2 <= length:
+                images = [
+                    ndimage.gaussian_filter1d(image, 1.0, axis, mode="reflect").take(
+                        range(0, image.shape[axis], 2), axis
+                    )
+                    for image in images
+                ]
+                blurred[axis] += sizes[axis] ** 2
+                sizes[axis], shrunk[axis] = 2 * sizes[axis], 2 * shrunk[axis]
+        here = images[0].shape
+        places = coarse_grid(length, here, sizes)
+        window = WINDOW[ndim] * SCALE * length
+        energy, coherence = line_energy(
+            images, length, sizes, window, ndimage.gaussian_filter, places, blurred
+        )
+        oriented = energy * np.maximum(coherence - COHERENT[ndim], 0)
+        nearest = [
+            np.clip((point // factor - place.start) // place.step, 0, len(place) - 1)
+            for point, factor, place in zip(points, shrunk, places, strict=True)
+        ]
+        energies.append(oriented[np.ix_(*nearest)].ravel())
+        pixels.append(pixel_size(tuple(sizes)))
+    return lengths, np.array(pixels), np.array(energies)
+
+
+def _passed(length: float, size: float) -> float:
+    """Return the share of the energy of waves that differences of pixels of this size pass."""
+    angle = 2 * math.pi * size / length
+    return (math.sin(angle) / angle * (math.sin(angle / 2) / (angle / 2)) ** 2) ** 2
 
 
 def pixel_size(spacings: tuple[float, ...]) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -30,7 +30,7 @@ PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 class Correction(Stage):
     """Correct "diffused", the diffused image, where it differs from "image" by more than is usual.
 
-    `wavelengths` are in pixels along each axis. `usual` is `factor` times the median of the differences, over
+    `wavelengths` are in pixels along each axis. `usual` is `factor` times a quantile of the differences, over
     the image or over windows of it.
     """
 
@@ -38,11 +38,12 @@ class Correction(Stage):
     threads: int | None
     usual: float
 
+    quantile: ClassVar[float]
     factor: ClassVar[float]
 
     @abstractmethod
     def observe(self, state: State) -> tuple[Array, ...]:
-        """Return the differences whose median counts, and what else `correct` needs."""
+        """Return the differences whose quantile counts, and what else `correct` needs."""
 
     @abstractmethod
     def correct(self, state: State, *observed: Array) -> Array:
@@ -54,17 +55,7 @@ class Correction(Stage):
 
     def _smooth(self, image: Array, part: float) -> Array:
         """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
-        threads = self.threads or default_threads()
-        result = np.empty_like(image)
-        with contextlib.closing(ThreadTeam(threads)) as team:
-            for axis, wavelength in enumerate(self.wavelengths):
-                # Lines along one axis do not depend on each other: they are shared out along another one.
-                bands = [
-                    np.array_split(whole, threads, int(axis == 0))
-                    for whole in (result if axis else image, result)
-                ]
-                team.run(partial(_smooth_band, bands, axis, part * wavelength), threads)
-        return result
+        return smooth(image, [part * wavelength for wavelength in self.wavelengths], self.threads)
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
         """Return how far such Gaussians reach one after another."""
@@ -82,7 +73,10 @@ class FillGaps(Correction):
     last: bool
 
     cost = 8e-8
-    factor = 1.4826
+    # The standard deviation of normal differences. It is larger than that of a median if few differences are
+    # large, as in an image with few lines.
+    quantile = 0.8
+    factor = 1 / 1.2816
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -117,8 +111,9 @@ class FillGaps(Correction):
             faint += np.multiply(seen, seen, out=seen)
         del mean, wave, seen
         towards_mean /= np.sqrt(np.maximum(energy, tiny))
-        left = np.maximum(self._smooth(faint, _NEIGHBOURHOOD), tiny, out=faint)
-        left /= np.maximum(self._smooth(energy, _NEIGHBOURHOOD), tiny, out=energy)
+        seen, energy = (self._smooth(each, _NEIGHBOURHOOD) for each in (faint, energy))
+        # Where nothing is missing, the quotient does not matter, and might overflow.
+        left = np.divide(seen, energy, out=np.ones_like(seen), where=seen < energy)
         faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
@@ -146,6 +141,7 @@ class PutBack(Correction):
     part: float
 
     cost = 2.5e-8
+    quantile = 0.5
     factor = 2.0
 
     @property
@@ -181,8 +177,23 @@ class PutBack(Correction):
         return share
 
 
-def _smooth_band(bands: list[list[Array]], axis: int, width: float, number: int) -> None:
+def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: str = "nearest") -> Array:
+    """Return an image (…) after a Gaussian with these standard deviations along its axes, in pixels."""
+    threads = threads or default_threads()
+    result = np.empty_like(image)
+    with contextlib.closing(ThreadTeam(threads)) as team:
+        for axis, width in enumerate(widths):
+            # Lines along one axis do not depend on each other: they are shared out along another one.
+            bands = [
+                np.array_split(whole, threads, int(axis == 0))
+                for whole in (result if axis else image, result)
+            ]
+            team.run(partial(_smooth_band, bands, axis, width, mode), threads)
+    return result
+
+
+def _smooth_band(bands: list[list[Array]], axis: int, width: float, mode: str, number: int) -> None:
     from scipy import ndimage
 
     before, after = (each[number] for each in bands)
-    ndimage.gaussian_filter1d(before, width, axis, output=after, mode="nearest")
+    ndimage.gaussian_filter1d(before, width, axis, output=after, mode=mode)

@@ -24,6 +24,7 @@ from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
 from aniso.verbs.extension import Extend
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
+from aniso.verbs.line_test import KeepToLines
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.source import ImageSource
 
@@ -66,7 +67,9 @@ class EnhancePlan(Plan):
     diffusions: int = describe("diffusions")
     interrupted: float = describe("fraction treated as gaps in lines")
     put_back: float = describe("fraction of structure restored")
+    lines: float = describe("fraction with lines")
     first: float
+    window: float
     plates: bool
     departures: tuple[float, ...]
     energies: tuple[float, ...]
@@ -75,8 +78,8 @@ class EnhancePlan(Plan):
         super().__post_init__()
         if len(self.spacings) < 2:
             raise ValueError(f"a plan of enhance is for images or volumes, got the spacings {self.spacings}.")
-        if min(self.wavelength, self.time, self.first) <= 0:
-            raise ValueError("wavelength and times of a plan of enhance must be positive.")
+        if min(self.wavelength, self.time, self.first, self.window) <= 0:
+            raise ValueError("wavelength, window and times of a plan of enhance must be positive.")
         if len(self.departures) != max(self.diffusions - 1, 0):
             raise ValueError("a plan of enhance must have a departure for each diffusion but the first one.")
         if len(self.energies) != (len(PUT_BACK) if self.departures else 0):
@@ -114,6 +117,11 @@ class EnhancePlan(Plan):
                 FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
             )
             stages.append(Diffuse("diffused", "diffused", prepared, later))
+        stages.append(
+            KeepToLines(
+                shape, margins, self.spacings, self.wavelength, self.window, self.sigma, settings.threads
+            )
+        )
         for part, energy in zip(PUT_BACK, self.energies, strict=True):
             stages.append(PutBack(wavelengths, settings.threads, energy, part))
         return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
@@ -265,7 +273,9 @@ def choose(
         diffusions=0 if scales.flat else 1 + rounds,
         interrupted=0.0,
         put_back=0.0,
+        lines=scales.lines,
         first=scales.first,
+        window=scales.window,
         plates=plates,
         departures=(0.0,) * rounds,
         energies=(0.0,) * len(PUT_BACK) if rounds else (),
@@ -296,7 +306,7 @@ def _learn(
             continue
         observed = [stage.observe(state) for state in states]
         differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])
-        stage = replace(stage, usual=stage.factor * float(np.median(differences)))
+        stage = replace(stage, usual=stage.factor * float(np.quantile(differences, stage.quantile)))
         usual[type(stage)].append(stage.usual)
         corrected[type(stage)] = [
             stage.correct(state, *one)[inner] for state, one in zip(states, observed, strict=True)
