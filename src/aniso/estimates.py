@@ -27,7 +27,7 @@ __all__ = ["contrast", "noise_level", "wavelength"]
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 # About this number of eigenvalues is computed.
 _ENOUGH_VOXELS = 2**16
-# Wavelengths at which lines are sought: how many to an octave, and how long in pixels before pixels are joined.
+# Wavelengths at which lines are sought: how many to an octave, and their least length in joined pixels.
 _PER_OCTAVE, _FINE = 2, 8
 # Of several wavelengths in an image, the shortest one with this share of the votes of the most frequent one.
 _ENOUGH_VOTES = 0.35
@@ -110,15 +110,17 @@ def wavelength(
 ) -> float:
     """Estimate the typical distance between lines, in units of length.
 
-    In a wave, gradient and deviation from the mean are in the ratio of 2π to the wavelength. Both are
-    measured behind a Gaussian of one pixel, and what the noise contributes to them is subtracted.
+    Band-pass filters at half octaves show how much structure of each wavelength has a direction, around
+    places all over the image. At each place the shortest wavelength counts that has more of it than shorter
+    and longer ones, so that a background does not matter, however strong. The result is the most frequent
+    wavelength, or a shorter one that is about as frequent (0.35 of its votes, weighted by amplitude).
 
     Parameters
     ----------
     image : array
         A signal, an image or a volume.
     noise : float or "auto"
-        Its noise level in grey values; by default :func:`noise_level`.
+        Not used any more: noise has no direction.
     spacing : float or one float per axis, optional
         Pixel spacing along each axis.
     channel_axis : int, optional
@@ -127,7 +129,8 @@ def wavelength(
     Returns
     -------
     float
-        Between 4 pixels and the largest side of the image. Where there is nothing but noise, 8 pixels.
+        At least 4 pixels, at most half of the largest side; 8 pixels if nothing has a direction. In
+        noise without lines it has no meaning.
 
     Examples
     --------
@@ -171,43 +174,57 @@ def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
 def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field]:
     """Return wavelengths, the sizes of the pixels, and at some places the energies of lines that far apart.
 
-    What noise may have, which has no direction, is subtracted.
+    What noise may have, which has no direction, is subtracted. All grids are symmetric, so that the results
+    are the same for a mirrored image.
     """
     from scipy import ndimage
 
-    images, ndim = list(channels.astype(np.float64)), len(spacings)
-    shape, sizes, shrunk, blurred = channels.shape[1:], list(spacings), [1] * ndim, [0.0] * ndim
+    images, ndim, smooth = list(channels.astype(np.float64)), len(spacings), ndimage.gaussian_filter
+    sizes, blurred = list(spacings), [0.0] * ndim
+    sides = [n * h for n, h in zip(channels.shape[1:], spacings, strict=True)]
     shortest = 4.0 * pixel_size(spacings)
-    longest = max(max(n * h for n, h in zip(shape, spacings, strict=True)) / 4, shortest)
-    steps = math.floor(_PER_OCTAVE * math.log2(longest / shortest) + 1e-9)
+    steps = math.floor(_PER_OCTAVE * math.log2(max(max(sides) / (2 * shortest), 1)) + 1e-9)
     lengths = shortest * 2 ** (np.arange(steps + 1) / _PER_OCTAVE)
-    points = [np.arange(0, n, 4) for n in shape]
+    counts = [-(-n // 4) for n in channels.shape[1:]]
+    # From the middle, in units of length.
+    points = [(np.arange(n) - 0.5 * (n - 1)) * 4 * h for n, h in zip(counts, spacings, strict=True)]
     energies, pixels = [], []
     for length in lengths:
         for axis in range(ndim):
             while sizes[axis] * _FINE * 2 <= length:
-                images = [
-                    ndimage.gaussian_filter1d(image, 1.0, axis, mode="reflect").take(
-                        range(0, image.shape[axis], 2), axis
-                    )
-                    for image in images
-                ]
+                images = [_halve(image, axis) for image in images]
                 blurred[axis] += sizes[axis] ** 2
-                sizes[axis], shrunk[axis] = 2 * sizes[axis], 2 * shrunk[axis]
+                sizes[axis] *= 2
         here = images[0].shape
         places = coarse_grid(length, here, sizes)
         window = WINDOW[ndim] * SCALE * length
-        energy, coherence = line_energy(
-            images, length, sizes, window, ndimage.gaussian_filter, places, blurred
-        )
-        oriented = energy * np.maximum(coherence - COHERENT[ndim], 0)
-        nearest = [
-            np.clip((point // factor - place.start) // place.step, 0, len(place) - 1)
-            for point, factor, place in zip(points, shrunk, places, strict=True)
-        ]
-        energies.append(oriented[np.ix_(*nearest)].ravel())
+        energy, coherence = line_energy(images, length, sizes, window, smooth, places, blurred)
+        found = energy * np.maximum(coherence - COHERENT[ndim][0], 0)
+        for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
+            found = _interpolate(found, axis, (np.array(place) - 0.5 * (n - 1)) * h, point)
+        energies.append(found.ravel())
         pixels.append(pixel_size(tuple(sizes)))
     return lengths, np.array(pixels), np.array(energies)
+
+
+def _halve(image: Field, axis: int) -> Field:
+    """Return an image with half as many pixels along an axis, after a Gaussian of one pixel."""
+    from scipy import ndimage
+
+    odd = image.shape[axis] % 2
+    # The mean of two pixels has a variance of its own.
+    seen = ndimage.gaussian_filter1d(image, math.sqrt(1.0 if odd else 0.75), axis, mode="reflect")
+    first = seen.take(range(0, image.shape[axis], 2), axis)
+    return first if odd else 0.5 * (first + seen.take(range(1, image.shape[axis], 2), axis))
+
+
+def _interpolate(values: Field, axis: int, places: Field, points: Field) -> Field:
+    """Interpolate linearly along an axis; beyond the last place the values are as there."""
+    if len(places) == 1:
+        return np.repeat(values, len(points), axis)
+    distance = np.clip(points, places[0], places[-1])[:, np.newaxis] - places
+    hats = np.maximum(1 - np.abs(distance) / (places[1] - places[0]), 0)
+    return np.moveaxis(np.tensordot(hats, values, (1, axis)), 0, axis)
 
 
 def _passed(length: float, size: float) -> float:

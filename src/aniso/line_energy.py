@@ -1,8 +1,8 @@
 """The energy of lines of one wavelength around each pixel, and whether it has a direction.
 
-The image is seen through the Laplacian of a Gaussian, which passes lines about one wavelength apart and little
-of a background that varies slowly, and the structure tensor of what passes is averaged over a window. Its
-coherence is 1 for parallel lines (in volumes for parallel layers, and ½ for fibres) and near 0 where all
+The image is seen through the Laplacian of a Gaussian, which passes lines about one wavelength apart and
+little of a background that varies slowly, and the structure tensor of what passes is averaged over a window.
+Its coherence is 1 for parallel lines (in volumes for parallel layers, and ½ for fibres) and near 0 where all
 directions are alike.
 
 Noise has no direction, but an average over a window is not exact. The gradients of noise that a Gaussian of
@@ -28,26 +28,34 @@ Smooth = Callable[[Any, Sequence[float]], Any]
 #: Standard deviation of the Gaussian over the wavelength that passes best: k³·exp(−k²s²/2) has its maximum at
 #: k·s = √3.
 SCALE = math.sqrt(3) / (2 * math.pi)
-#: The coherence that lines exceed, by the number of axes.
-COHERENT = {2: 0.4, 3: 0.25}
-#: Standard deviation of the window over S, with which the coherence of noise exceeds COHERENT in one of 100
-#: places: √(0.156·χ²/0.4²) for images, χ² = 9.21 (two degrees of freedom). In volumes, where the squared norm of
-#: the tensor without its trace has five degrees of freedom, it is measured.
-WINDOW = {2: 3.0, 3: 2.2}
-# Places around which there are lines belong to them: the standard deviation of a Gaussian over the wavelength,
-# and the mean weight within it from which on they do, and from which on they do entirely.
+#: The coherence from which on there may be lines, and from which on there certainly are, by the number of
+#: axes. Fibres have less of it than layers.
+COHERENT = {2: (0.4, 0.6), 3: (0.16, 0.24)}
+#: Standard deviation of the window over S, with which the coherence of noise exceeds the first of them in one
+#: of 100 places: √(0.156·χ²/0.4²) for images, χ² = 9.21 (two degrees of freedom). Measured for volumes.
+WINDOW = {2: 3.0, 3: 3.0}
+# Places around which there are lines belong to them: the standard deviation of a Gaussian over the
+# wavelength, and the mean weight within it from which on they do, and from which on they do entirely.
 _AROUND, _SOME, _MOST = 1.2, 0.3, 0.6
 
 
 def coarse_grid(wavelength: float, shape: Sequence[int], spacings: Sequence[float]) -> list[range]:
-    """Return the pixels at which tensors are needed: a quarter of the wavelength apart.
+    """Return the pixels at which tensors are needed: about a quarter of the wavelength apart.
 
-    Those near the boundary are left out: the image is mirrored there, which gives it a direction.
+    Those near the boundary are left out: the image is mirrored there, which gives it a direction. The grid is
+    symmetric, so that it is the same for a mirrored image. With an odd step this is always possible.
     """
     found = []
     for n, h in zip(shape, spacings, strict=True):
         trim = min(math.ceil(2 * SCALE * wavelength / h), (n - 1) // 4)
-        found.append(range(trim, n - trim, max(1, int(wavelength / (4 * h)))))
+        step = 2 * int(wavelength / (8 * h)) + 1
+        steps, rest = divmod(n - 1 - 2 * trim, step)
+        if rest % 2 and steps:
+            steps, rest = steps - 1, rest + step
+        elif rest % 2:  # an even number of pixels, too few for a step
+            step, steps, rest = 1, rest, 0
+        first = trim + rest // 2
+        found.append(range(first, first + steps * step + 1, step))
     return found
 
 
@@ -62,8 +70,8 @@ def line_energy(
 ) -> tuple[Field, Field]:
     """Return the energy of lines and its coherence, from 0 to 1, at the pixels of a coarse grid.
 
-    `places` are those of `coarse_grid`. `window` is the standard deviation of the
-    window, in units of length. `blurred` are the variances of Gaussians that the channels have passed already.
+    `places` are those of `coarse_grid`. `window` is the standard deviation of the window, in units of length.
+    `blurred` are the variances of Gaussians that the channels have passed already.
     """
     scale = SCALE * wavelength
     done = blurred or (0.0,) * len(spacings)
@@ -82,12 +90,12 @@ def line_energy(
 def line_weight(
     coherence: Field, wavelength: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
 ) -> Field:
-    """Return 0 where the coherence may be that of noise, and 1 where it is half as large again.
+    """Return 0 where there are no lines, and 1 where there are.
 
     Lines that bend, meet or end have little coherence, but others around them.
     """
-    least = COHERENT[coherence.ndim]
-    weight = np.clip((coherence - least) / (0.5 * least), 0, 1)
+    least, enough = COHERENT[coherence.ndim]
+    weight = np.clip((coherence - least) / (enough - least), 0, 1)
     around = smooth(weight, around_widths(wavelength, spacings, places))
     return np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
 
@@ -127,14 +135,20 @@ def noise_width(channels: Iterable[Field], wavelength: float, spacings: Sequence
     for channel in channels:
         seen = ndimage.gaussian_filter(channel, [scale / h for h in spacings], mode="reflect")
         band = _laplacian(seen, spacings)
-        gradient += sum(
-            float(np.mean((np.diff(band, axis=axis, append=np.take(band, [-1], axis)) / h)[quiet] ** 2))
-            for axis, h in enumerate(spacings)
-        )
+        for axis, h in enumerate(spacings):
+            gradient += float(np.mean(_squared_slope(band, axis)[quiet])) / h**2
         curvature += float(np.mean(_laplacian(band, spacings)[quiet] ** 2))
     if curvature <= 0:
         return scale
     return min(max(math.sqrt((0.5 * len(spacings) + 3) * gradient / curvature), scale), 2 * scale)
+
+
+def _squared_slope(image: Field, axis: int) -> Field:
+    """Return the mean square of both differences to neighbours along an axis."""
+    ends = [(int(k == axis), int(k == axis)) for k in range(image.ndim)]
+    squares = np.pad(np.diff(image, axis=axis) ** 2, ends)
+    n = image.shape[axis]
+    return 0.5 * (squares.take(range(n), axis) + squares.take(range(1, n + 1), axis))
 
 
 def _laplacian(image: Field, spacings: Sequence[float]) -> Field:
@@ -171,7 +185,7 @@ def _shift(image: Any, where: tuple[slice, ...], axis: int, along: slice) -> Any
 
 
 def _coherence(tensor: dict[tuple[int, int], Any]) -> tuple[Field, Field]:
-    """Return the trace of tensors, by entries (i, j ≤ i), and the norm of their deviators over its maximum."""
+    """Return the trace of tensors (entries i, j ≤ i), and the norm of their deviators over its maximum."""
     ndim = max(i for i, _ in tensor) + 1
     energy = sum(tensor[i, i] for i in range(ndim))
     tiny = np.finfo(energy.dtype).tiny

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from aniso.formulas.gaussian import gaussian_radius
+
+#: What lies beyond the boundary, in the words of SciPy.
+Mode = Literal["nearest", "reflect"]
 
 # Standard deviations of Gaussians, as parts of the wavelength.
 _COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
@@ -30,7 +33,7 @@ PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 class Correction(Stage):
     """Correct "diffused", the diffused image, where it differs from "image" by more than is usual.
 
-    `wavelengths` are in pixels along each axis. `usual` is `factor` times a quantile of the differences, over
+    `wavelengths` are in pixels along each axis. `usual` is a factor times a quantile of the differences, over
     the image or over windows of it.
     """
 
@@ -38,8 +41,8 @@ class Correction(Stage):
     threads: int | None
     usual: float
 
-    quantile: ClassVar[float]
-    factor: ClassVar[float]
+    #: The quantile and the factor, by the number of axes.
+    quantiles: ClassVar[dict[int, tuple[float, float]]]
 
     @abstractmethod
     def observe(self, state: State) -> tuple[Array, ...]:
@@ -73,10 +76,9 @@ class FillGaps(Correction):
     last: bool
 
     cost = 8e-8
-    # The standard deviation of normal differences. It is larger than that of a median if few differences are
-    # large, as in an image with few lines.
-    quantile = 0.8
-    factor = 1 / 1.2816
+    # The standard deviation of normal differences. In an image with few lines, where few differences are
+    # large, that of a high quantile is larger than that of the median.
+    quantiles: ClassVar = {2: (0.8, 1 / 1.2816), 3: (0.5, 1.4826)}
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -141,8 +143,7 @@ class PutBack(Correction):
     part: float
 
     cost = 2.5e-8
-    quantile = 0.5
-    factor = 2.0
+    quantiles: ClassVar = {2: (0.5, 2.0), 3: (0.5, 2.0)}
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -177,7 +178,7 @@ class PutBack(Correction):
         return share
 
 
-def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: str = "nearest") -> Array:
+def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: Mode = "nearest") -> Array:
     """Return an image (…) after a Gaussian with these standard deviations along its axes, in pixels."""
     threads = threads or default_threads()
     result = np.empty_like(image)
@@ -192,7 +193,7 @@ def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: str
     return result
 
 
-def _smooth_band(bands: list[list[Array]], axis: int, width: float, mode: str, number: int) -> None:
+def _smooth_band(bands: list[list[Array]], axis: int, width: float, mode: Mode, number: int) -> None:
     from scipy import ndimage
 
     before, after = (each[number] for each in bands)

@@ -52,8 +52,9 @@ class LineScales:
     time: float
     first: float
     flat: bool
-    window: float
-    lines: float
+    #: Of the test for lines and its result; None for volumes, which are not tested.
+    window: float | None
+    lines: float | None
 
     @classmethod
     def estimate(
@@ -96,7 +97,7 @@ class LineScales:
         else:
             first = duration
         model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
-        window, lines = _find_lines(channels, period, spacings)
+        window, lines = _find_lines(channels, period, spacings) if len(spacings) == 2 else (None, None)
         return cls(level, period, model, duration, first, flat, window, lines)
 
     @classmethod
@@ -119,16 +120,16 @@ class LineScales:
             usual(lambda one: one.time),
             usual(lambda one: one.first),
             scales[0].flat,
-            usual(lambda one: one.window / one.wavelength) * period,
-            float(np.mean([one.lines for one in windows])),
+            usual(lambda one: (one.window or 0.0) / one.wavelength) * period if ndim == 2 else None,
+            float(np.mean([one.lines or 0.0 for one in windows])) if ndim == 2 else None,
         )
 
 
 def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...]) -> tuple[float, float]:
     """Return the window of the test for lines, and the share of the image that has lines.
 
-    This is the only place that looks at the correlation of the noise: it is measured in the half of the pixels
-    that has the least coherent structure.
+    This is the only place that looks at the correlation of the noise. It is measured in the half of the
+    pixels that has the least coherent structure.
     """
     from scipy import ndimage
 

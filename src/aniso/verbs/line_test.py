@@ -21,9 +21,9 @@ class KeepToLines(Stage):
     """Replace "diffused" by the image after a Gaussian where "image" has no lines.
 
     Lines are where structure about one `wavelength` apart is more coherent, within a Gaussian `window`, than
-    noise is, see :mod:`aniso.line_energy`. The Gaussian elsewhere has half of the standard deviation `sigma`. All
-    of them are in units of length. The margins around an array of this shape do not count: they are continued
-    along lines, real or not.
+    noise is, see :mod:`aniso.line_energy`. The Gaussian elsewhere has half of the standard deviation
+    `sigma`. All of them are in units of length. The margins around an array of this shape do not count: they
+    continue lines, real or not.
     """
 
     shape: tuple[int, ...]
@@ -42,7 +42,7 @@ class KeepToLines(Stage):
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """The distance to the nearest place of the coarse grid, and the radii of both filters and the window."""
+        """The distance to the nearest place of the coarse grid, and the radii of all Gaussians."""
         found = []
         widths = around_widths(self.wavelength, self.spacings, self._grid)
         for m, h, places, around in zip(self.margins, self.spacings, self._grid, widths, strict=True):
