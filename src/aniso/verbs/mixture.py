@@ -150,7 +150,7 @@ def _has_noise(windows: list[Array], judge: Judge) -> bool:
     """Return whether windows with one channel can have the noise of the judge."""
     spread = float(np.concatenate([window.ravel() for window in windows]).std())
     found = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
-    seen = math.sqrt(correlation.gain(judge.correlation, 1, windows[0].ndim))  # by second differences
+    seen = math.sqrt(correlation.gain(judge.correlation, (2, 1), windows[0].ndim))  # by second differences
     return spread >= _LEAST_NOISE * judge.level and found >= _LEAST_NOISE * seen * judge.level
 
 
