@@ -228,7 +228,7 @@ class TestInpaint:
         assert not (tmp_path / "out.zarr").exists()
         _, plan = aniso.inpaint(IMAGE, mask, contrast=2.0, return_info=True)
         with pytest.raises(ValueError, match="interrupted run with another mask"):
-            aniso.filter_store(*call[:2], plan, mask=mask[::-1], scheduler=scheduler)
+            aniso.filter_store(call[0], call[1], plan, mask=mask[::-1], scheduler=scheduler)
         # The coarser grids are there.
         monkeypatch.setattr("aniso.verbs.inpaint_solver.Solver.coarse_lazily", None)
         aniso.filter_store(*call, mask=mask, **options)
