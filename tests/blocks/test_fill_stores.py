@@ -1,5 +1,6 @@
 """Zarr stores that are upsampled or filled in: the same bits as in memory, metadata, interruptions."""
 
+import unittest.mock
 from dataclasses import replace
 from typing import Any
 
@@ -225,16 +226,27 @@ class TestInpaint:
         with pytest.raises(Stopped):
             aniso.filter_store(*call, mask=mask, **options, progress=stop)
         assert not (tmp_path / "out.zarr").exists()
-        other = mask.copy()
-        other[0, 0] = ~other[0, 0]
-        with pytest.raises(ValueError, match="interrupted run with another"):
-            aniso.filter_store(*call, mask=other, **options)
+        _, plan = aniso.inpaint(IMAGE, mask, contrast=2.0, return_info=True)
+        with pytest.raises(ValueError, match="interrupted run with another mask"):
+            aniso.filter_store(call[0], call[1], plan, mask=mask[::-1], scheduler=scheduler)
         # The coarser grids are there.
         monkeypatch.setattr("aniso.verbs.inpaint_solver.Solver.coarse_lazily", None)
         aniso.filter_store(*call, mask=mask, **options)
         np.testing.assert_array_equal(
             result_of(tmp_path / "out.zarr"), aniso.inpaint(IMAGE, mask, contrast=2.0)
         )
+
+    def test_values_stay_in_the_range_of_the_known_ones(self, tmp_path, scheduler):
+        x, y = np.meshgrid(np.arange(33.0), np.arange(40.0))
+        image, mask = 255.0 * (0.9 * x - 0.44 * y > 5), holes((40, 33))
+        expected = aniso.inpaint(image, mask)
+        with unittest.mock.patch("aniso.verbs.inpaint._clip"):
+            assert aniso.inpaint(image, mask).max() > expected.max() + 5
+        zarr.create_array(str(tmp_path / "in.zarr"), data=image, chunks=(16, 16))
+        aniso.filter_store(
+            tmp_path / "in.zarr", tmp_path / "out.zarr", "inpaint", mask=mask, scheduler=scheduler
+        )
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), expected)
 
     def test_nothing_unknown_is_a_copy(self, tmp_path, scheduler):
         zarr.create_array(str(tmp_path / "in.zarr"), data=IMAGE, chunks=(16, 16))
