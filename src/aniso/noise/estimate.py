@@ -30,6 +30,8 @@ _RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
 # Share of pixels that may be negative in images of intensities.
 _NEGATIVE_SHARE = 0.05
+# Share of the grey values that may lie below an offset, because of the noise of reading.
+_BELOW_OFFSET = 0.02
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
@@ -176,7 +178,9 @@ def _estimate_channel(
     curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
     if curve.share < _SAFE and kind in ("auto", "gaussian"):
         return Gaussian(_lowest_level(blocks)), curve.share
-    return _make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat), curve.share
+    lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
+    model = _make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat, lowest)
+    return model, curve.share
 
 
 def _lowest_level(blocks: Blocks) -> float:
@@ -310,8 +314,11 @@ def _quantum(windows: Sequence[Field]) -> float:
     return float(np.diff(values).min())
 
 
-def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks) -> NoiseModel:
-    """Return the model of a curve whose variances are multiplied by a factor."""
+def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lowest: float) -> NoiseModel:
+    """Return the model of a curve whose variances are multiplied by a factor.
+
+    No offset is above the lowest grey values.
+    """
     first, *rest = (factor * value for value in curve.coefficients)
     if curve.kind == "rician":
         return Rician(curve.coefficients[0] * math.sqrt(factor), correlation)
@@ -320,7 +327,10 @@ def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks) -
     if curve.kind == "poisson":
         slope = rest[0]
         if first < 0:
-            return PoissonGaussian(slope, -first / slope, 0.0, correlation)
+            offset, usual = -first / slope, float(np.median(flat.means))
+            if offset > lowest and usual > lowest:
+                offset, slope = lowest, (first + slope * usual) / (usual - lowest)
+            return PoissonGaussian(slope, offset, 0.0, correlation)
         return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
     level = math.sqrt(rest[0])
     floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
