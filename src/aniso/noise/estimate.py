@@ -327,10 +327,7 @@ def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, l
     if curve.kind == "poisson":
         slope = rest[0]
         if first < 0:
-            offset, usual = -first / slope, float(np.median(flat.means))
-            if offset > lowest and usual > lowest:
-                offset, slope = lowest, (first + slope * usual) / (usual - lowest)
-            return PoissonGaussian(slope, offset, 0.0, correlation)
+            return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
         return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
     level = math.sqrt(rest[0])
     floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
