@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -22,6 +23,8 @@ from typing import Any
 from aniso import io
 from aniso.blocks.stores.zarr_array import ZarrArray
 
+# Seconds to wait for workers of an interrupted run.
+_PATIENCE = 10
 _DESCRIPTION, _LOCK, _UNFINISHED = "run.json", "lock", ".unfinished"
 
 
@@ -90,7 +93,7 @@ def begin_run(folder: Path, description: dict[str, Any], cut: dict[str, Any]) ->
     path = folder / _DESCRIPTION
     if not path.exists():  # what is left of a run that was killed while it was cleared away
         for rest in folder.glob("pass-*"):
-            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+            _remove(rest) if rest.is_dir() else rest.unlink()
     if path.exists() and not any(folder.glob("pass-*.zarr")):
         # The result was moved to its place, and only these files were left.
         for rest in (path, *folder.glob("pass-*.done")):
@@ -194,6 +197,18 @@ def _sync(path: Path) -> None:
 def store_of(folder: Path, number: int, name: str = "image") -> Path:
     """Return the store into which a pass writes an image."""
     return folder / f"pass-{number:04}-{name}.zarr"
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder; a worker of the run that was interrupted may be writing its last block there."""
+    end = time.monotonic() + _PATIENCE
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def forget(store: Path) -> None:
