@@ -18,11 +18,12 @@ from aniso.noise.statistics import SEEN, Blocks, collect_blocks
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
 _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
-# Then those not steeper than noise, by this factor, are looked at; at least this share of all.
-_NOISE_STEEPNESS, _LEAST_SHARE, _ROUNDS = 1.5, 0.08, 3
+# Then those not steeper than noise, by this factor, which grows with its correlation, are looked at; at least
+# this share of all.
+_NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
 # textured block among a hundred.
-_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 15.0, 0.1, 4.0
+_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
 _RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
@@ -38,6 +39,8 @@ _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 _USUAL_EXCESS = 0.15
 # Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
 _CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Variance over that of rounding from which on differences are seen.
+_ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
 _COARSER = 2
 # Least part of the variance of correlated noise that differences must see.
@@ -190,7 +193,7 @@ def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks
     """Return the blocks that are hardly steeper than noise alone makes them; at least some of each mean."""
     steepness = blocks.steepness / (variances * slope_gain(correlation, SEEN, blocks.ndim))
     share = max(_LEAST_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks)))
-    return blocks.flattest(share, steepness, _NOISE_STEEPNESS)
+    return blocks.flattest(share, steepness, _NOISE_STEEPNESS + _MORE_OF_CORRELATED * correlation)
 
 
 def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
@@ -267,15 +270,18 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
         fit = fit_curve(
             "gaussian", flat.means, energies[np.newaxis], [freedom(0.0, probe, flat.side, flat.ndim)]
         )
-        levels[probe] = max(fit.level - added, 1e-3 * fit.level)
+        if fit.level < _ABOVE_ROUNDING * added:
+            continue
+        levels[probe] = fit.level - added
         weights.append((_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2)
+    if len(levels) < 3:
+        return 0.0
     misfits = {each: _misfit(levels, np.array(weights), each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
     if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
         return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
     # Noise of this correlation, or white noise with more texture?
-    first = next(iter(relative))
-    probes = _join(first, tuple(relative), 3)[:: 2 if len(relative) > 4 else 1]
+    probes = _join(next(iter(levels)), tuple(levels), _COARSER)
     likelihoods = []
     for correlation in (0.0, best):
         logs = [math.log(levels[probe] / gain(correlation, probe, flat.ndim)) for probe in probes]
