@@ -39,6 +39,8 @@ _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 _USUAL_EXCESS = 0.15
 # Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
 _CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Part of the variance of correlated noise that may be white.
+_WHITE_PART = 0.01
 # Variance over that of rounding from which on differences are seen.
 _ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
@@ -265,23 +267,30 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
     """
     added = rounding / float(np.median(curve.variances))
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
-    levels, weights = {}, []
+    levels, shares = {}, {}
     for probe, energies in relative.items():
         fit = fit_curve(
             "gaussian", flat.means, energies[np.newaxis], [freedom(0.0, probe, flat.side, flat.ndim)]
         )
         if fit.level < _ABOVE_ROUNDING * added:
             continue
-        levels[probe] = fit.level - added
-        weights.append((_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2)
+        levels[probe], shares[probe] = fit.level - added, fit.share
     if len(levels) < 3:
         return 0.0
-    misfits = {each: _misfit(levels, np.array(weights), each, flat.ndim) for each in _CORRELATIONS}
+    # Of strongly correlated noise, fine differences see less than of a little white noise in addition.
+    most = max((levels[probe] for probe in levels if shares[probe] > 0.5), default=0.0)
+    errors = {
+        probe: _ERROR + _ERROR_OF_TEXTURE * (1 - shares[probe]) + _WHITE_PART * most / levels[probe]
+        for probe in levels
+    }
+    weights = np.array([errors[probe] ** -2 for probe in levels])
+    misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
     if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
         return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
     # Noise of this correlation, or white noise with more texture?
-    probes = _join(next(iter(levels)), tuple(levels), _COARSER)
+    seen = tuple(probe for probe in levels if levels[probe] >= 3 * _WHITE_PART * most)
+    probes = _join(seen[0], seen, _COARSER)
     likelihoods = []
     for correlation in (0.0, best):
         logs = [math.log(levels[probe] / gain(correlation, probe, flat.ndim)) for probe in probes]
