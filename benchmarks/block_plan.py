@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import aniso
+from aniso.blocks.groups import StageGroup
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget
 from aniso.schemes import Cycle
@@ -64,7 +65,7 @@ def plan(found: Report) -> None:
             known = job(evolution, speed)
             block, limit = budget.block_and_limit(known, WORKER_MEMORY, workers)
             minutes = known.seconds(block, limit, workers) / 60
-            passes = known.costs[limit]
+            passes = known.passes[limit]
             halo_share = known.with_halo(block, passes[0].halo) / math.prod(block)
             note = (
                 f"blocks {' × '.join(map(str, block))}, {_count(passes)} for {len(known.stages)} cycles, "
@@ -79,12 +80,12 @@ def sides(found: Report) -> None:
     known, workers = job(evolution, speed), NODES * WORKERS_PER_NODE
     for side in SIDES:
         block = (side,) * 3
-        fitting = [limit for limit in known.costs if known.needed_bytes(block, limit) <= WORKER_MEMORY]
+        fitting = [limit for limit in known.passes if known.needed_bytes(block, limit) <= WORKER_MEMORY]
         seconds, limit = min((known.seconds(block, limit, workers), limit) for limit in fitting)
         memory = known.needed_bytes(block, limit) / 1e9
-        note = f"{_count(known.costs[limit])}, {memory:.1f} GB per worker"
+        note = f"{_count(known.passes[limit])}, {memory:.1f} GB per worker"
         found.add(f"10¹² voxels, blocks {side}³", seconds / 60, "min, predicted", "machine", note)
 
 
-def _count(passes: list[budget.PassCost]) -> str:
+def _count(passes: list[StageGroup]) -> str:
     return "1 pass" if len(passes) == 1 else f"{len(passes)} passes"

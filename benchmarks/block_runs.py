@@ -71,7 +71,7 @@ def job(
 def predicted(run: Run) -> float:
     """Seconds that the cost model gives."""
     known = passes.estimate_workload(run.job.source, run.job.pipeline)
-    known.costs[run.job.limit] = known.pass_costs(run.job.limit)
+    known.passes[run.job.limit] = run.job.passes
     return known.seconds(run.job.block, run.job.limit, run.workers)
 
 

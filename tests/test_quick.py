@@ -144,7 +144,7 @@ CALLS = {
     "denoise": ("image.npy",),
     "enhance": ("image.npy",),
     "inpaint": ("image.npy", "--mask", "mask.png"),
-    "upsample": (2, "image.npy"),
+    "upsample": ("image.npy", "--factor", 2),
     "diffuse": ("image.npy", "--time", 1),
     "scale-space": ("image.npy", "--times", "0,1"),
     "structure": ("image.npy", "--what", "tensor"),

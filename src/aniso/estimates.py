@@ -16,6 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
+from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy
 from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -26,6 +27,10 @@ __all__ = ["contrast", "noise_level", "wavelength"]
 _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 # About this number of eigenvalues is computed.
 _ENOUGH_VOXELS = 2**16
+# Wavelengths at which lines are sought: how many to an octave, and their least length in joined pixels.
+_PER_OCTAVE, _FINE = 2, 8
+# Of several wavelengths in an image, the shortest one with this share of the votes of the most frequent one.
+_ENOUGH_VOTES = 0.35
 
 
 def contrast(
@@ -105,15 +110,17 @@ def wavelength(
 ) -> float:
     """Estimate the typical distance between lines, in units of length.
 
-    In a wave, gradient and deviation from the mean are in the ratio of 2π to the wavelength. Both are
-    measured behind a Gaussian of one pixel, and what the noise contributes to them is subtracted.
+    Band-pass filters at half octaves show how much structure of each wavelength has a direction, around
+    places all over the image. At each place the shortest wavelength counts that has more of it than shorter
+    and longer ones, so that a background does not matter, however strong. The result is the most frequent
+    wavelength, or a shorter one that is about as frequent (0.35 of its votes, weighted by amplitude).
 
     Parameters
     ----------
     image : array
         A signal, an image or a volume.
     noise : float or "auto"
-        Its noise level in grey values; by default :func:`noise_level`.
+        Not used any more: noise has no direction.
     spacing : float or one float per axis, optional
         Pixel spacing along each axis.
     channel_axis : int, optional
@@ -122,7 +129,8 @@ def wavelength(
     Returns
     -------
     float
-        Between 4 pixels and the largest side of the image. Where there is nothing but noise, 8 pixels.
+        At least 4 pixels, at most half of the largest side; 8 pixels if nothing has a direction. In
+        noise without lines it has no meaning.
 
     Examples
     --------
@@ -133,32 +141,96 @@ def wavelength(
     """
     channels = check_channels(image, channel_axis)
     spacings = checks.axis_spacing(spacing, channels.ndim - 1)
-    return measure_wavelength(channels, choose_noise(noise, channels), spacings)
+    choose_noise(noise, channels)
+    return measure_wavelength(channels, spacings)
 
 
-def measure_wavelength(channels: Array, level: float, spacings: tuple[float, ...]) -> float:
+def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
+    pixel = pixel_size(spacings)
+    lengths, sizes, energies = _oriented_energies(channels, spacings)
+    # The shortest waves that are stronger than shorter and longer ones: a slow background is stronger still.
+    rising = np.diff(energies, axis=0, prepend=0.0, append=np.inf) > 0
+    peaks = rising[:-1] & ~rising[1:]
+    found = peaks.argmax(axis=0)
+    strength = np.where(peaks.any(axis=0), np.take_along_axis(energies, found[np.newaxis], 0)[0], 0)
+    if not strength.any():
+        return 8.0 * pixel
+    # By amplitudes, not energies, so that few strong edges do not outweigh many lines.
+    votes = np.bincount(found, np.sqrt(strength), len(lengths))
+    votes = np.convolve(votes, [0.5, 1, 0.5], "same")
+    tops = (votes >= np.append(votes[1:], 0)) & (votes >= _ENOUGH_VOTES * votes.max())
+    best = int(tops.argmax())
+    # A wave of the wavenumber k has the energy s⁶·exp(−k²s²) at the scale s.
+    near = slice(max(best - 1, 0), best + 2)
+    around = energies[near][:, (abs(found - best) <= 2) & (strength > 0)].sum(axis=1)
+    around /= [_passed(lengths[best], size) for size in sizes[near]]
+    scales = SCALE * lengths[near]
+    slope = np.polyfit(scales**2, np.log(around) - 6 * np.log(scales), 1)[0] if around.all() else 0.0
+    place = 2 * math.pi / math.sqrt(-slope) if slope < 0 else lengths[best]
+    return float(min(max(place, lengths[near][0]), lengths[near][-1]))
+
+
+def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field]:
+    """Return wavelengths, the sizes of the pixels, and at some places the energies of lines that far apart.
+
+    What noise may have, which has no direction, is subtracted. All grids are symmetric, so that the results
+    are the same for a mirrored image.
+    """
     from scipy import ndimage
 
-    channels, variance = channels.astype(np.float64), level**2
-    ndim, pixel = len(spacings), pixel_size(spacings)
-    # Not differences of neighbours, which see short waves too weak, but derivatives of the Gaussian.
-    pulse = np.eye(1, 15, 7)[0]
-    plain, slope = (float(np.sum(ndimage.gaussian_filter1d(pulse, 1.0, order=n) ** 2)) for n in (0, 1))
-    deviation = -variance * plain**ndim
-    steepness = 0.0
-    for channel in channels:
-        deviation += float(ndimage.gaussian_filter(channel, 1.0).var()) / len(channels)
-        for axis, h in enumerate(spacings):
-            order = [int(axis == other) for other in range(ndim)]
-            energy = float(np.mean(ndimage.gaussian_filter(channel, 1.0, order=order) ** 2))
-            steepness += (energy - variance * slope * plain ** (ndim - 1)) / h**2 / len(channels)
-    negligible = 1e-12 * float(np.mean(channels * channels))
-    if deviation <= negligible or steepness <= negligible / pixel**2:
-        return 8.0 * pixel
-    longest = max(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
-    found = 2 * math.pi * math.sqrt(deviation / steepness)
-    return max(min(found, longest), 4.0 * pixel)
+    images, ndim, smooth = list(channels.astype(np.float64)), len(spacings), ndimage.gaussian_filter
+    sizes, blurred = list(spacings), [0.0] * ndim
+    sides = [n * h for n, h in zip(channels.shape[1:], spacings, strict=True)]
+    shortest = 4.0 * pixel_size(spacings)
+    steps = math.floor(_PER_OCTAVE * math.log2(max(max(sides) / (2 * shortest), 1)) + 1e-9)
+    lengths = shortest * 2 ** (np.arange(steps + 1) / _PER_OCTAVE)
+    counts = [-(-n // 4) for n in channels.shape[1:]]
+    # From the middle, in units of length.
+    points = [(np.arange(n) - 0.5 * (n - 1)) * 4 * h for n, h in zip(counts, spacings, strict=True)]
+    energies, pixels = [], []
+    for length in lengths:
+        for axis in range(ndim):
+            while sizes[axis] * _FINE * 2 <= length:
+                images = [_halve(image, axis) for image in images]
+                blurred[axis] += sizes[axis] ** 2
+                sizes[axis] *= 2
+        here = images[0].shape
+        places = coarse_grid(length, here, sizes)
+        window = WINDOW[ndim] * SCALE * length
+        energy, coherence = line_energy(images, length, sizes, window, smooth, places, blurred)
+        found = energy * np.maximum(coherence - COHERENT[ndim][0], 0)
+        for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
+            found = _interpolate(found, axis, (np.array(place) - 0.5 * (n - 1)) * h, point)
+        energies.append(found.ravel())
+        pixels.append(pixel_size(tuple(sizes)))
+    return lengths, np.array(pixels), np.array(energies)
+
+
+def _halve(image: Field, axis: int) -> Field:
+    """Return an image with half as many pixels along an axis, after a Gaussian of one pixel."""
+    from scipy import ndimage
+
+    odd = image.shape[axis] % 2
+    # The mean of two pixels has a variance of its own.
+    seen = ndimage.gaussian_filter1d(image, math.sqrt(1.0 if odd else 0.75), axis, mode="reflect")
+    first = seen.take(range(0, image.shape[axis], 2), axis)
+    return first if odd else 0.5 * (first + seen.take(range(1, image.shape[axis], 2), axis))
+
+
+def _interpolate(values: Field, axis: int, places: Field, points: Field) -> Field:
+    """Interpolate linearly along an axis; beyond the last place the values are as there."""
+    if len(places) == 1:
+        return np.repeat(values, len(points), axis)
+    distance = np.clip(points, places[0], places[-1])[:, np.newaxis] - places
+    hats = np.maximum(1 - np.abs(distance) / (places[1] - places[0]), 0)
+    return np.moveaxis(np.tensordot(hats, values, (1, axis)), 0, axis)
+
+
+def _passed(length: float, size: float) -> float:
+    """Return the share of the energy of waves that differences of pixels of this size pass."""
+    angle = 2 * math.pi * size / length
+    return (math.sin(angle) / angle * (math.sin(angle / 2) / (angle / 2)) ** 2) ** 2
 
 
 def pixel_size(spacings: tuple[float, ...]) -> float:

@@ -22,8 +22,10 @@ class About:
     A parameter is a number in [low, high] (or (low, high], if `open_low`), one of `choices`, or a switch.
     `for_volumes` means that images do not depend on it, `advanced` that the explorer does not show it.
     `slider` is the range of a slider where the unit alone does not suggest one, in pixels for lengths. `auto`
-    says in words what "auto" does. `positional` means that the command line and the explorer require a value,
-    even if the function does not.
+    says in words what "auto" does. `kinds` are words that may stand for a number, or before one, as in
+    "rician:12". `needed` means that the command line and the explorer require a value, even if the function
+    does not; a parameter that `replaces` it gives one too. `per_axis` means that there may be one number for
+    each axis.
     """
 
     meaning: str
@@ -39,7 +41,10 @@ class About:
     advanced: bool = False
     slider: tuple[float, float] | None = None
     auto: str = "estimated"
-    positional: bool = False
+    kinds: tuple[str, ...] = ()
+    needed: bool = False
+    replaces: str = ""
+    per_axis: bool = False
 
     def field(self, default: Any) -> Any:
         """Return a dataclass field with this description."""
@@ -65,9 +70,14 @@ class Parameter:
         return "switch" if self.about.switch else "choice" if self.about.choices else "number"
 
     @property
+    def has_no_default(self) -> bool:
+        """Whether the function cannot be called without it."""
+        return self.default is inspect.Parameter.empty
+
+    @property
     def required(self) -> bool:
         """Whether a value has to be given."""
-        return self.default is inspect.Parameter.empty or self.about.positional
+        return self.has_no_default or self.about.needed
 
     @property
     def initial(self) -> Any:
@@ -103,7 +113,7 @@ def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:
             if isinstance(about, About):
                 default = True if about.switch and parameter.default is None else parameter.default
                 found[name] = Parameter(
-                    name, default, about, automatic=default in ("auto", None) and not about.positional
+                    name, default, about, automatic=default in ("auto", None) and not about.needed
                 )
     return found
 

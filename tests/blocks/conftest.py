@@ -3,6 +3,8 @@
 import pytest
 from dask.distributed import Client, LocalCluster
 
+from aniso.blocks.stores import budget
+
 
 @pytest.fixture(scope="module")
 def client():
@@ -18,3 +20,28 @@ def client():
         Client(local) as connected,
     ):
         yield connected
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """The address of workers in this process."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    ) as local:
+        yield local.scheduler_address
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Choose blocks and the limit of halos by hand."""
+
+    def choose(block, limit):
+        monkeypatch.setattr(budget, "block_and_limit", lambda *_: (block, limit))
+
+    return choose

@@ -20,7 +20,7 @@ import pytest
 from dask.distributed import Client, KilledWorker, LocalCluster, Security
 
 import aniso
-from aniso.blocks.groups import StageGroup
+from aniso.blocks.groups import cut_stages
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.settings import Settings
@@ -54,7 +54,7 @@ class TestBudget:
         block, limit = budget.block_and_limit(small, 1e9, workers)
         sides = (range(64, n + 64, 64) for n in small.shape)
         cubes = [each for each in itertools.product(*sides) if max(each) - min(each) <= 64]
-        for other, wide in itertools.product(cubes, small.costs):
+        for other, wide in itertools.product(cubes, small.passes):
             if small.needed_bytes(other, wide) <= 1e9:
                 assert small.seconds(block, limit, workers) <= small.seconds(other, wide, workers)
 
@@ -76,13 +76,16 @@ class TestBudget:
             block, limit = budget.block_and_limit(larger, memory, 2)
             assert larger.needed_bytes(block, limit) <= memory
 
-    def test_a_state_of_several_images_needs_more_memory(self):
-        """That of a mixture: image, diffused image, mixture and flatness are read and written."""
-        image, state = {"image": 1}, {"image": 1, "mixture": 1, "flat": 1, "diffused": 1}
-        group = StageGroup(self.job.stages[:2], (10, 10, 10))
-        few, many = (budget.PassCost.of(group, channels, 4) for channels in (image, state))
-        assert (few.read, few.written, few.held) == (1, 1, 1 + 2)  # with the image and its successor
-        assert (many.read, many.written, many.held) == (4, 4, 4 + 3 + 2)  # all but the image are copied
+    def test_what_is_in_memory_at_the_same_time(self):
+        """Counted by hand for two steps with a reach of 5."""
+        (group,) = cut_stages(self.job.stages[:2], 10)
+
+        def size(halo):
+            return {10: 1000, 5: 100, 0: 1}[halo[0]]
+
+        # The image that was read, and that of the evolution with its successor.
+        assert group.numbers(size) == 1000 + 2 * 1000
+        assert [step.numbers(group.before, size) for step in group.steps] == [3000, 300]
 
     def test_a_margin_counts_where_it_is_wider_than_the_halo(self):
         wide = replace(self.job, margins=(100, 0, 0))

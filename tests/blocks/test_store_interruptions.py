@@ -64,8 +64,8 @@ class TestInterruptions:
         other = job(source, block=(20, 30), together=2)
         done = passes.carry_out(other, tmp_path / "out.zarr", client, lambda *_: None)
         assert done.block == (10, 10)
-        assert {len(group.stages) for group in done.passes} == {1}
-        assert {len(group.stages) for group in other.passes[:-1]} == {2}
+        assert {len(group.steps) for group in done.passes} == {1}
+        assert {len(group.steps) for group in other.passes[:-1]} == {2}
         whole, parts = (
             zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
         )

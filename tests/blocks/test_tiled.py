@@ -207,25 +207,25 @@ class TestExchanges:
         steps = explicit_steps(5, (40, 40))
         far = steps[0].reach[0]
         found = groups.cut_stages(steps, 2 * far + 1)
-        assert [len(group.stages) for group in found] == [2, 2, 1]
+        assert [len(group.steps) for group in found] == [2, 2, 1]
         assert [group.halo for group in found] == [(2 * far,) * 2, (2 * far,) * 2, (far,) * 2]
 
     def test_a_single_stage_may_be_wider_than_the_limit(self):
-        assert [len(group.stages) for group in groups.cut_stages(explicit_steps(3, (40, 40)), 0)] == [1, 1, 1]
+        assert [len(group.steps) for group in groups.cut_stages(explicit_steps(3, (40, 40)), 0)] == [1, 1, 1]
 
     def test_small_blocks_exchange_more_seldom(self):
         steps = explicit_steps(64, (9000, 9000))
-        numbers = [len(groups.group_stages(steps, {"image": 1}, (n, n), 4)) for n in (64, 1024, 8192)]
+        numbers = [len(groups.group_stages(steps, 1, (n, n), 4)) for n in (64, 1024, 8192)]
         assert numbers[0] < numbers[-1]
 
     def test_what_is_chosen_costs_least(self):
         for block in ((100, 100), (2000, 500), (64, 64, 64)):
             steps = explicit_steps(30, block)
-            best = groups.group_stages(steps, {"image": 1}, block, 4)
-            least = groups.estimate_seconds(best, {"image": 1}, block, 4)
+            best = groups.group_stages(steps, 1, block, 4)
+            least = groups.estimate_seconds(best, block, 4)
             for limit in groups.halo_limits(steps):
                 other = groups.cut_stages(steps, limit)
-                assert least <= groups.estimate_seconds(other, {"image": 1}, block, 4)
+                assert least <= groups.estimate_seconds(other, block, 4)
 
     def test_tasks_hold_only_their_part_of_given_tensors(self):
         model = aniso.FixedTensor.from_matrix([[1.0, 0.2], [0.2, 0.5]], (200, 200))

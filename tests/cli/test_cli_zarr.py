@@ -72,7 +72,7 @@ def test_the_page_of_the_workers_is_offered_with_what_it_needs(monkeypatch, sche
 def test_only_some_commands_take_stores(tmp_path, store):
     answer = called(tmp_path, "info", "in.zarr")
     assert answer.exit_code == 1
-    assert "Only denoise, enhance and diffuse take Zarr stores." in words_of(answer)
+    assert "Commands that filter images, such as denoise, take Zarr stores." in words_of(answer)
 
 
 def test_an_array_within_a_store(tmp_path, store, image, scheduler):
@@ -110,8 +110,8 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store, scheduler):
         (("denoise", "in.zarr", "odd.zarr"), 1, "odd.zarr.unfinished is not a folder"),
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
         (("denoise", "nan.zarr", "--scheduler", "tcp"), 1, "block (0, 1) holds NaN"),
-        (("upsample", "2", "in.zarr"), 2, "upsample does not support Zarr stores"),
-        (("inpaint", "in.zarr"), 2, "inpaint does not support Zarr stores"),
+        (("upsample", "in.zarr"), 2, "upsample needs --factor"),
+        (("upsample", "in.zarr", "--factor", "2,2,2"), 1, "factor has 3 values"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],
@@ -184,3 +184,69 @@ def test_a_full_disk(tmp_path):
     result = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")["0"][:]
     expected = aniso.diffuse(noise, aniso.EdgeEnhancing(9.0), 2.0)
     np.testing.assert_allclose(result, expected, atol=1e-9 * np.ptp(noise))
+
+
+class TestFilling:
+    """inpaint and upsample on stores."""
+
+    @pytest.mark.parametrize("kind", ["store", "file", "inverted", "value", "not finite"])
+    def test_inpaint(self, tmp_path, image, scheduler, kind):
+        mask = np.random.default_rng(1).random(image.shape) < 0.4
+        pixels, words = image.astype(np.float32), []
+        if kind == "store":
+            zarr.create_array(str(tmp_path / "mask.zarr"), data=mask, chunks=(50, 50))
+            words = ["--mask", "mask.zarr"]
+        elif kind in ("file", "inverted"):
+            aniso.io.write(tmp_path / "mask.png", ((mask ^ (kind == "inverted")) * 255).astype(np.uint8))
+            words = ["--mask", "mask.png", *(["--invert"] if kind == "inverted" else [])]
+        elif kind == "value":
+            pixels[mask] = 9e4
+            words = ["--mask-value", "90000"]
+        else:
+            pixels[mask] = np.where(np.arange(mask.sum()) % 2, np.nan, np.inf)
+        zarr.create_array(str(tmp_path / "in.zarr"), data=pixels, chunks=(32, 32))
+        answer = called(tmp_path, "inpaint", "in.zarr", *words, "--scheduler", scheduler)
+        assert answer.exit_code == 0, answer.stderr
+        found = zarr.open_array(str(tmp_path / "in_inpainted.zarr"), mode="r")[:]
+        np.testing.assert_array_equal(found, aniso.inpaint(pixels, mask))
+        assert "fraction of unknown pixels" in answer.stdout
+
+    def test_masks_that_do_not_fit(self, tmp_path, store):
+        zarr.create_array(str(tmp_path / "mask.zarr"), data=np.zeros((90, 71), bool))
+        for name, words in (("mask.zarr", "has shape (90, 71)"), ("lost.zarr", "does not exist")):
+            answer = called(tmp_path, "inpaint", "in.zarr", "--mask", name)
+            assert answer.exit_code == 1
+            assert words in words_of(answer)
+            assert not (tmp_path / "in_inpainted.zarr").exists()
+
+    @pytest.mark.parametrize(
+        ("words", "options", "name"),
+        [
+            (["--factor", "2"], {"factor": 2}, "in_x2.zarr"),
+            (["--factor", "3,1"], {"factor": (3, 1)}, "in_x3x1.zarr"),
+            (["--isotropic"], {"isotropic": True}, "in_isotropic.zarr"),
+        ],
+    )
+    def test_upsample(self, tmp_path, store, image, scheduler, words, options, name):
+        answer = called(tmp_path, "upsample", "in.zarr", *words, "--scheduler", scheduler, "--json")
+        assert answer.exit_code == 0, answer.stderr
+        spacing = (0.5, 1.0) if "isotropic" in options else (1.0, 2.0)
+        expected = as_dtype(aniso.upsample(image, **options, spacing=spacing), np.uint16)
+        np.testing.assert_array_equal(zarr.open_group(str(tmp_path / name), mode="r")["0"][:], expected)
+        (result,) = json.loads(answer.stdout)["results"]
+        assert result["shape"] == list(expected.shape)
+
+    def test_plans(self, tmp_path, store, image, scheduler):
+        first = called(
+            tmp_path, "upsample", "in.zarr", "--factor", 2, "--save-plan", "p.json", "--scheduler", scheduler
+        )
+        assert first.exit_code == 0, first.stderr
+        second = called(
+            tmp_path, "upsample", "in.zarr", "again.zarr", "--plan", "p.json", "--scheduler", scheduler
+        )
+        assert second.exit_code == 0, second.stderr
+        assert "p.json, whose estimates are of the image from which it was made" in second.stdout
+        one, two = (
+            zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("in_x2.zarr", "again.zarr")
+        )
+        np.testing.assert_array_equal(one, two)

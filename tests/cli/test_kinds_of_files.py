@@ -156,7 +156,7 @@ class TestTiffTexts:
 
     def test_ome_upsampled(self, tmp_path):
         tiff.imwrite(tmp_path / "a.ome.tif", noisy((2, 12, 14), "uint16"), metadata=NOTES)
-        answer = called(tmp_path, "upsample", 2, "a.ome.tif", "-o", "b.ome.tif", "--json")
+        answer = called(tmp_path, "upsample", "a.ome.tif", "--factor", 2, "-o", "b.ome.tif", "--json")
         (found,) = json.loads(answer.stdout)["results"]
         assert (found["shape"], found["channels"]) == ([24, 28], 2)
         after = io.read(tmp_path / "b.ome.tif")
@@ -193,7 +193,7 @@ class TestTiffTexts:
         )
         before = io.read(tmp_path / "a.tif")
         assert (before.channels, before.spacing) == (2, (0.25, 0.5))
-        assert called(tmp_path, "upsample", 2, "a.tif").exit_code == 0
+        assert called(tmp_path, "upsample", "a.tif", "--factor", 2).exit_code == 0
         after = io.read(tmp_path / "a_x2.tif")
         assert (after.shape, after.channels, after.spacing) == ((24, 28), 2, (0.125, 0.25))
         assert after.unit == before.unit
@@ -206,7 +206,7 @@ class TestTiffTexts:
             options = {"imagej": True, "resolution": (2, 2), "metadata": notes}
             tiff.imwrite(tmp_path / f"{name}.tif", noisy((3, 12, 14), "uint16"), **options)
             assert io.read(tmp_path / f"{name}.tif").spacing == spacing
-            assert called(tmp_path, "upsample", 2, f"{name}.tif").exit_code == 0
+            assert called(tmp_path, "upsample", f"{name}.tif", "--factor", 2).exit_code == 0
             # Pages of a volume get finer with it, those in time do not.
             assert io.read(tmp_path / f"{name}_x2.tif").spacing == tuple(0.5 * h for h in spacing)
 
@@ -215,7 +215,7 @@ class TestTiffTexts:
             tmp_path / "a.tif", noisy((2, 12, 14)), metadata={"axes": "CYX"}, photometric="minisblack"
         )
         assert io.read(tmp_path / "a.tif").channels == 2
-        assert called(tmp_path, "upsample", 2, "a.tif").exit_code == 0
+        assert called(tmp_path, "upsample", "a.tif", "--factor", 2).exit_code == 0
         after = io.read(tmp_path / "a_x2.tif")
         assert (after.shape, after.channels) == ((24, 28), 2)
 
@@ -259,7 +259,7 @@ class TestExif:
                 6,
                 True,
             )  # as Pillow sees it, there is a preview
-        assert called(tmp_path, "upsample", 2, "a.jpg").exit_code == 0
+        assert called(tmp_path, "upsample", "a.jpg", "--factor", 2).exit_code == 0
         with Image.open(tmp_path / "a_x2.jpg") as image:
             tags = image.getexif()
             assert (tags[274], tags[282], tags[283]) == (6, 200, 200)
@@ -291,7 +291,7 @@ class TestExif:
     def test_other_files_stay_upright_as_they_were(self, tmp_path):
         with_exif(tmp_path, "a.jpg")
         for suffix in (".png", ".tif", ".jpg"):
-            assert called(tmp_path, "upsample", 2, "a.jpg", "-o", f"b{suffix}").exit_code == 0
+            assert called(tmp_path, "upsample", "a.jpg", "--factor", 2, "-o", f"b{suffix}").exit_code == 0
             assert io.read(tmp_path / f"b{suffix}").orientation == 6
 
     def test_figures_are_not_turned_and_say_so(self, tmp_path):

@@ -115,7 +115,7 @@ class TestBeforeComputing:
             (("denoise", "alpha.png", "-o", "a.jpg"), "JPEG files have no transparency"),
             (("denoise", "colour.png", "-o", "a.mrc"), "MRC files hold grey values"),
             (("scale-space", "stack.tif", "--times", "1", "-o", "a{time}.jpg"), "JPEG files hold one image"),
-            (("upsample", 8, "wide.png", "-o", "a.jpg"), "at most 65500 pixels along an axis"),
+            (("upsample", "wide.png", "--factor", 8, "-o", "a.jpg"), "at most 65500 pixels along an axis"),
             (("denoise", "heights.npy"), "NaN or infinite, the first at index (1, 3, 4)"),
             (("diffuse", "heights.npy", "--time", 1), "Fill them in first"),
             (("scale-space", "camera.png", "--times", "1", "-o", "there{time}.png"), "there1.png exists"),

@@ -267,3 +267,87 @@ def test_stores(folder, plan):
     assert saved == aniso.denoise(image, return_info=True)[1]
     (report,) = json.loads(again.stdout)["results"]
     assert report["info"]["noise"] == saved.noise
+
+
+class TestFillingPlans:
+    """inpaint, whose unknown pixels are not part of a plan, and upsample, whose factor is."""
+
+    @pytest.fixture
+    def holes(self, folder):
+        mask = np.random.default_rng(2).random(SHAPE) < 0.4
+        np.save(folder / "mask.npy", mask)
+        return mask
+
+    def test_inpaint(self, folder, holes):
+        words = "inpaint", "a.npy", "--mask", "mask.npy"
+        answer = called(folder, *words, "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        expected, plan = aniso.inpaint(np.load(folder / "a.npy"), holes, return_info=True)
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == plan
+        answer = called(folder, *words, "--plan", "p.json", "-o", "again.npy")
+        assert answer.exit_code == 0, answer.output
+        np.testing.assert_array_equal(np.load(folder / "again.npy"), expected)
+        lost = np.load(folder / "b.npy")
+        lost[10:20, 5:9] = np.nan
+        np.save(folder / "c.npy", lost)
+        answer = called(folder, "inpaint", "c.npy", "--plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        np.testing.assert_array_equal(np.load(folder / "c_inpainted.npy"), plan.apply(lost))
+
+    def test_upsample(self, folder):
+        answer = called(folder, "upsample", "a.npy", "--factor", "3,1", "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        expected, plan = aniso.upsample(np.load(folder / "a.npy"), (3, 1), return_info=True)
+        np.testing.assert_array_equal(np.load(folder / "a_x3x1.npy"), expected)
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == plan
+        answer = called(folder, "upsample", "b.npy", "--plan", "p.json", "--json")
+        assert answer.exit_code == 0, answer.output
+        np.testing.assert_array_equal(np.load(folder / "b_x3x1.npy"), plan.apply(np.load(folder / "b.npy")))
+        (result,) = json.loads(answer.stdout)["results"]
+        assert result["shape"] == [150, 36]
+
+    @pytest.mark.parametrize("verb", ["inpaint", "upsample"])
+    def test_frames_have_one_plan(self, folder, holes, verb):
+        pages = np.stack([noisy(SHAPE, "float32", seed=k) + 10 * k for k in range(5)])
+        np.save(folder / "series.npy", pages)
+        words, options = {
+            "inpaint": (["--mask", "mask.npy"], {"mask": holes}),
+            "upsample": (["--factor", "2"], {"factor": 2}),
+        }[verb]
+        call = verb, "series.npy", "--frames", "--save-plan", "p.json", "-o", "out.npy", *words
+        answer = called(folder, *call)
+        assert answer.exit_code == 0, answer.output
+        expected, plan = getattr(aniso, verb)(pages, **options, frame_axis=0, return_info=True)
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == plan
+        np.testing.assert_array_equal(np.load(folder / "out.npy"), expected)
+
+    @pytest.mark.parametrize(
+        ("call", "code", "words"),
+        [
+            (("upsample", "a.npy", "--factor", "2"), 2, "cannot be combined with --factor"),
+            (("upsample", "a.npy", "--isotropic"), 2, "cannot be combined with --isotropic"),
+            (("upsample", "a.npy", "--spacing", "2"), 2, "cannot be combined with --spacing"),
+            (("upsample", "a.npy", "--save-plan", "q.json"), 2, "cannot be combined"),
+            (("upsample", "v.npy"), 1, "is for images, got an array of shape (6, 7, 8)"),
+            (("inpaint", "a.npy", "--mask", "mask.npy"), 1, "is a plan of upsample, not of inpaint"),
+            (("denoise", "a.npy"), 1, "is a plan of upsample, not of denoise. Use aniso upsample."),
+        ],
+    )
+    def test_refusals(self, folder, holes, call, code, words):
+        np.save(folder / "v.npy", noisy((6, 7, 8), "float32"))
+        _, plan = aniso.upsample(np.load(folder / "a.npy"), 2, return_info=True)
+        (folder / "p.json").write_text(plan.to_json())
+        assert_rejected(folder, code, words, *call, "--plan", "p.json")
+
+    def test_an_inpaint_plan_rejects_other_parameters(self, folder, holes):
+        _, plan = aniso.inpaint(np.load(folder / "a.npy"), holes, return_info=True)
+        (folder / "p.json").write_text(plan.to_json())
+        for option in ("--contrast", "--tolerance", "--rho"):
+            call = "inpaint", "a.npy", "--mask", "mask.npy", "--plan", "p.json", option, "0.5"
+            assert_rejected(folder, 2, f"cannot be combined with {option}", *call)
+
+
+def test_the_summary_says_whose_estimates_these_are(folder, plan):
+    words = "p.json, whose estimates are of the image from which it was made"
+    assert words in called(folder, "denoise", "b.npy", "--plan", "p.json").stdout
+    assert words not in called(folder, "denoise", "a.npy").stdout

@@ -50,7 +50,7 @@ class TestHints:
 
 class TestWhatIsReported:
     def test_the_size_and_type_of_the_result(self, camera):
-        words = ("upsample", 3, "camera.png", "-o", "a.tif", "--dtype", "float32")
+        words = ("upsample", "camera.png", "--factor", 3, "-o", "a.tif", "--dtype", "float32")
         assert "camera.png → a.tif  (120 × 132 pixels, float32, " in called(camera, *words).stdout
         (found,) = json.loads(called(camera, *words, "--json", "--force").stdout)["results"]
         assert (found["shape"], found["dtype"], found["format"]) == ([120, 132], "float32", "TIFF")

@@ -31,7 +31,7 @@ class TestVerbs:
     def test_upsample(self, tmp_path):
         alpha = np.arange(48, dtype=np.uint8).reshape(6, 8)
         io.write(tmp_path / "photo.png", Picture(noisy((6, 8, 3)), -1, alpha, resolution=(100.0, 100.0)))
-        assert called(tmp_path, "upsample", "3", "photo.png").exit_code == 0
+        assert called(tmp_path, "upsample", "photo.png", "--factor", "3").exit_code == 0
         fine = io.read(tmp_path / "photo_x3.png")
         assert fine.shape == (18, 24)
         np.testing.assert_array_equal(fine.alpha, alpha.repeat(3, 0).repeat(3, 1))
@@ -196,7 +196,7 @@ def test_a_mask_is_read_once_for_many_files(camera, monkeypatch):
         (("denoise",), ("noise", "contrast", "time")),
         (("enhance",), ("noise", "wavelength", "contrast", "time")),
         (("inpaint",), ("contrast", "sigma", "rho")),
-        (("upsample", 2), ("contrast", "sigma", "rho", "time")),
+        (("upsample", "--factor", 2), ("contrast", "sigma", "rho", "time")),
     ],
     ids=["denoise", "enhance", "inpaint", "upsample"],
 )
@@ -288,7 +288,7 @@ class TestVolumes:
         lines = aniso.enhance(self.VOLUME, plates=False)
         assert called(tmp_path, "enhance", "v.npy", "--no-plates").exit_code == 0
         np.testing.assert_array_equal(np.load(tmp_path / "v_enhanced.npy"), lines)
-        assert called(tmp_path, "upsample", 2, "v.npy").exit_code == 0
+        assert called(tmp_path, "upsample", "v.npy", "--factor", 2).exit_code == 0
         assert np.load(tmp_path / "v_x2.npy").shape == (18, 28, 32)
         assert called(tmp_path, "inpaint", "v.npy", "--mask", "mask.png").exit_code == 0
         found, known = np.load(tmp_path / "v_inpainted.npy"), np.eye(14, 16) == 0
@@ -304,3 +304,46 @@ class TestVolumes:
         model = aniso.EdgeEnhancing()
         expected = aniso.diffuse(self.VOLUME, model, 1.0, spacing=(2, 1, 1))
         np.testing.assert_array_equal(np.load(tmp_path / "v_diffused.npy"), expected)
+
+
+class TestFactors:
+    """upsample with one factor per axis, given or from the spacing of the file."""
+
+    @pytest.fixture
+    def slices(self, tmp_path):
+        volume = noisy((8, 10, 12), "float32")
+        picture = io.Picture(volume, spacing=(3.0, 1.0, 0.5), unit="mm")
+        io.write(tmp_path / "slices.nii", picture)
+        return volume
+
+    def test_one_per_axis(self, tmp_path, slices):
+        answer = called(tmp_path, "upsample", "slices.nii", "--factor", "3,1,1")
+        assert answer.exit_code == 0, answer.stderr
+        found = io.read(tmp_path / "slices_x3x1x1.nii")
+        assert found.spacing == (1.0, 1.0, 0.5)
+        expected = aniso.upsample(slices, (3, 1, 1), spacing=(6, 2, 1))
+        np.testing.assert_array_equal(found.pixels, expected)
+        assert "volume 24 × 10 × 12, spacing 2 × 2 × 1" in answer.stdout
+
+    def test_isotropic(self, tmp_path, slices):
+        answer = called(tmp_path, "upsample", "slices.nii", "--isotropic")
+        assert answer.exit_code == 0, answer.stderr
+        found = io.read(tmp_path / "slices_isotropic.nii")
+        assert found.spacing == (0.5, 0.5, 0.5)
+        expected = aniso.upsample(slices, isotropic=True, spacing=(3.0, 1.0, 0.5))
+        np.testing.assert_array_equal(found.pixels, expected)
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["a.npy", "--isotropic"], "does not store a pixel spacing. Give --spacing Y,X"),
+            (["a.npy", "--factor", "2,2,2"], "factor has 3 values"),
+            (["a.npy", "--isotropic", "--spacing", "9,1"], "would need the factors (9, 1)"),
+        ],
+    )
+    def test_refusals(self, tmp_path, words, message):
+        np.save(tmp_path / "a.npy", noisy((10, 12), "float32"))
+        answer = called(tmp_path, "upsample", *words)
+        assert answer.exit_code == 1
+        assert message in " ".join(answer.stderr.split())
+        assert list(contents(tmp_path)) == ["a.npy"]

@@ -106,7 +106,7 @@ def commands(draw: Draw) -> Case:
     known = [name for name in _VALUES if name in own or draw.chance(0.02)]
     words = [command]
     if command == "upsample":
-        words.append(draw.choice(("2", "1", "3", "2", "0", "9", "x")))
+        words += ["--factor", draw.choice(("2", "1", "3", "2,1", "0", "9", "x", "2,1,1"))]
     if command != "stencil":
         words += draw.sample(_FILES, draw.choice((1, 1, 1, 2)))
     if command == "scale-space" and draw.chance(0.9):

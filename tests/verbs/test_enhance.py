@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 import aniso
+from aniso.verbs.corrections import FillGaps
 
 
 def rms(difference):
@@ -174,6 +176,50 @@ def test_a_wavelength_far_beyond_the_image_is_refused():
 def test_the_wavelength_of_a_slope_stays_within_the_image():
     _, info = aniso.enhance(np.add.outer(np.arange(64.0), np.arange(64.0)), return_info=True)
     assert info.wavelength <= 16
+
+
+class TestHonesty:
+    """Nothing is drawn where there are no lines."""
+
+    @pytest.mark.parametrize("blur", [0.0, 1.0, 2.0, 3.5])
+    def test_noise_does_not_become_coherent(self, blur):
+        noise = np.random.default_rng(4).normal(0, 10, (144, 144))
+        noise = ndimage.gaussian_filter(noise, blur)
+        result, plan = aniso.enhance(noise, return_info=True)
+        # A Gaussian that leaves as much of the noise.
+        widths = np.arange(0, 3, 0.1)
+        blurs = [ndimage.gaussian_filter(noise, width) for width in widths]
+        alike = min(blurs, key=lambda image: abs(image.std() - result.std()))
+        assert aniso.coherence(result).mean() < aniso.coherence(alike).mean() + 0.1
+        assert plan.lines < 0.1
+
+    @pytest.mark.parametrize("noise", [0.0, 0.5])
+    def test_a_strong_background_does_not_hide_lines(self, noise):
+        y, x = np.indices((160, 160), float)
+        lines = np.cos(2 * np.pi * (0.8 * y + 0.6 * x) / 9)
+        background = 10 * np.sin(y / 40) * np.cos(x / 33)
+        image = lines + background + np.random.default_rng(1).normal(0, noise, lines.shape)
+        result, plan = aniso.enhance(image, return_info=True)
+        assert plan.wavelength == pytest.approx(9, abs=1.5)
+        assert plan.lines > 0.9
+        inner = np.s_[10:-10, 10:-10]
+        assert rms((result - background - lines)[inner]) < 0.35
+
+    def test_lines_next_to_noise(self):
+        sample = aniso.samples.rings(128, period=9.0, noise=0.0)
+        noise = np.random.default_rng(2).normal(0, 30, (128, 256))
+        image = np.hstack([sample.truth, np.full((128, 128), 127.5)]) + noise
+        result = aniso.enhance(image)
+        assert rms((result - image)[:, :96]) > 20
+        noisy = aniso.coherence(result)[:, 160:]
+        assert noisy.mean() < aniso.coherence(image)[:, 160:].mean() + 0.1
+
+    def test_nothing_overflows_without_noise(self):
+        stage = FillGaps((8.0, 8.0), 1, 0.0, last=True)
+        image = np.random.default_rng(0).normal(0, 1e14, (1, 40, 40)).astype(np.float32)
+        state = {"image": image, "diffused": np.zeros_like(image)}
+        gaps = stage.correct(state, *stage.observe(state))
+        assert np.isfinite(gaps).all()
 
 
 class TestVolumes:

@@ -364,13 +364,31 @@ class TestSamples:
         assert not np.shares_memory(filled, camera)
         mask = np.ones(camera.shape, bool)
         with pytest.raises(ValueError, match="all pixels are unknown"):
-            aniso.inpaint(da.from_array(camera, chunks=50), mask).compute(scheduler="synchronous")
+            aniso.inpaint(da.from_array(camera, chunks=50), mask)
 
     def test_windows_without_known_pixels(self, camera):
         mask = np.ones(camera.shape, bool)
         mask[0, 0] = False
         filled, plan = aniso.inpaint(camera, mask, return_info=True)
         np.testing.assert_array_equal(filled, camera[0, 0])
+        assert plan.converged
+        mask[:] = False
+        for window in sample.windows(camera.shape):
+            mask[window] = True
+        _, plan = aniso.inpaint(camera, mask, return_info=True)
+        _, usual = aniso.inpaint(camera, lost(camera, 0.7), return_info=True)
+        assert plan.contrast == pytest.approx(usual.contrast, rel=0.5)
+        assert plan.contrast != 1.0
+        _, same = aniso.inpaint(da.from_array(camera, chunks=33), mask, return_info=True)
+        assert same == plan
+
+    def test_windows_that_are_known_or_unknown_as_a_whole(self, camera):
+        mask = np.zeros(camera.shape, bool)
+        mask[sample.windows(camera.shape)[0]] = True
+        _, plan = aniso.inpaint(camera, mask, return_info=True)
+        assert plan.converged
+        with unittest.mock.patch.object(HoledSource, "_mixed_windows", return_value=[]):
+            _, plan = aniso.inpaint(camera, mask, return_info=True)
         assert (plan.cycles, plan.residual, plan.converged) == (20, None, False)
         assert aniso.Plan.from_json(plan.to_json()) == plan
 

@@ -3,6 +3,9 @@
 import dataclasses
 import json
 import math
+import subprocess
+import sys
+import textwrap
 from typing import Any
 
 import dask.array as da
@@ -315,3 +318,54 @@ def test_plans_are_frozen():
     _, _, plan = plan_of("denoise", "grey")
     with pytest.raises(dataclasses.FrozenInstanceError):
         plan.noise = 1.0
+
+
+@pytest.mark.parametrize("verb", ["inpaint", "upsample"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_frames_that_are_filled_or_upsampled(verb, lazy):
+    frames = np.stack([picture((40, 36)) + k for k in range(3)], axis=1)
+    mask = np.random.default_rng(0).random(frames.shape) < 0.3
+    options: dict[str, Any] = {"mask": mask} if verb == "inpaint" else {"factor": (2, 1)}
+    given = da.from_array(frames, chunks=(20, 1, 20)) if lazy else frames
+    result, plan = getattr(aniso, verb)(given, **options, frame_axis=1, return_info=True)
+    assert isinstance(result, da.Array) == lazy
+    for number in range(3):
+        own = {"mask": mask[:, number]} if verb == "inpaint" else {}
+        expected = plan.apply(frames[:, number], **own)
+        np.testing.assert_array_equal(result[:, number], expected)
+    masks = {"mask": mask} if verb == "inpaint" else {}
+    np.testing.assert_array_equal(plan.apply(given, **masks, frame_axis=1), result)
+
+
+def test_masks_of_frames():
+    frames = np.stack([picture((30, 36, 3), channel_axis=-1) + k for k in range(3)])
+    mask = np.random.default_rng(0).random((30, 36)) < 0.3
+    done: list[float] = []
+    shared, plan = aniso.inpaint(
+        frames, mask, frame_axis=0, channel_axis=-1, return_info=True,
+        progress=lambda now, total: done.append(now / total),
+    )  # fmt: skip
+    assert done[-1] == 1.0
+    assert plan.channels == 3
+    each = aniso.inpaint(frames, np.stack([mask] * 3), frame_axis=0, channel_axis=-1)
+    np.testing.assert_array_equal(each, shared)
+    np.testing.assert_array_equal(shared[:, ~mask], frames[:, ~mask])
+    with pytest.raises(ValueError, match="mask has 2 frames along axis 0, but the image has 3"):
+        aniso.inpaint(frames, np.stack([mask] * 2), frame_axis=0, channel_axis=-1)
+    with pytest.raises(ValueError, match="mask has shape"):
+        aniso.inpaint(frames, mask[:, :30], frame_axis=0, channel_axis=-1)
+
+
+def test_the_error_about_an_unknown_verb_lists_all():
+    program = textwrap.dedent(
+        """
+        import aniso
+        try:
+            aniso.Plan.from_json(f'{{"aniso": "{aniso.__version__}", "verb": "sharpen"}}')
+        except ValueError as error:
+            print(error)
+        """
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    for name in (*VERBS, "diffuse"):
+        assert name in answer.stdout

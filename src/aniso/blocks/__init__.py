@@ -5,9 +5,9 @@
 ``costs``
     estimated times of cycles and transfers
 ``stages``
-    local operations one after another, and how they are run in memory and on one block
+    local operations one after another, and how they are run in memory
 ``groups``
-    which of them are computed between two exchanges of halos
+    which of them are computed between two exchanges of halos, and how they are run on one block
 ``worker``
     the work on one block
 ``lazy``

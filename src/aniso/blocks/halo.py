@@ -6,7 +6,7 @@ import bisect
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aniso.formulas.gaussian import gaussian_radius
 from aniso.models import Model
@@ -48,6 +48,14 @@ class Region:
             for core, needed in zip(self.core, self.needed, strict=True)
         )
 
+    def narrow(self, halo: Sequence[int]) -> Region:
+        """Return the block with a halo that is not wider than this."""
+        needed = tuple(
+            slice(max(core.start - far, whole.start), min(core.stop + far, whole.stop))
+            for core, whole, far in zip(self.core, self.needed, halo, strict=True)
+        )
+        return replace(self, needed=needed)
+
     @property
     def cells(self) -> Window:
         """The cells of the window: one more along each axis."""
@@ -73,11 +81,16 @@ def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:
     return (lengths[0] + margin, *lengths[1:-1], lengths[-1] + margin)
 
 
-def without_margins(window: Window, margins: Sequence[int], shape: Sequence[int]) -> Window:
-    """Return the part of an array of this shape that lies in a window of its grid with margins."""
+def without_margins(
+    window: Window, margins: Sequence[int], shape: Sequence[int], scale: Sequence[int] = ()
+) -> Window:
+    """Return the part of an array of this shape that lies in a window of its grid.
+
+    The grid is wider by margins and finer by the scale.
+    """
     return tuple(
-        slice(max(part.start - m, 0), min(part.stop - m, n))
-        for part, m, n in zip(window, margins, shape, strict=True)
+        slice(max((part.start - m) // s, 0), min(-((m - part.stop) // s), n))
+        for part, m, n, s in zip(window, margins, shape, scale or (1,) * len(window), strict=True)
     )
 
 

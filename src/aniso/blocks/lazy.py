@@ -12,7 +12,7 @@ from aniso import arrays
 from aniso.blocks import worker
 from aniso.blocks.groups import StageGroup, group_stages
 from aniso.blocks.halo import Chunks, Window, pieces, regions, widen
-from aniso.blocks.stages import Channels, Pipeline, channels_after, run_stages
+from aniso.blocks.stages import Pipeline
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
 
@@ -70,11 +70,10 @@ def run_pipeline(
     result = check_finite(whole).astype(dtype)
     inner = scale_chunks(whole.chunks[1:], pipeline.scale)
     chunks = tuple(widen(lengths, margin) for lengths, margin in zip(inner, pipeline.margins, strict=True))
-    channels = {"image": whole.shape[0]}
     block = [max(lengths) for lengths in inner]
-    for number, group in enumerate(group_stages(pipeline.parts(), channels, block, dtype.itemsize)):
-        result = _add_layer(result, pipeline, group, channels, chunks, fixed, first=number == 0)
-        channels = channels_after(group.stages, channels)
+    groups = group_stages(pipeline.parts(), whole.shape[0], block, dtype.itemsize)
+    for number, group in enumerate(groups):
+        result = _add_layer(result, pipeline, group, chunks, fixed, first=number == 0)
     result = result[(slice(None), *pipeline.crop)]
     return arrays.channels_back(result.rechunk((source.chunks[0], *inner)), channel_axis)
 
@@ -88,29 +87,28 @@ def _add_layer(
     state: dask.array.Array,
     pipeline: Pipeline,
     group: StageGroup,
-    channels: Channels,
     chunks: Chunks,
     fixed: dask.array.Array | None,
     *,
     first: bool,
 ) -> dask.array.Array:
     """Add one layer to the graph: stages on each block of a stacked state, with its halo."""
-    count = slice(0, sum(channels.values()))
+    count = slice(0, sum(group.before.values()))
     tasks = []
     for region in regions(chunks, group.halo):
         window = pipeline.source_window(region.needed) if first else region.needed
         windows: list[tuple[Any, Window]] = [(state, (count, *window))]
         if fixed is not None:
             windows.append((fixed, region.needed))
-        arguments = group.cut(region), channels, region
+        arguments = group.cut(region), region
         tasks.append(BlockTask((0, *region.index), _run_block, windows, arguments))
-    after = sum(channels_after(group.stages, channels).values())
+    after = sum(group.after.values())
     return from_windows(tasks, ((after,), *chunks), state.dtype, group)
 
 
 def _run_block(pixels: Any, *given: Any) -> Any:
-    *fixed, stages, channels, region = given
-    return run_stages(stages, pixels, channels, region, *fixed)
+    *fixed, group, region = given
+    return group.run_stacked(pixels, region, *fixed)
 
 
 def check_finite(channels: Any) -> Any:

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from aniso.arrays import Array
 from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds, stores_tensors
-from aniso.blocks.halo import Region, Window, reach
+from aniso.blocks.halo import Region, Window, reach, without_margins
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
 
 #: Images by name, as contiguous arrays (channels, …). The one called "image" is never modified in place; a
-#: stage may modify the others. A mask called "fixed" (without channels) marks pixels that keep their values.
+#: stage may modify others that it changes. A mask called "fixed" (without channels) marks pixels that keep
+#: their values.
 State = dict[str, Any]
 #: Number of channels of each image of a state.
 Channels = dict[str, int]
 
-# Numbers per pixel and channel of stored tensors, and of the image before, by the number of axes.
-_TENSOR_NUMBERS = {1: 5, 2: 5, 3: 8}
+# Entries of a tensor, by the number of axes; signals are images of one row.
+_TENSOR_ENTRIES = {1: 3, 2: 3, 3: 6}
 
 
 class Stage(ABC):
@@ -51,8 +51,19 @@ class Stage(ABC):
     def channels(self, before: Channels) -> Channels:
         """Return the channels of the state after this stage, given those before."""
 
+    def reads(self, before: Channels) -> set[str]:
+        """Return the names of the images that it needs."""
+        return set(before)
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the names of the images that it makes or changes; others are the same after it, or gone."""
+        return set(self.channels(before))
+
     def parts(self) -> Iterable[Stage]:
-        """Return stages that do the same one after another, with smaller reaches."""
+        """Return stages that do the same one after another, with smaller reaches.
+
+        They may leave images that no later stage reads.
+        """
         return (self,)
 
     def cut(self, region: Region) -> Stage:
@@ -131,16 +142,20 @@ class Diffuse(Stage):
             del during[self.target]
         return during
 
-    def parts(self) -> Iterator[Diffuse]:
-        """Yield the cycles one by one."""
+    def reads(self, before: Channels) -> set[str]:
+        """Return the image that is diffused."""
+        return super().reads(before) if self.looks else {self.source}
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the diffused image."""
+        return super().changes(before) if self.looks else {self.target}
+
+    def parts(self) -> Iterator[Stage]:
+        """Yield the cycles one by one, and the stages that look at the image after each of them."""
         for number, cycle in enumerate(self.cycles, 1):
-            yield replace(
-                self,
-                source=self.source if number == 1 else self.target,
-                cycles=(cycle,),
-                looks=tuple((1, look) for when, look in self.looks if when == number),
-                keep=self.keep or number < len(self.cycles),
-            )
+            source = self.source if number == 1 else self.target
+            yield replace(self, source=source, cycles=(cycle,), looks=(), keep=True)
+            yield from (look for when, look in self.looks if when == number)
 
     def cut(self, region: Region) -> Diffuse:
         """Return the diffusion of one block: tensors, stencils and masks that cover the array are cut."""
@@ -149,12 +164,14 @@ class Diffuse(Stage):
         return replace(self, prepared=replace(self.prepared, problem=problem), looks=looks)
 
     def working(self, channels: Channels, ndim: int) -> int:
-        """Return the numbers of the image and its successor, and of tensors and the image before."""
+        """Return the numbers of the image and its successor, of tensors, and of images before."""
         problem, count = self.prepared.problem, channels[self.source]
         tensors = any(stores_tensors(cycle, problem.model, count) for cycle in self.cycles)
+        # Extrapolation needs the image before and its successor, which volumes overwrite instead.
+        before = ndim < 3 and any(weight != 1 for cycle in self.cycles for weight, _ in cycle.steps)
         during = channels | {self.target: count}
         looks = max((look.working(during, ndim) for _, look in self.looks), default=0)
-        return count * (2 + (_TENSOR_NUMBERS[ndim] if tensors else 0)) + looks
+        return count * (4 if before else 2) + (_TENSOR_ENTRIES[ndim] if tensors else 0) + looks
 
     def seconds(self, channels: Channels, itemsize: int) -> float:
         """Estimate the time per pixel."""
@@ -186,6 +203,10 @@ class Take(Stage):
     def channels(self, before: Channels) -> Channels:
         """Return the channels of the image."""
         return {"image": before[self.name]}
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return this image."""
+        return {self.name}
 
 
 @dataclass(frozen=True)
@@ -232,10 +253,7 @@ class Pipeline:
 
     def source_window(self, window: Window) -> Window:
         """Return the part of the array that lies in a window of the grid."""
-        return tuple(
-            slice(max((part.start - m) // s, 0), min(-((m - part.stop) // s), n))
-            for part, m, s, n in zip(window, self.margins, self.scale, self.shape, strict=True)
-        )
+        return without_margins(window, self.margins, self.shape, self.scale)
 
     def parts(self) -> list[Stage]:
         """Return the stages in pieces with small reaches."""
@@ -267,52 +285,3 @@ def whole_region(grid: tuple[int, ...]) -> Region:
     """Return a grid as one block."""
     everything = tuple(slice(0, n) for n in grid)
     return Region((0,) * len(grid), everything, everything)
-
-
-def run_stages(
-    stages: Sequence[Stage], pixels: Array, channels: Channels, region: Region, fixed: Array | None = None
-) -> Array:
-    """Run stages on a block: from a stacked state that covers its halo to that of the block alone.
-
-    The stages are cut for the block. `channels` are those of the state before, and say how it is stacked
-    along the first axis.
-    """
-    state = unstack(np.ascontiguousarray(pixels), channels)
-    if fixed is not None:
-        state["fixed"] = fixed
-    for stage in stages:
-        stage.run(state, region, lambda: None)
-        channels = stage.channels(channels)
-    inner = (slice(None), *region.inner)
-    return np.concatenate([state[name][inner] for name in channels])
-
-
-def unstack(pixels: Array, channels: Channels) -> State:
-    """Return the images of a stacked state; all but the first one are copies."""
-    state, start = {}, 0
-    for name, count in channels.items():
-        part = pixels[start : start + count]
-        state[name] = part if name == "image" else part.copy()
-        start += count
-    return state
-
-
-def channels_after(stages: Sequence[Stage], before: Channels) -> Channels:
-    """Return the channels of the state after several stages."""
-    for stage in stages:
-        before = stage.channels(before)
-    return before
-
-
-def total_reach(stages: Sequence[Stage]) -> tuple[int, ...]:
-    """Return the sum of all reaches: the width of the halo."""
-    return tuple(map(sum, zip(*(stage.reach for stage in stages), strict=True)))
-
-
-def total_seconds(stages: Sequence[Stage], before: Channels, itemsize: int) -> float:
-    """Estimate the time of all stages per pixel."""
-    total = 0.0
-    for stage in stages:
-        total += stage.seconds(before, itemsize)
-        before = stage.channels(before)
-    return total

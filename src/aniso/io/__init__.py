@@ -114,7 +114,7 @@ def check_input(path: str | os.PathLike[str]) -> None:
             FileError,
             f"{path} is a folder, not a file.",
             python="Read it with dask.array.from_zarr." if store else "Name a file in it.",
-            command="Only denoise, enhance and diffuse take Zarr stores."
+            command="Commands that filter images, such as denoise, take Zarr stores."
             if store
             else f"Name files in it, such as '{path / '*.png'}'.",
         )

@@ -74,10 +74,16 @@ class Pages:
         for number in range(self.count):
             yield Page(np.take(pixels, number, axis), channel, self.spacing, number + 1, self.count)
 
-    def outline(self, factor: int) -> Array:
-        """Return zeros with the shape of the joined results of a filter that enlarges pages by a factor."""
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a page, without channels."""
+        return len(self.picture.shape) - (self.axis is not None)
+
+    def outline(self, factors: Sequence[int] | None = None) -> Array:
+        """Return zeros with the shape of all results, which are finer than the pages by these factors."""
         shape = list(self.picture.pixels.shape)
-        for axis in [axis for axis in range(len(shape)) if axis not in (self._channel_axis, self.axis)]:
+        axes = [axis for axis in range(len(shape)) if axis not in (self._channel_axis, self.axis)]
+        for axis, factor in zip(axes, factors or (1,) * len(axes), strict=True):
             shape[axis] *= factor
         return np.broadcast_to(np.zeros((), self.picture.pixels.dtype), shape)
 

@@ -105,8 +105,13 @@ def choose_noise(noise: float | Auto, channels: Array) -> float:
     level = checks.number_or_auto("noise", noise, meaning, open_low=False)
     if level is None:
         return measure_noise(channels)
-    _check_squares_of("noise", level, result_type(channels.dtype))
+    check_level(level, result_type(channels.dtype))
     return level
+
+
+def check_level(level: float, precision: np.dtype[Any]) -> None:
+    """Reject a level whose square exceeds the range of the type that is computed in."""
+    _check_squares_of("noise", level, precision)
 
 
 def slopes(channel: Field, widths: tuple[float, ...]) -> Iterator[Field]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from aniso.arrays import Field
 from aniso.noise.correlation import blur_noise
+from aniso.noise.functions import arcsinh, as_array, exp, interpolate, sqrt, where
 
 __all__ = ["Gaussian", "NoiseModel", "PoissonGaussian", "Rician", "Speckle"]
 
@@ -62,17 +63,24 @@ class NoiseModel(ABC):
         """Return the variance of the noise where the noisy image has this mean."""
 
     @abstractmethod
-    def stabilise(self, image: npt.ArrayLike) -> Field:
-        """Return an increasing function of the grey values, after which the noise has the level `unit`."""
+    def stabilise(self, image: Any) -> Any:
+        """Return an increasing function of the grey values, after which the noise has the level `unit`.
 
-    def restore(self, image: npt.ArrayLike) -> Field:
+        It takes arrays and PyTorch tensors, as `restore` does.
+        """
+
+    def restore(self, image: Any) -> Any:
         """Return x from the mean of `stabilise(z)`: the exact unbiased inverse, not the algebraic one."""
         means, truths = self.table()
-        return interpolate(image, means, truths)
+        return interpolate(as_array(image), means, truths)
 
     @abstractmethod
     def table(self) -> tuple[Field, Field]:
         """Return means of `stabilise(z)` and the x that they belong to, both increasing."""
+
+    def stabilised_variance(self, image: Field) -> Field:
+        """Return the variance of `stabilise(z)` where its mean is that of `image`: `unit`², or nearly so."""
+        return np.full(np.shape(image), self.unit**2)
 
     def sample(self, truth: npt.ArrayLike, random: np.random.Generator) -> Field:
         """Return a noisy image of `truth`."""
@@ -92,22 +100,6 @@ class NoiseModel(ABC):
     def std_at(self, mean: float) -> float:
         """Return the standard deviation of the noise where the noisy image has this mean."""
         return math.sqrt(float(self.variance(mean)))
-
-
-def interpolate(values: npt.ArrayLike, places: Field, results: Field) -> Field:
-    """Interpolate linearly, and continue linearly beyond both ends."""
-    array = np.asarray(values)
-    found = np.interp(array, places, results)
-    for end, neighbour, beyond in ((0, 1, array < places[0]), (-1, -2, array > places[-1])):
-        if beyond.any():
-            slope = (results[end] - results[neighbour]) / (places[end] - places[neighbour])
-            found = np.where(beyond, results[end] + slope * (array - places[end]), found)
-    return _as_floats(found, array)
-
-
-def _as_floats(found: Any, given: Any) -> Any:
-    """Return an array in the type of a given one, or in double precision if that has integers."""
-    return found.astype(given.dtype if given.dtype.kind == "f" else np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -135,13 +127,13 @@ class Gaussian(NoiseModel):
         """Return the same variance everywhere."""
         return np.full(np.shape(mean), self.level**2)
 
-    def stabilise(self, image: npt.ArrayLike) -> Field:
+    def stabilise(self, image: Any) -> Any:
         """Return the image as it is."""
-        return np.asarray(image)
+        return as_array(image)
 
-    def restore(self, image: npt.ArrayLike) -> Field:
+    def restore(self, image: Any) -> Any:
         """Return the image as it is."""
-        return np.asarray(image)
+        return as_array(image)
 
     def table(self) -> tuple[Field, Field]:
         """Return two points of a straight line."""
@@ -183,44 +175,44 @@ class PoissonGaussian(NoiseModel):
         """Return gain·(mean − offset) + read_noise², at least read_noise²."""
         return self.gain * np.maximum(np.asarray(mean, np.float64) - self.offset, 0.0) + self.read_noise**2
 
-    def stabilise(self, image: npt.ArrayLike) -> Field:
+    def stabilise(self, image: Any) -> Any:
         """Return the generalised Anscombe transform, 2·√(counts + 3/8 + read_noise²/gain²)."""
-        counts = (np.asarray(image) - self.offset) / self.gain
-        return self._transform(counts)
+        return self._transform((as_array(image) - self.offset) / self.gain)
 
-    def _transform(self, counts: Field) -> Field:
-        found: Field = 2 * np.sqrt(np.maximum(counts + (0.375 + self._reading**2), 0))
-        return found
+    def _transform(self, counts: Any) -> Any:
+        return 2 * sqrt((counts + (0.375 + self._reading**2)).clip(min=0))
 
     @property
     def _reading(self) -> float:
         """The read noise in counts."""
         return self.read_noise / self.gain
 
-    def restore(self, image: npt.ArrayLike) -> Field:
+    def restore(self, image: Any) -> Any:
         """Return x from the mean of the transform: from a table, or asymptotically for large counts."""
         means, truths = self.table()
-        values = np.asarray(image)
-        far = values * values / 4 - (0.125 + self._reading**2)
-        found = np.where(
-            values > means[-1], self.offset + self.gain * far, interpolate(values, means, truths)
-        )
-        return _as_floats(found, values)
+        values = as_array(image)
+        far = self.offset + self.gain * (values * values / 4 - (0.125 + self._reading**2))
+        return where(values > float(means[-1]), far, interpolate(values, means, truths))
 
     def table(self) -> tuple[Field, Field]:
         """Return the mean of the transform for counts up to where its asymptotic inverse is exact."""
-        counts, means = _poisson_table(self._reading)
+        counts, means, _ = _poisson_table(self._reading)
         return means, self.offset + self.gain * counts
 
+    def stabilised_variance(self, image: Field) -> Field:
+        """Return what few photons vary less than many."""
+        _, means, variances = _poisson_table(self._reading)
+        return np.interp(image, means, variances)
+
     def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
-        counts = random.poisson(np.maximum(truth - self.offset, 0.0) / self.gain)
+        counts = random.poisson(np.maximum(truth - self.offset, 0.0) / self.gain).astype(np.float64)
         noisy: Field = self.gain * counts + self.offset
         return noisy + random.normal(0, self.read_noise, truth.shape) if self.read_noise > 0 else noisy
 
 
 @functools.lru_cache(maxsize=64)
-def _poisson_table(reading: float) -> tuple[Field, Field]:
-    """Return counts, and the mean of the Anscombe transform for each."""
+def _poisson_table(reading: float) -> tuple[Field, Field, Field]:
+    """Return counts, and mean and variance of the Anscombe transform for each."""
     from scipy import stats
 
     last = _LARGE_COUNT + reading**2
@@ -230,9 +222,10 @@ def _poisson_table(reading: float) -> tuple[Field, Field]:
     model = PoissonGaussian(1.0, read_noise=reading)
     readings = reading * _NODES[:, np.newaxis] if reading > 0 else np.zeros((1, 1))
     weights = _WEIGHTS if reading > 0 else np.ones(1)
-    given_count = weights @ model._transform(found + readings)
-    means = stats.poisson.pmf(found, counts[:, np.newaxis]) @ given_count
-    return counts, means
+    transformed = model._transform(found + readings)
+    chances = stats.poisson.pmf(found, counts[:, np.newaxis])
+    means, squares = (chances @ (weights @ each) for each in (transformed, transformed**2))
+    return counts, means, squares - means**2
 
 
 @dataclass(frozen=True)
@@ -264,21 +257,24 @@ class Rician(NoiseModel):
         means, variances, _, _ = _rician_tables()
         return self.level**2 * np.interp(np.asarray(mean, np.float64) / self.level, means, variances)
 
-    def stabilise(self, image: npt.ArrayLike) -> Field:
+    def stabilise(self, image: Any) -> Any:
         """Return the integral of 1/√variance."""
         _, _, places, stabilised = _rician_tables()
-        values = np.asarray(image)
-        return interpolate(values / self.level, places, stabilised)
+        return interpolate(as_array(image) / self.level, places, stabilised)
 
     def table(self) -> tuple[Field, Field]:
         """Return the mean of the stabilised magnitude for signals up to 30 noise levels."""
-        signals, means = _rician_means()
+        signals, means, _ = _rician_means()
         return means, self.level * signals
 
-    def restore(self, image: npt.ArrayLike) -> Field:
+    def stabilised_variance(self, image: Field) -> Field:
+        """Return the variance, which is a little smaller where there is no signal."""
+        _, means, variances = _rician_means()
+        return np.interp(image, means, variances)
+
+    def restore(self, image: Any) -> Any:
         """Return the magnitude of the signal, at least 0."""
-        found: Field = np.maximum(super().restore(image), 0)
-        return found
+        return super().restore(image).clip(min=0)
 
     def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
         real, imaginary = random.normal(0, self.level, (2, *truth.shape))
@@ -310,11 +306,13 @@ def _rician_tables() -> tuple[Field, Field, Field, Field]:
 
 
 @functools.lru_cache(maxsize=1)
-def _rician_means() -> tuple[Field, Field]:
-    """Return signals, and the means of the stabilised magnitude."""
+def _rician_means() -> tuple[Field, Field, Field]:
+    """Return signals, and mean and variance of the stabilised magnitude."""
     signals, magnitudes = _magnitudes()
     _, _, places, stabilised = _rician_tables()
-    return signals, _WEIGHTS @ interpolate(magnitudes, places, stabilised) @ _WEIGHTS
+    found = interpolate(magnitudes, places, stabilised)
+    means, squares = (_WEIGHTS @ each @ _WEIGHTS for each in (found, found**2))
+    return signals, means, squares - means**2
 
 
 @dataclass(frozen=True)
@@ -356,24 +354,22 @@ class Speckle(NoiseModel):
         """Return level²·mean² + floor²."""
         return np.square(self.level * np.asarray(mean, np.float64)) + self.floor**2
 
-    def stabilise(self, image: npt.ArrayLike) -> Field:
+    def stabilise(self, image: Any) -> Any:
         """Return arsinh(level·z/floor)/level."""
-        values = np.asarray(image)
-        return np.arcsinh(values * (self.level / self.floor)) / self.level
+        return arcsinh(as_array(image) * (self.level / self.floor)) / self.level
 
     def table(self) -> tuple[Field, Field]:
         """Return the mean of the transform for signals up to 10⁶ floors."""
         signals, means = _speckle_table(self.level)
         return means, self.floor * signals
 
-    def restore(self, image: npt.ArrayLike) -> Field:
+    def restore(self, image: Any) -> Any:
         """Return x from the mean of the transform."""
         means, truths = self.table()
-        values = np.asarray(image, np.float64)
+        values, last = as_array(image), float(means[-1])
         # Exponential far above the floor, where a straight line from point to point would not do.
-        far = truths[-1] * np.exp(self.level * np.maximum(values - means[-1], 0))
-        found = np.where(values > means[-1], far, interpolate(values, means, truths))
-        return _as_floats(found, np.asarray(image))
+        far = float(truths[-1]) * exp(self.level * (values - last).clip(min=0))
+        return where(values > last, far, interpolate(values, means, truths))
 
     def _sample_white(self, truth: Field, random: np.random.Generator) -> Field:
         shape = 1 / self.level**2

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from aniso.formulas.gaussian import gaussian_radius
+
+#: What lies beyond the boundary, in the words of SciPy.
+Mode = Literal["nearest", "reflect"]
 
 # Standard deviations of Gaussians, as parts of the wavelength.
 _COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
@@ -30,7 +33,7 @@ PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 class Correction(Stage):
     """Correct "diffused", the diffused image, where it differs from "image" by more than is usual.
 
-    `wavelengths` are in pixels along each axis. `usual` is `factor` times the median of the differences, over
+    `wavelengths` are in pixels along each axis. `usual` is a factor times a quantile of the differences, over
     the image or over windows of it.
     """
 
@@ -38,11 +41,12 @@ class Correction(Stage):
     threads: int | None
     usual: float
 
-    factor: ClassVar[float]
+    #: The quantile and the factor, by the number of axes.
+    quantiles: ClassVar[dict[int, tuple[float, float]]]
 
     @abstractmethod
     def observe(self, state: State) -> tuple[Array, ...]:
-        """Return the differences whose median counts, and what else `correct` needs."""
+        """Return the differences whose quantile counts, and what else `correct` needs."""
 
     @abstractmethod
     def correct(self, state: State, *observed: Array) -> Array:
@@ -54,17 +58,7 @@ class Correction(Stage):
 
     def _smooth(self, image: Array, part: float) -> Array:
         """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
-        threads = self.threads or default_threads()
-        result = np.empty_like(image)
-        with contextlib.closing(ThreadTeam(threads)) as team:
-            for axis, wavelength in enumerate(self.wavelengths):
-                # Lines along one axis do not depend on each other: they are shared out along another one.
-                bands = [
-                    np.array_split(whole, threads, int(axis == 0))
-                    for whole in (result if axis else image, result)
-                ]
-                team.run(partial(_smooth_band, bands, axis, part * wavelength), threads)
-        return result
+        return smooth(image, [part * wavelength for wavelength in self.wavelengths], self.threads)
 
     def _radii(self, *parts: float) -> tuple[int, ...]:
         """Return how far such Gaussians reach one after another."""
@@ -82,7 +76,9 @@ class FillGaps(Correction):
     last: bool
 
     cost = 8e-8
-    factor = 1.4826
+    # The standard deviation of normal differences. In an image with few lines, where few differences are
+    # large, that of a high quantile is larger than that of the median.
+    quantiles: ClassVar = {2: (0.8, 1 / 1.2816), 3: (0.5, 1.4826)}
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -117,8 +113,9 @@ class FillGaps(Correction):
             faint += np.multiply(seen, seen, out=seen)
         del mean, wave, seen
         towards_mean /= np.sqrt(np.maximum(energy, tiny))
-        left = np.maximum(self._smooth(faint, _NEIGHBOURHOOD), tiny, out=faint)
-        left /= np.maximum(self._smooth(energy, _NEIGHBOURHOOD), tiny, out=energy)
+        seen, energy = (self._smooth(each, _NEIGHBOURHOOD) for each in (faint, energy))
+        # Where nothing is missing, the quotient does not matter, and might overflow.
+        left = np.divide(seen, energy, out=np.ones_like(seen), where=seen < energy)
         faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
@@ -146,7 +143,7 @@ class PutBack(Correction):
     part: float
 
     cost = 2.5e-8
-    factor = 2.0
+    quantiles: ClassVar = {2: (0.5, 2.0), 3: (0.5, 2.0)}
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -181,8 +178,23 @@ class PutBack(Correction):
         return share
 
 
-def _smooth_band(bands: list[list[Array]], axis: int, width: float, number: int) -> None:
+def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: Mode = "nearest") -> Array:
+    """Return an image (…) after a Gaussian with these standard deviations along its axes, in pixels."""
+    threads = threads or default_threads()
+    result = np.empty_like(image)
+    with contextlib.closing(ThreadTeam(threads)) as team:
+        for axis, width in enumerate(widths):
+            # Lines along one axis do not depend on each other: they are shared out along another one.
+            bands = [
+                np.array_split(whole, threads, int(axis == 0))
+                for whole in (result if axis else image, result)
+            ]
+            team.run(partial(_smooth_band, bands, axis, width, mode), threads)
+    return result
+
+
+def _smooth_band(bands: list[list[Array]], axis: int, width: float, mode: Mode, number: int) -> None:
     from scipy import ndimage
 
     before, after = (each[number] for each in bands)
-    ndimage.gaussian_filter1d(before, width, axis, output=after, mode="nearest")
+    ndimage.gaussian_filter1d(before, width, axis, output=after, mode=mode)

@@ -17,20 +17,42 @@ from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
+from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
+from aniso.noise import NoiseModel
+from aniso.noise.given import Noise, check_noise, find_noise
+from aniso.noise.impulses import Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.candidates import choose_models, choose_times
+from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_strong
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
-from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
 from aniso.verbs.source import ImageSource
+from aniso.verbs.stabilise import (
+    FillImpulses,
+    Models,
+    Restore,
+    Stabilise,
+    is_plain,
+    remaining_levels,
+    stabilise,
+    stabilised_level,
+)
 
 __all__ = ["DenoisePlan", "denoise"]
 
+# Expected error over the noise level from which on an image is hardly changed, and certainty below which the
+# noise is in doubt.
+_HARDLY, _DOUBTFUL = 0.9, 0.25
+_NOISE = replace(
+    NOISE,
+    kinds=("gaussian", "poisson", "rician", "speckle"),
+    auto="kind, level and correlation are estimated",
+)
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
 
 
@@ -55,6 +77,9 @@ class DenoisePlan(Plan):
     on_tensors: ClassVar[bool] = True
 
     noise: float = describe("noise level", GREY)
+    noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
+    certainty: float = describe("its certainty, from 0 to 1")
+    impulses: Impulses | None = describe("impulses")  # noqa: RUF009
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
     time: float = describe("its time")
@@ -75,6 +100,11 @@ class DenoisePlan(Plan):
                 raise ValueError(f"the times of a path of a plan must increase, got {path.times}.")
         weights = [self.start, *(one for path in self.paths for one in path.weights)]
         used = [one for one in weights if one is not None]
+        if len(self.noise_models) not in (1, self.channels):
+            raise ValueError(
+                f"a plan for {self.channels} channels has one model of the noise, or one for each channel, "
+                f"got {len(self.noise_models)}."
+            )
         if self.mixed != max(len(used), 1):
             raise ValueError(f"the plan mixes {self.mixed} images, but has weights for {len(used)}.")
         if used:
@@ -92,13 +122,43 @@ class DenoisePlan(Plan):
         sums = [np.sum([getattr(one, name) for one in weights], axis=0) for name in ("everywhere", "flat")]
         if not np.allclose(sums, [np.eye(self.channels), np.zeros((self.channels,) * 2)], rtol=0, atol=1e-9):
             raise ValueError("the weights of a plan must add up to 1.")
-        if not self.noise > 0:
+        if not self._level > 0:
             raise ValueError(
                 f"the noise level of a plan that mixes images must be positive, got {self.noise}."
             )
         stops = [(path.model, time) for path in self.paths for time in path.times]
         if self.model is not None and (self.model, self.time) not in stops:
             raise ValueError("the best diffusion of a plan must be one of its paths, at one of their times.")
+
+    @property
+    def _level(self) -> float:
+        """The noise level of stabilised images."""
+        return stabilised_level(self.noise_models)
+
+    @property
+    def remark(self) -> str | None:
+        """Why the image is not, or hardly, changed; or that the noise is in doubt."""
+        smoothing = self.mixed > 1 or self.model is not None
+        advice = "To smooth anyway, give its level, e.g. noise=4 (on the command line --noise 4)"
+        if not smoothing and self.impulses is None:
+            why = (
+                "no noise was found"
+                if self.noise == 0
+                else (
+                    f"noise of {self.noise:.3g} grey values is so weak here that any diffusion would change "
+                    "the image more than the noise does"
+                )
+            )
+            return f"the image is left unchanged: {why}. {advice}."
+        if smoothing and self.expected_error > _HARDLY * self.noise:
+            return f"the image is hardly changed: little of the noise can be told from texture. {advice}."
+        if self.certainty < _DOUBTFUL:
+            return (
+                f"the noise level {self.noise:.3g} is in doubt: hardly any part of the image is flat. "
+                "Compare the result with the image, or give the level, e.g. noise=4 (on the command line "
+                "--noise 4)."
+            )
+        return None
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion."""
@@ -113,7 +173,7 @@ class DenoisePlan(Plan):
         if self.start is not None:
             stages.append(AddWeighted("image", self.start, ndim))
         if mixing and self.model is None:
-            stages.append(MeasureFlatness("image", self.noise, ndim))
+            stages.append(MeasureFlatness("image", self._level, ndim))
         # The best one first, since the weights depend on its flatness.
         for path in sorted(self.paths, key=lambda path: path.model != self.model):
             prepared = settings.prepare(path.model, shape)
@@ -122,19 +182,25 @@ class DenoisePlan(Plan):
             for before, time, weights in zip((0.0, *path.times), path.times, path.weights, strict=False):
                 cycles += prepared.plan(time - before)
                 if mixing and path.model == self.model and time == self.time:
-                    looks.append((len(cycles), MeasureFlatness("diffused", self.noise, ndim)))
+                    looks.append((len(cycles), MeasureFlatness("diffused", self._level, ndim)))
                 if mixing and weights is not None:
                     looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
             target = "diffused" if mixing else "image"
             stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
-        return Pipeline(shape, (*stages, Take("mixture", ndim)) if mixing else tuple(stages))
+        if mixing:
+            stages.append(Take("mixture", ndim))
+        if stages and not is_plain(self.noise_models):
+            stages = [Stabilise(self.noise_models, ndim), *stages, Restore(self.noise_models, ndim)]
+        if self.impulses is not None:
+            stages = [FillImpulses(self.impulses, ndim), *stages]
+        return Pipeline(shape, tuple(stages))
 
 
 @takes_arrays(dask=None)
 def denoise(
     image: npt.ArrayLike,
     *,
-    noise: Annotated[float | Auto, NOISE] = "auto",
+    noise: Annotated[Noise, _NOISE] = "auto",
     contrast: Annotated[float | Auto, replace(CONTRAST, auto="by the smallest expected error")] = "auto",
     time: Annotated[float | Auto, replace(TIME, auto="by the smallest expected error")] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
@@ -149,6 +215,10 @@ def denoise(
 ) -> Any:
     """Remove noise from an image; all parameters are estimated from the data.
 
+    Kind, level and correlation of the noise are found by :func:`aniso.noise.estimate`. If its level depends
+    on the grey value, a transform makes it the same everywhere, and its exact unbiased inverse is applied in
+    the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
+
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
     noise, plus twice that variance times the divergence, which is measured with a small random change of the
@@ -157,16 +227,19 @@ def denoise(
     edges and one for flat regions. In large images, all of this is chosen on a few windows.
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
-    coherence-enhancing ones with 0.2 of it and two noise scales.
+    coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
+    wider noise scales; for correlated noise, all scales and times are those of a coarser grid.
 
     Parameters
     ----------
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    noise : float or "auto"
-        Standard deviation of the noise in grey values, the same in all channels; by default
-        :func:`aniso.estimates.noise_level`.
+    noise : float, str, model or list
+        Standard deviation of the noise in grey values; a model of :mod:`aniso.noise`; or a kind of which the
+        rest is estimated: "gaussian", "poisson", "rician" or "speckle", also with a parameter, as in
+        "rician:12". A list has one of them for each channel. By default, :func:`aniso.noise.estimate` finds
+        all of it.
     contrast : float or "auto"
         λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
@@ -213,6 +286,7 @@ def denoise(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
     plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix)
+    return_freed_memory()  # many small windows, of which large arrays could not use the space
     result = plan.filter(source, settings, progress)
     return (result, plan) if return_info else result
 
@@ -221,7 +295,7 @@ def choose(
     source: ImageSource,
     settings: Settings,
     *,
-    noise: float | Auto = "auto",
+    noise: Noise = "auto",
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     mix: bool | None = None,
@@ -233,43 +307,73 @@ def choose(
     mixing = mix is not False and given_contrast is None and given_time is None
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
-    windows, level = source.sample_with_noise(noise)
-    pixel = estimates.pixel_size(settings.spacings)
-    models = choose_models(level, given_contrast, pixel, len(settings.spacings))
+    check_noise(noise)
+    windows = source.checked_sample()
+    impulses = look_for_impulses(windows)
+    if impulses is not None:
+        windows = [impulses.fill(window) for window in windows]
+    found = find_noise(noise, windows)
+    level = stabilised_level(found.models)
+    stabilised = [stabilise(found.models, window) for window in windows]
+    # Correlated noise is nearly white on a coarser grid.
+    pixel = estimates.pixel_size(settings.spacings) * grid_of(found.correlation)
+    if given_contrast is not None and found.level > 0:
+        given_contrast *= level / found.level
+    strong = is_strong(level, stabilised)
+    models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
-    judge = Judge(windows, level)
+    judge = Judge(stabilised, level, found.correlation, remaining_levels(found.models, stabilised))
     # Leaving the image unchanged is a candidate too, unless a time is given.
-    best = judge.start if given_time is None or not models else None
+    found_stops = [judge.start] if given_time is None or not models else []
     helpers: list[Stop] = []
     for model in models:
-        prepared = settings.prepare(model, windows[0].shape[1:])
+        prepared = settings.prepare(model, stabilised[0].shape[1:])
         stop, others = _follow(judge, model, prepared, times, source.alive, full=mixing)
+        found_stops.append(stop)
         helpers += others
-        best = stop if best is None or stop.risk < best.risk else best
-    assert best is not None
+    if found.certainty < 1:
+        judge.lower_level([*found_stops[1:], *helpers])
+    best = min(found_stops, key=judge.risk)
     mixture: Mixture = []
-    risk = best.risk
+    risk = judge.risk(best)
     if helpers:
-        mixture, risk = mix_stops(judge, best, helpers)
+        mixture, risk = mix_stops(judge, best, helpers, sure=found.certainty < 1)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
+    scale = _mean_scale(found.models, windows)
+    # What remains of the noise itself, since the estimate of a small error may be negative.
+    least = LEAST_REMAINING * best.divergence * judge.level**2
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,
         channels=len(source.channels),
         stencil=settings.stencil,
-        noise=level,
+        noise=found.level,
+        noise_models=found.models,
+        certainty=found.certainty,
+        impulses=impulses,
         model=best.model,
         contrast=getattr(best.model, "contrast", None),
         time=best.time,
-        single_error=math.sqrt(max(best.risk, 0.0)),
-        expected_error=math.sqrt(max(risk, 0.0)),
+        single_error=scale * math.sqrt(max(judge.risk(best), least)),
+        expected_error=scale * math.sqrt(max(risk, 0.5 * least)),
         candidates=len(models),
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
+
+
+def _mean_scale(models: Models, windows: list[Array]) -> float:
+    """Return grey values per unit of a stabilised image: the root mean square of noise levels."""
+    if is_plain(models):
+        return 1.0
+    total = 0.0
+    for number in range(len(windows[0])):
+        model = models[number % len(models)]
+        total += sum(float(model.variance(window[number]).sum()) for window in windows)
+    return math.sqrt(total / sum(window.size for window in windows))
 
 
 def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:
@@ -307,9 +411,9 @@ def _follow(
             image = [next(one)[1] for one in images]
             changed = [next(one)[1] for one in changed_images]
             alive()
-            stop = Stop(time, image, changed, judge.risk(image, changed), model)
+            stop = judge.stop(time, image, changed, model)
             stops.append(stop)
-            if stop.risk < stops[lowest].risk:
+            if judge.risk(stop) < judge.risk(stops[lowest]):
                 lowest = len(stops) - 1
                 del stops[: lowest - 1]
                 lowest = min(lowest, 1)

@@ -15,7 +15,7 @@ EDGE_ENERGY = 0.05
 SEEN, AVERAGED = 1.0, 1.5
 REACH = gaussian_radius(SEEN) + gaussian_radius(AVERAGED)
 # Rows (in volumes, slices) of a band in which flatness is computed at least, and its values.
-_BAND, _BAND_VALUES = 48, 2**19
+_BAND, _BAND_VALUES = 24, 2**18
 
 
 def flatness(image: Array, level: float) -> Array:
@@ -43,7 +43,9 @@ def _band_flatness(image: Array, level: float) -> Array:
         for axis in range(energy.ndim):
             order = [int(axis == other) for other in range(energy.ndim)]
             slope = ndimage.gaussian_filter(channel, SEEN, order=order)
-            energy += np.multiply(slope, slope, out=slope) / len(image)
-    energy = ndimage.gaussian_filter(energy, AVERAGED)
-    flat: Array = 1 / (1 + energy / (EDGE_ENERGY * level**2))
-    return flat
+            energy += np.divide(np.multiply(slope, slope, out=slope), len(image), out=slope)
+            del slope  # before the next one is computed
+    ndimage.gaussian_filter(energy, AVERAGED, output=energy)
+    energy /= EDGE_ENERGY * level**2
+    energy += 1
+    return np.divide(1, energy, out=energy)

@@ -6,6 +6,7 @@ Dask arrays give the same bits as NumPy arrays.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,12 +43,15 @@ def double_lazily(coarse: dask.array.Array, like: dask.array.Array) -> dask.arra
     channels = slice(0, coarse.shape[0])
     tasks = []
     for region in regions(like.chunks[1:], (0,) * (like.ndim - 1)):
-        needed, places = zip(
-            *(_coarse_span(part, n) for part, n in zip(region.core, coarse.shape[1:], strict=True)),
-            strict=True,
-        )
+        needed, places = _coarse_window(region.core, coarse.shape[1:])
         tasks.append(BlockTask((0, *region.index), _double_block, [(coarse, (channels, *needed))], (places,)))
     return from_windows(tasks, like.chunks, coarse.dtype, "finer")
+
+
+def double_window(read: Callable[[Window], Array], window: Window, shape: tuple[int, ...]) -> Array:
+    """Interpolate a window of the finer grid; `read` returns a window of the coarser one, of this shape."""
+    needed, places = _coarse_window(window, shape)
+    return _double_block(read(needed), places)
 
 
 def _pair_sums(image: Array, axis: int) -> Array:
@@ -82,6 +86,13 @@ def _even(lengths: tuple[int, ...]) -> tuple[int, ...]:
     total = sum(lengths)
     edges = sorted({0, total, *(min(stop, total) for stop in stops)})
     return tuple(after - before for before, after in itertools.pairwise(edges))
+
+
+def _coarse_window(window: Window, shape: Sequence[int]) -> tuple[Window, Window]:
+    """Return the coarse pixels from which a window is interpolated, and its place between them."""
+    spans = (_coarse_span(part, n) for part, n in zip(window, shape, strict=True))
+    needed, places = zip(*spans, strict=True)
+    return needed, places
 
 
 def _coarse_span(part: slice, length: int) -> tuple[slice, slice]:

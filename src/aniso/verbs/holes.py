@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,11 @@ from aniso.blocks.halo import Window
 from aniso.settings import Progress, check_progress
 from aniso.verbs.grids import halve
 from aniso.verbs.inpaint_solver import nothing_known
-from aniso.verbs.source import ImageSource
+from aniso.verbs.source import Frames, ImageSource, sampled_frames, split_frames
 
 # The meaning of True in a mask.
 _UNKNOWN = "a pixel is unknown"
-# How often cells are doubled in which unknown pixels are counted, and how many of them are looked at.
+# How often cells are doubled in which pixels are counted, and how many of them are looked at.
 _HALVINGS, _CELLS = 4, 3
 
 
@@ -29,9 +30,24 @@ class HoledSource(ImageSource):
     known: Any
 
     @classmethod
-    def check_holes(cls, image: Any, mask: Any, channel_axis: int | None, progress: Progress) -> HoledSource:
-        """Return an array that is an image at its known pixels. Dask arrays are checked when computed."""
+    def check_holes(
+        cls,
+        image: Any,
+        mask: Any,
+        channel_axis: int | None,
+        progress: Progress = None,
+        frame_axis: int | None = None,
+    ) -> HoledSource | HoledFrames:
+        """Return an array that is an image at its known pixels, or images along `frame_axis`.
+
+        Dask arrays are checked when computed. Frames may share a mask.
+        """
         check_progress(progress)
+        if frame_axis is not None:
+            each, of_frame, along = split_frames(image, channel_axis, frame_axis)
+            masks = _split_mask(mask, each[0].ndim - (of_frame is not None), len(each), along, of_frame)
+            pairs = zip(each, masks, strict=True)
+            return cls.join([cls.check_holes(one, own, of_frame, progress) for one, own in pairs], along)
         if is_dask(image):
             lazy.check_chunks(image, channel_axis)
             lazy.reject_progress(progress)
@@ -49,15 +65,30 @@ class HoledSource(ImageSource):
         whole = da.where(self.known, self.channels.rechunk({0: -1}), 0)
         return lazy.check_finite(whole).astype(self.dtype)
 
-    def sample_holes(self) -> list[tuple[Array, Mask]]:
+    def limits(self, pixels: Any) -> tuple[Any, Any]:
+        """Return the least and the greatest known value of each channel of the Dask array `pixels`."""
+        import dask.array as da
+
+        axes = tuple(range(1, pixels.ndim))
+        low = da.where(self.known, pixels, np.inf).min(axis=axes, keepdims=True)
+        high = da.where(self.known, pixels, -np.inf).max(axis=axes, keepdims=True)
+        return low.astype(pixels.dtype), high.astype(pixels.dtype)
+
+    @staticmethod
+    def join(frames: Sequence[Any], frame_axis: int) -> HoledFrames:
+        """Return images of one shape as frames."""
+        return HoledFrames(frames[0].array, frames[0].channel_axis, tuple(frames), frame_axis)
+
+    def sample_holes(self, share: int = 1) -> list[tuple[Array, Mask]]:
         """Return windows of the array and of its known pixels; those of Dask arrays are computed now.
 
-        If they have no unknown pixels, windows around some of the unknown pixels are added.
+        If none of them has both known and unknown pixels, some that have both are added. `share` is the
+        number of images that are sampled together.
         """
-        chosen = sample.windows(self.shape, len(self.channels))
+        chosen = sample.windows(self.shape, share * len(self.channels))
         found = self._take(chosen)
-        if len(found) > 1 and all(known.all() for _, known in found):
-            found += self._take(self._windows_around_holes(chosen[0]))
+        if len(found) > 1 and all(known.all() or not known.any() for _, known in found):
+            found += self._take(self._mixed_windows(chosen[0]))
         return found
 
     def _take(self, chosen: list[Window]) -> list[tuple[Array, Mask]]:
@@ -70,27 +101,60 @@ class HoledSource(ImageSource):
         # In one order in memory, so that sums over them have the same bits.
         return [(np.ascontiguousarray(one), known) for one, known in found]
 
-    def _windows_around_holes(self, like: Window) -> list[Window]:
-        """Return windows of the same size where most pixels are unknown."""
-        counts: Any = (~self.known)[np.newaxis].astype(np.float32)
-        for _ in range(_HALVINGS):
-            counts = halve(counts)
-        cells = np.asarray(counts[0])
+    def _mixed_windows(self, like: Window) -> list[Window]:
+        """Return windows of the same size around cells that have both known and unknown pixels."""
+        known, unknown = (_count_in_cells(mask) for mask in (self.known, ~self.known))
+        if not known.any():
+            raise nothing_known()
+        counts = np.minimum(known, unknown)
+        if not counts.any():  # holes that end between cells
+            counts = min(known, unknown, key=np.sum)
+        places = np.argwhere(counts >= max(counts.max() / 2, 1))
         found = []
-        for _ in range(_CELLS):
-            place = np.unravel_index(np.argmax(cells), cells.shape)
-            if cells[place] == 0:
-                break
-            window, taken = [], []
+        for k in range(min(_CELLS, len(places))):
+            # In different parts of the image.
+            place = places[(2 * k + 1) * len(places) // (2 * _CELLS)]
+            window = []
             for i, part, n in zip(place, like, self.shape, strict=True):
                 side = part.stop - part.start
                 middle = (2 * int(i) + 1) * 2 ** (_HALVINGS - 1)
                 start = min(max(middle - side // 2, 0), n - side)
                 window.append(slice(start, start + side))
-                taken.append(slice(start >> _HALVINGS, -(-(start + side) >> _HALVINGS)))
-            cells[tuple(taken)] = 0
             found.append(tuple(window))
         return found
+
+
+def _count_in_cells(mask: Any) -> Array:
+    """Return how often a mask is True in each cell."""
+    counts: Any = mask[np.newaxis].astype(np.float32)
+    for _ in range(_HALVINGS):
+        counts = halve(counts)
+    return np.asarray(counts[0])
+
+
+@dataclass(frozen=True, eq=False)
+class HoledFrames(Frames):
+    """Images with unknown pixels that are filled alike; `frames` are `HoledSource` objects."""
+
+    def sample_holes(self) -> list[tuple[Array, Mask]]:
+        """Return windows of some of the frames, from the first to the last."""
+        numbers = sampled_frames(len(self.frames))
+        frames: Any = [self.frames[k] for k in numbers]
+        return [window for frame in frames for window in frame.sample_holes(len(numbers))]
+
+
+def _split_mask(mask: Any, ndim: int, count: int, along: int, of_frame: int | None) -> list[Any]:
+    """Return the mask of each frame; one with the axes of a frame serves all."""
+    if mask is None or np.ndim(mask) != ndim + 1:
+        return [mask] * count
+    axis = along - (of_frame is not None and of_frame < along)
+    each: Any = np.moveaxis(mask if hasattr(mask, "shape") else np.asarray(mask), axis, 0)
+    if len(each) != count:
+        raise ValueError(
+            f"mask has {len(each)} frames along axis {axis}, but the image has {count}. Give a mask for each "
+            "frame, or one for all."
+        )
+    return [each[k] for k in range(count)]
 
 
 def _known_pixels(channels: Array, mask: Any) -> Mask:

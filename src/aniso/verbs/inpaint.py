@@ -29,7 +29,7 @@ from aniso.verbs.edge_contrast import (
     spread_of,
     usual_difference,
 )
-from aniso.verbs.holes import HoledSource
+from aniso.verbs.holes import HoledFrames, HoledSource
 from aniso.verbs.inpaint_solver import Convergence, Solver, nothing_known
 from aniso.verbs.plan import CONTRAST_UNIT, SAME, Plan, describe
 
@@ -125,7 +125,7 @@ class InpaintPlan(Plan):
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
         frame_axis : int, optional
-            Not possible: frames are filled one by one, each with its mask.
+            The axis of frames, which are filled one by one. They share a mask, or the mask has this axis too.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -136,13 +136,8 @@ class InpaintPlan(Plan):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        if frame_axis is not None:
-            raise ValueError(
-                f"a plan of inpaint takes one image at a time, got frame_axis={frame_axis}. Apply it to each "
-                "frame."
-            )
         options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
-        return self._apply_to(image, mask, channel_axis=channel_axis, **options)
+        return self._apply_to(image, mask, channel_axis=channel_axis, frame_axis=frame_axis, **options)
 
     def check_source(
         self,
@@ -152,17 +147,18 @@ class InpaintPlan(Plan):
         channel_axis: int | None,
         frame_axis: int | None,
         progress: Progress,
-    ) -> HoledSource:
+    ) -> HoledSource | HoledFrames:
         """Return an image with unknown pixels, checked."""
-        return HoledSource.check_holes(image, mask, channel_axis, progress)
+        return HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
 
     def filter(self, source: Any, settings: Settings, progress: Progress) -> Any:
         """Fill in the unknown pixels of a checked array."""
+        settings = self.fit_settings(source, settings)
         with report_progress(progress, 1.0) as report:
-            return self._fill(source, settings, report)
+            return source.map(lambda one, report: self._fill(one, settings, report), report)
 
     def _fill(self, source: HoledSource, settings: Settings, report: Callable[[float], object]) -> Any:
-        solver = self.solver(source.shape, self.fit_settings(source, settings))
+        solver = self.solver(source.shape, settings)
         if source.is_lazy:
             return _fill_lazily(source, solver, self.cycles)
         pixels = source.pixels
@@ -185,6 +181,7 @@ def inpaint(
     max_cycles: Annotated[int | None, _MAX_CYCLES] = None,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -205,7 +202,7 @@ def inpaint(
         `channel_axis`. The values of unknown pixels do not matter. Never modified.
     mask : array of bool, optional
         True (or 1) where a pixel is unknown, as in scikit-image, with the shape of the image without
-        channels. By default pixels that are NaN in at least one channel are unknown.
+        channels, or that of one frame. By default pixels that are NaN in at least one channel are unknown.
     contrast : float or "auto"
         λ in grey values per unit length: stronger gradients are edges. "auto" takes ½·(mean of ∣d∣^¼)⁴ over
         the differences d of known neighbours, per unit length (for colours, their root mean square), and
@@ -224,6 +221,9 @@ def inpaint(
         Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are filled one by one. All frames are
+        filled alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -248,15 +248,14 @@ def inpaint(
     >>> bool((filled[~unknown] == truth[~unknown]).all()), plan.converged
     (True, True)
     """
-    source = HoledSource.check_holes(image, mask, channel_axis, progress)
-    settings = Settings.check(
-        len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
-    )
+    source = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
+    settings = Settings.check(len(source.shape), spacing=spacing, engine=engine, threads=threads)
     wishes = Wishes.check(contrast, sigma, rho, tolerance, max_cycles, pixel_size(settings.spacings))
     with report_progress(progress, 1.0) as report:
         plan, solution = choose_and_solve(source, settings, wishes, report)
         if solution is None:
-            result = plan._fill(source, settings, report)
+            settings = replace(settings, stencil=plan.stencil)
+            result = plan.filter(source, settings, lambda done, _: report(done))
         else:
             result = arrays.channels_back(solution, channel_axis)
     return (result, plan) if return_info else result
@@ -296,8 +295,8 @@ class Wishes:
         )
 
 
-def choose_plan(
-    source: HoledSource,
+def choose(
+    source: HoledSource | HoledFrames,
     settings: Settings,
     *,
     contrast: float | Auto = "auto",
@@ -312,12 +311,13 @@ def choose_plan(
 
 
 def choose_and_solve(
-    source: HoledSource,
+    source: HoledSource | HoledFrames,
     settings: Settings,
     wishes: Wishes,
     report: Callable[[float], object] = lambda done: None,
 ) -> tuple[InpaintPlan, Array | None]:
     """Return the plan, and also the result (channels, …) if a single window was all of an array in memory."""
+    settings = replace(settings, stencil=_STENCIL)
     windows, masks = zip(*source.sample_holes(), strict=True)
     spread, contrast = _measure(windows, masks, settings.spacings, wishes.contrast)
     count = sum(known.size for known in masks)
@@ -335,9 +335,10 @@ def choose_and_solve(
         tolerance=wishes.tolerance,
     )
     solver = plan.solver(source.shape, settings)
-    if all(known.all() for known in masks):
-        return plan, windows[0].copy() if len(windows) == 1 and not source.is_lazy else None
     whole = len(windows) == 1
+    in_memory = whole and isinstance(source, HoledSource) and not source.is_lazy
+    if all(known.all() for known in masks):
+        return plan, windows[0].copy() if in_memory else None
     if whole and not masks[0].any():
         raise nothing_known()
     courses = []
@@ -351,7 +352,7 @@ def choose_and_solve(
         cycles=max((one.cycles for one in courses), default=min(_USUAL_CYCLES, wishes.max_cycles)),
         residual=max((one.residual for one in courses), default=None),
     )
-    if not whole or source.is_lazy:
+    if not in_memory:
         return plan, None
     _clip(filled, windows[0], masks[0])
     return plan, filled
@@ -385,8 +386,6 @@ def _fill_lazily(source: HoledSource, solver: Solver, cycles: int) -> Any:
     pixels, known = source.pixels, source.known
     start = solver.start_lazily(pixels, known)
     filled = lazy.run_pipeline(start, 0, solver.pipeline(source.shape, cycles), known)
-    axes = tuple(range(1, pixels.ndim))
-    low = da.where(known, pixels, np.inf).min(axis=axes, keepdims=True).astype(pixels.dtype)
-    high = da.where(known, pixels, -np.inf).max(axis=axes, keepdims=True).astype(pixels.dtype)
+    low, high = source.limits(pixels)
     filled = da.where(known, pixels, da.maximum(da.minimum(filled, high), low))
     return arrays.channels_back(filled.rechunk(source.channels.chunks), source.channel_axis)

@@ -90,7 +90,15 @@ class Solver:
 
     def start_lazily(self, image: dask.array.Array, known: dask.array.Array) -> dask.array.Array:
         """Return the same for a Dask array, which is 0 where it is unknown."""
-        return self._between_lazily(image, known[np.newaxis].astype(image.dtype), image, known)
+        import dask.array as da
+
+        return da.where(known, image, double_lazily(self.coarse_lazily(image, known), image))
+
+    def coarse_lazily(self, image: dask.array.Array, known: dask.array.Array) -> dask.array.Array:
+        """Return the next coarser grid of a Dask array, which is 0 where it is unknown."""
+        counts = known[np.newaxis].astype(image.dtype)
+        coarse: dask.array.Array = self._coarse_lazily(halve(image), halve(counts))
+        return coarse
 
     def _coarse(self, sums: Array, counts: Array) -> Array:
         """Return the diffused image on a grid, given the sums of known pixels and their numbers."""
@@ -116,14 +124,10 @@ class Solver:
             )
             return whole.rechunk(sums.chunks)
         covered = counts[0] > 0
-        start = self._between_lazily(sums, counts, sums / da.maximum(counts, 1), covered)
-        return self._diffuse_lazily(start, covered, _COARSE_CYCLES)
-
-    def _between_lazily(self, sums: Any, counts: Any, image: Any, known: Any) -> Any:
-        import dask.array as da
-
+        means = sums / da.maximum(counts, 1)
         coarse = self._coarse_lazily(halve(sums), halve(counts))
-        return da.where(known, image, double_lazily(coarse, image))
+        start = da.where(covered, means, double_lazily(coarse, means))
+        return self._diffuse_lazily(start, covered, _COARSE_CYCLES)
 
     def diffuse(
         self,

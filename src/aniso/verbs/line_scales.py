@@ -11,6 +11,7 @@ import numpy as np
 from aniso import checks, estimates
 from aniso.arrays import Array
 from aniso.checks import Auto
+from aniso.line_energy import SCALE, WINDOW, coarse_grid, line_energy, line_weight, noise_width, spread
 from aniso.models import CoherenceEnhancing
 from aniso.noise.level import check_squares, choose_noise
 
@@ -51,6 +52,9 @@ class LineScales:
     time: float
     first: float
     flat: bool
+    #: Of the test for lines and its result; None for volumes, which are not tested.
+    window: float | None
+    lines: float | None
 
     @classmethod
     def estimate(
@@ -72,7 +76,7 @@ class LineScales:
         if period is None:
             # Lines farther apart than a quarter of the image cannot be distinguished from a slope.
             shortest = min(n * h for n, h in zip(channels.shape[1:], spacings, strict=True))
-            found = estimates.measure_wavelength(channels, level, spacings)
+            found = estimates.measure_wavelength(channels, spacings)
             period = min(found, max(0.25 * shortest, 8 * max(spacings)))
         sigma, rho = rule.sigma * period, rule.rho * period
         for name, width in (("sigma", sigma), ("rho", rho)):
@@ -93,7 +97,8 @@ class LineScales:
         else:
             first = duration
         model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
-        return cls(level, period, model, duration, first, flat)
+        window, lines = _find_lines(channels, period, spacings) if len(spacings) == 2 else (None, None)
+        return cls(level, period, model, duration, first, flat, window, lines)
 
     @classmethod
     def combine(cls, windows: Sequence[LineScales], ndim: int) -> LineScales:
@@ -115,7 +120,30 @@ class LineScales:
             usual(lambda one: one.time),
             usual(lambda one: one.first),
             scales[0].flat,
+            usual(lambda one: (one.window or 0.0) / one.wavelength) * period if ndim == 2 else None,
+            float(np.mean([one.lines or 0.0 for one in windows])) if ndim == 2 else None,
         )
+
+
+def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...]) -> tuple[float, float]:
+    """Return the window of the test for lines, and the share of the image that has lines.
+
+    This is the only place that looks at the correlation of the noise. It is measured in the half of the
+    pixels that has the least coherent structure.
+    """
+    from scipy import ndimage
+
+    shape, doubles = channels.shape[1:], channels.astype(np.float64)
+    places = coarse_grid(wavelength, shape, spacings)
+    factor = WINDOW[len(spacings)]
+    _, coherence = line_energy(
+        doubles, wavelength, spacings, factor * SCALE * wavelength, ndimage.gaussian_filter, places
+    )
+    quiet = spread(coherence, places, shape) <= np.median(coherence)
+    window = factor * noise_width(doubles, wavelength, spacings, quiet)
+    _, coherence = line_energy(doubles, wavelength, spacings, window, ndimage.gaussian_filter, places)
+    weight = line_weight(coherence, wavelength, spacings, ndimage.gaussian_filter, places)
+    return window, float(np.mean(weight))
 
 
 def _rule(ndim: int, plates: bool) -> _Rule:

@@ -11,6 +11,7 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
+from aniso.noise import correlation
 from aniso.noise.level import measure_noise
 from aniso.verbs.flatness import REACH, flat_bands, flatness
 from aniso.verbs.risk import Judge, Stop
@@ -43,15 +44,16 @@ Mixture = list[tuple[Stop, Weights | None]]
 # -- choosing -----------------------------------------------------------------------------------------------
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, float]:
+def mix_stops(judge: Judge, best: Stop, helpers: list[Stop], *, sure: bool = False) -> tuple[Mixture, float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
     The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
     principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
     ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
     0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
-    common noise, or a level that is too high) is not mixed. A mixture with a clearly negative risk, or with a
-    larger distance from the best image than the noise level, is rejected, and the list is empty.
+    common noise, or a level that is too high) is not mixed, unless one is `sure` of the level of a single
+    channel. A mixture with a clearly negative risk, or with a larger distance from the best image than the
+    noise level, is rejected, and the list is empty.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
@@ -59,9 +61,11 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
         for image in (best.image, best.changed)
     )
     axes = _principal_axes(_flatten(judge.image))
-    weights, risk, change = np.zeros((len(axes), 2, len(stops))), best.risk, 0.0
+    weights, risk, change = np.zeros((len(axes), 2, len(stops))), judge.risk(best), 0.0
     for number, axis in enumerate(axes):
-        if not _has_noise([np.tensordot(axis, window, 1) for window in judge.image], judge.level):
+        if not (sure and len(axes) == 1) and not _has_noise(
+            [np.tensordot(axis, window, 1) for window in judge.image], judge
+        ):
             continue
         gram, gain, doubt = _View(judge, best, stops, flats, axis).quadratic()
         chosen = _cautious_weights(gram, gain, doubt)
@@ -70,7 +74,7 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop]) -> tuple[Mixture, f
         risk += (square - 2 * float(chosen @ gain)) / judge.size
         change += square / judge.size
     if risk < -_RISK_IN_DOUBT * judge.level**2 or change > judge.level**2:
-        return [], best.risk
+        return [], judge.risk(best)
     doubles = axes.astype(np.float64)
     # Vᵀ·diag(w)·V for each stop; the best image has the rest.
     matrices = np.einsum("nc,nfk,nd->kfcd", doubles, weights, doubles)
@@ -116,7 +120,9 @@ class _View:
                 probe = self._project(self.judge.probe[number], part)
                 gain += terms @ residual - variance * (follows @ probe)
             first += size
-        return gram, gain, variance * gram + 2 * variance**2 * doubt
+        # Correlated noise has less independent values.
+        power = correlation.power_at_zero(self.judge.correlation, self.judge.image[0].ndim - 1)
+        return gram, gain, power * (variance * gram + 2 * variance**2 * doubt)
 
     def _project(self, image: Array, part: slice) -> Field:
         channels = image.reshape(len(self.axis), -1)[:, part]
@@ -140,11 +146,12 @@ def _products(rows: Field) -> Field:
     return products
 
 
-def _has_noise(windows: list[Array], level: float) -> bool:
-    """Return whether windows with one channel can have noise of this level."""
+def _has_noise(windows: list[Array], judge: Judge) -> bool:
+    """Return whether windows with one channel can have the noise of the judge."""
     spread = float(np.concatenate([window.ravel() for window in windows]).std())
     found = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
-    return min(spread, found) >= _LEAST_NOISE * level
+    seen = math.sqrt(correlation.gain(judge.correlation, (2, 1), windows[0].ndim))  # by second differences
+    return spread >= _LEAST_NOISE * judge.level and found >= _LEAST_NOISE * seen * judge.level
 
 
 def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:
@@ -198,13 +205,12 @@ class AddWeighted(Stage):
             return
         pixels = image.reshape(len(image), -1)
         flat = state.get("flat")
-        start = state["image"]
         if "mixture" not in state:
-            state["mixture"] = np.zeros(start.shape, start.dtype)
+            state["mixture"] = np.zeros(image.shape, image.dtype)
         mixture = state["mixture"]
         if flat is None:
             if "flat_mixture" not in state:
-                state["flat_mixture"] = np.zeros(start.shape, start.dtype)
+                state["flat_mixture"] = np.zeros(image.shape, image.dtype)
             later = state["flat_mixture"]
             _add(mixture, pixels, self.weights.everywhere)
             _add(later, pixels, self.weights.flat)
@@ -224,8 +230,23 @@ class AddWeighted(Stage):
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels with those of the mixture."""
-        new = ("mixture",) if "flat" in before else ("mixture", "flat_mixture")
-        return before | dict.fromkeys(new, before["image"])
+        return before | dict.fromkeys(self.changes(before), before[self.name])
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return this image, the mixture so far, and what it needs of the flatness."""
+        return {self.name, "mixture", "flat", "flat_mixture"} & set(before)
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the mixture and, until the flatness is known, the image that it multiplies."""
+        return {"mixture"} if "flat" in before else {"mixture", "flat_mixture"}
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Work in place, part by part."""
+        return 0
+
+    def seconds(self, channels: Channels, itemsize: int) -> float:
+        """Estimate the time per pixel: from each channel to each."""
+        return self.cost * channels[self.name] ** 2 * itemsize / 4
 
 
 def _add(
@@ -268,7 +289,7 @@ class MeasureFlatness(Stage):
             return
         image = state[self.name]
         # In the memory of what is added, if it has the same size.
-        flat = later if later is not None and len(later) == 1 else np.empty_like(state["image"][:1])
+        flat = later if later is not None and len(later) == 1 else np.empty_like(image[:1])
         for rows, band in flat_bands(image, self.level):
             for row, added in zip(state["mixture"], later, strict=True) if later is not None else ():
                 row[rows] += band * added[rows]
@@ -278,3 +299,15 @@ class MeasureFlatness(Stage):
     def channels(self, before: Channels) -> Channels:
         """Return the channels with the flatness instead of the second mixture."""
         return {name: count for name, count in before.items() if name != "flat_mixture"} | {"flat": 1}
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return the image, the mixture so far, and what the flatness multiplies."""
+        return {self.name, "mixture", "flat_mixture"} & set(before)
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the flatness and the mixture."""
+        return {"flat", "mixture"} & set(self.channels(before))
+
+    def seconds(self, channels: Channels, itemsize: int) -> float:
+        """Estimate the time per pixel."""
+        return self.cost * channels[self.name] * itemsize / 4

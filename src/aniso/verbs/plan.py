@@ -78,6 +78,16 @@ class Plan(ABC):
         super().__init_subclass__(**options)
         Plan._verbs[cls.verb] = cls
 
+    @property
+    def remark(self) -> str | None:
+        """What a user should know about the result, e.g. why an image is left unchanged."""
+        return None
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """How many times finer results are, along each axis."""
+        return (1,) * len(self.spacings)
+
     def __str__(self) -> str:
         """Return one line for each value."""
         rows = summary_rows([self])
@@ -222,8 +232,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
-        if isinstance(verb, str) and verb in aniso.__all__:
-            getattr(aniso, verb)  # its module defines the class of its plans
+        for name in ("plans", "diffuse"):
+            getattr(aniso, name)  # their modules define all classes of plans
         if not isinstance(verb, str) or verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
@@ -299,12 +309,14 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
         words = _value_range([getattr(plan, about.name) for plan in plans])
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
-    return rows
+    remarks = {plan.remark for plan in plans} - {None}
+    return [*rows, *(("note", remark) for remark in sorted(remarks))]
 
 
 def summary_values(plan: Any) -> dict[str, Any]:
     """Return the described fields by name."""
-    return {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
+    values = {about.name: getattr(plan, about.name) for about in fields(plan) if "meaning" in about.metadata}
+    return values if plan.remark is None else values | {"note": plan.remark}
 
 
 def format_value(value: Any) -> str:
@@ -323,6 +335,8 @@ def format_value(value: Any) -> str:
         given = ((each.name, getattr(value, each.name)) for each in fields(value))
         inner = ", ".join(f"{name}={format_value(entry)}" for name, entry in given if entry is not None)
         return f"{type(value).__name__}({inner})"
+    if isinstance(value, tuple):
+        return ", ".join(map(format_value, value))
     return "none" if value is None else str(value)
 
 

@@ -10,7 +10,8 @@ import types
 import typing
 from typing import Any
 
-from aniso import models, schemes, stencil
+from aniso import models, noise, schemes, stencil
+from aniso.noise.models import MODELS
 
 
 def _dataclasses_in(module: Any) -> dict[str, type]:
@@ -21,6 +22,7 @@ def _dataclasses_in(module: Any) -> dict[str, type]:
 # The types of fields that are one of several classes, and these classes by name.
 _CLASSES: dict[Any, dict[str, type]] = {
     models.ImageDriven: _dataclasses_in(models),
+    noise.NoiseModel: {one.__name__: one for one in MODELS.values()},
     schemes.Scheme: _dataclasses_in(schemes),
     stencil.Stencil: _dataclasses_in(stencil),
 }

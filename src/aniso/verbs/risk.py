@@ -2,54 +2,101 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from aniso.arrays import Array
 from aniso.models import ImageDriven
+from aniso.noise.correlation import blur_noise
 
 # The change of the image that measures the divergence, as a part of the noise level.
 _PROBE = 0.05
+# What remains at least of the variance of the noise, over the divergence; and the part of an estimated level
+# to which it may be lowered.
+LEAST_REMAINING, _LOWEST_LEVEL = 0.5, 0.85
 
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """Diffused windows, the diffused changed windows, and the estimated mean squared error."""
+    """Diffused windows and the diffused changed windows, with what the estimate of their error needs.
+
+    `change` is the mean squared difference from the windows before, and `divergence` the mean derivative of a
+    pixel by itself, or by all that noise at it is correlated with.
+    """
 
     time: float
     image: list[Array]
     changed: list[Array]
-    risk: float
+    change: float
+    divergence: float
     model: ImageDriven | None
+
+    def error(self, level: float) -> float:
+        """Return the expected mean squared error for a noise level; it may be negative by chance."""
+        return self.change + (2 * self.divergence - 1) * level**2
+
+    @property
+    def highest_variance(self) -> float:
+        """The noise variance above which the error would be less than what remains of the noise itself.
+
+        An average that leaves a part d of each pixel leaves at least about d/2 of the variance.
+        """
+        rest = 1 - (2 - LEAST_REMAINING) * self.divergence
+        return self.change / rest if rest > 0 else math.inf
 
 
 class Judge:
     """Stein's unbiased risk estimate for windows (channels, …) of an image."""
 
-    def __init__(self, windows: list[Array], level: float) -> None:
+    def __init__(
+        self,
+        windows: list[Array],
+        level: float,
+        correlation: float = 0.0,
+        levels: list[Array] | None = None,
+    ) -> None:
+        """Take the noise level, or one for each pixel; and the correlation of the noise."""
         self.image = windows
-        self.level = level
         self.size = sum(window.size for window in windows)
+        if levels is not None:
+            level = math.sqrt(sum(float(np.vdot(one, one)) for one in levels) / self.size)
+        self.level, self.correlation = level, correlation
         random = np.random.default_rng(0)
+        # With the covariance of the noise, for which the estimate holds.
         self.probe = [
-            (2 * random.integers(0, 2, window.shape, dtype=np.int8) - 1).astype(window.dtype)
+            blur_noise(
+                (2 * random.integers(0, 2, window.shape, dtype=np.int8) - 1).astype(window.dtype),
+                correlation,
+                first_axis=1,
+            )
             for window in windows
         ]
+        if levels is not None and level > 0:
+            self.probe = [probe * (each / level) for probe, each in zip(self.probe, levels, strict=True)]
         self.step = _PROBE * level
         self.changed = [
             window + window.dtype.type(self.step) * probe
             for window, probe in zip(windows, self.probe, strict=True)
         ]
-        self.start = Stop(0.0, self.image, self.changed, level**2, None)
+        self.start = Stop(0.0, self.image, self.changed, 0.0, 1.0, None)
 
-    def risk(self, result: list[Array], changed: list[Array]) -> float:
-        """Return the expected mean squared error of diffused windows."""
-        square = covariance = 0.0
-        for start, probe, one, other in zip(self.image, self.probe, result, changed, strict=True):
+    def stop(self, time: float, image: list[Array], changed: list[Array], model: ImageDriven) -> Stop:
+        """Return diffused windows with their change and divergence."""
+        square = total = 0.0
+        for start, probe, one, other in zip(self.image, self.probe, image, changed, strict=True):
             difference = one - start
             square += float(np.vdot(difference, difference))
-            # The expected sum of noise times result over the pixels: σ² times the divergence.
-            if self.step > 0:
-                covariance += self.level**2 / self.step * float(np.vdot(probe, other - one))
-        return (square + 2 * covariance) / self.size - self.level**2
+            total += float(np.vdot(probe, other - one))
+        divergence = total / (self.step * self.size) if self.step > 0 else 0.0
+        return Stop(time, image, changed, square / self.size, divergence, model)
+
+    def risk(self, stop: Stop) -> float:
+        """Return the expected mean squared error of diffused windows."""
+        return stop.error(self.level)
+
+    def lower_level(self, stops: list[Stop]) -> None:
+        """Lower a noise level with which the error of a diffused image would be impossibly small."""
+        variance = min((stop.highest_variance for stop in stops), default=math.inf)
+        self.level = min(self.level, max(math.sqrt(max(variance, 0.0)), _LOWEST_LEVEL * self.level))

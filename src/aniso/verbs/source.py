@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ from aniso.blocks.stages import Pipeline
 from aniso.noise.level import check_squares, choose_noise
 from aniso.settings import Progress, check_progress, report_progress
 
+#: Called with the part of 1 that is done.
+Report = Callable[[float], object]
 # Frames whose windows are looked at.
 _SAMPLED_FRAMES = 4
 
@@ -76,6 +78,15 @@ class ImageSource:
         """Whether this is a Dask array."""
         return is_dask(self.array)
 
+    @staticmethod
+    def join(frames: Sequence[ImageSource], frame_axis: int) -> Frames:
+        """Return images of one shape as frames."""
+        return Frames(frames[0].array, frames[0].channel_axis, tuple(frames), frame_axis)
+
+    def map(self, function: Callable[[Any, Report], Any], report: Report) -> Any:
+        """Return function(image, report) of the image, or of each frame."""
+        return function(self, report)
+
     def sample(self, share: int = 1) -> list[Array]:
         """Return windows (channels, …) in the type of results; those of Dask arrays are computed now.
 
@@ -94,21 +105,28 @@ class ImageSource:
         # In one order in memory, so that sums over them have the same bits.
         return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
 
-    def sample_with_noise(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
+    def sample_with_level(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
         """Return windows, and the given noise level or the median of theirs, which resists texture."""
+        found = self.checked_sample()
+        return found, float(np.median([choose_noise(noise, window) for window in found]))
+
+    def checked_sample(self) -> list[Array]:
+        """Return windows, after a check that squares of all grey values are in range."""
         found = self.sample()
         for pixels in found if self.is_lazy else self.images:
             check_squares(pixels)
-        return found, float(np.median([choose_noise(noise, window) for window in found]))
+        return found
 
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""
-        pipeline = make(self.shape)
+        with report_progress(progress, 1.0) as report:
+            return self.map(lambda one, report: one.run(make(one.shape), report), report)
+
+    def run(self, pipeline: Pipeline, report: Report) -> Any:
+        """Return one image after the stages."""
         if self.is_lazy:
             return lazy.run_pipeline(self.array, self.channel_axis, pipeline)
-        channels = self.channels.astype(self.dtype, copy=False)
-        with report_progress(progress, 1.0) as report:
-            result = pipeline.run(channels, report)
+        result = pipeline.run(self.channels.astype(self.dtype, copy=False), report)
         arrays.check_finite_result(result)
         return arrays.channels_back(result, self.channel_axis)
 
@@ -123,22 +141,8 @@ class Frames(ImageSource):
     @classmethod
     def of(cls, image: Any, channel_axis: int | None, progress: Progress, frame_axis: int) -> Frames:
         """Return the checked frames of an array."""
-        array = image if is_dask(image) else arrays.as_array("image", image)
-        shape = tuple(array.shape)
-        along = check_axis("frame_axis", frame_axis, shape)
-        of_frame = None
-        if channel_axis is not None:
-            of_frame = check_axis("channel_axis", channel_axis, shape)
-            if of_frame == along:
-                raise ValueError(
-                    f"frame_axis={frame_axis} and channel_axis={channel_axis} are the same axis of an image "
-                    f"of shape {shape}. Give two different ones."
-                )
-            of_frame -= of_frame > along
-        if shape[along] == 0:
-            raise ValueError(f"image must have at least one frame along axis {along}, got shape {shape}.")
-        each: Any = np.moveaxis(array, along, 0)
-        frames = tuple(ImageSource.check(each[k], of_frame, progress) for k in range(len(each)))
+        each, of_frame, along = split_frames(image, channel_axis, frame_axis)
+        frames = tuple(ImageSource.check(one, of_frame, progress) for one in each)
         return cls(frames[0].array, of_frame, frames, along, alive=_alive(progress))
 
     @property
@@ -151,21 +155,38 @@ class Frames(ImageSource):
         numbers = sampled_frames(len(self.frames))
         return [window for k in numbers for window in self.frames[k].sample(share * len(numbers))]
 
-    def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
-        """Return all frames after the stages that `make` returns for their shape."""
+    def map(self, function: Callable[[Any, Report], Any], report: Report) -> Any:
+        """Return the results of all frames, stacked along their axis."""
         count = len(self.frames)
-        with report_progress(progress, 1.0) as report:
-            results = [
-                frame.filter(make, lambda done, _, k=number: report((k + done) / count))  # type: ignore[misc]
-                if progress
-                else frame.filter(make)
-                for number, frame in enumerate(self.frames)
-            ]
+        results = [
+            function(frame, lambda done, k=number: report((k + done) / count))  # type: ignore[misc]
+            for number, frame in enumerate(self.frames)
+        ]
         if self.is_lazy:
             import dask.array as da
 
             return da.stack(results, axis=self.frame_axis)
         return np.stack(results, axis=self.frame_axis)
+
+
+def split_frames(image: Any, channel_axis: int | None, frame_axis: int) -> tuple[list[Any], int | None, int]:
+    """Return the frames of an array, the axis of channels of each, and that of the frames."""
+    array = image if is_dask(image) else arrays.as_array("image", image)
+    shape = tuple(array.shape)
+    along = check_axis("frame_axis", frame_axis, shape)
+    of_frame = None
+    if channel_axis is not None:
+        of_frame = check_axis("channel_axis", channel_axis, shape)
+        if of_frame == along:
+            raise ValueError(
+                f"frame_axis={frame_axis} and channel_axis={channel_axis} are the same axis of an image of "
+                f"shape {shape}. Give two different ones."
+            )
+        of_frame -= of_frame > along
+    if shape[along] == 0:
+        raise ValueError(f"image must have at least one frame along axis {along}, got shape {shape}.")
+    each: Any = np.moveaxis(array, along, 0)
+    return [each[k] for k in range(len(each))], of_frame, along
 
 
 def _alive(progress: Progress) -> Callable[[], object]:

@@ -33,9 +33,9 @@ class Verb:
     examples: tuple[str, ...]
     seconds: float
     arrays: float
-    #: Pattern of the names of results, with {stem}, {suffix} and the names of parameters.
+    #: Pattern of the names of results, with {stem}, {suffix} and {factors}, e.g. x2.
     output: str
-    #: The result is `factor` times finer than the image.
+    #: The result is `factor` times finer than the image; the module has a function `choose_factors`.
     refines: bool = False
     #: Takes a mask of unknown pixels, which may be NaN.
     fills: bool = False
@@ -59,6 +59,16 @@ class Verb:
         """
         function: Callable[..., Any] | None = getattr(sys.modules[self.function.__module__], "choose", None)
         return function
+
+    def factors(self, spacings: tuple[float, ...], options: Mapping[str, Any]) -> tuple[int, ...]:
+        """Return how many times finer the result is along each axis, given options of the function."""
+        if not self.refines:
+            return (1,) * len(spacings)
+        choose = sys.modules[self.function.__module__].choose_factors
+        found: tuple[int, ...] = choose(
+            spacings, **{name: options[name] for name in ("factor", "isotropic") if name in options}
+        )
+        return found
 
     @functools.cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -130,6 +140,7 @@ _ROWS = (
             "aniso inpaint photo.jpg --mask mask.png",
             "aniso inpaint scan.tif --mask-value 0 -o filled.tif",
             "aniso inpaint heights.npy",
+            "aniso inpaint huge.zarr filled.zarr --mask mask.zarr",
         ),
         seconds=3e-6,
         arrays=10,
@@ -140,17 +151,19 @@ _ROWS = (
     Verb(
         name="upsample",
         summary="Increase the resolution of an image up to 8 times.",
-        description="Every pixel of the input is the mean of FACTOR × FACTOR pixels of the result. Edges "
-        "stay sharp and smooth. An alpha channel is enlarged without interpolation.",
+        description="Every pixel of the input is the mean of a block of pixels of the result, as long as the "
+        "factor along each axis. Edges stay sharp and smooth. An alpha channel is enlarged without "
+        "interpolation.",
         participle="upsampled",
         examples=(
-            "aniso upsample 2 photo.jpg",
-            "aniso upsample 4 camera.png -o large.png",
-            "aniso upsample 3 'scans/*.tif' -o fine/",
+            "aniso upsample photo.jpg --factor 2",
+            "aniso upsample 'scans/*.tif' --factor 3 -o fine/",
+            "aniso upsample slices.tif --factor 3,1,1",
+            "aniso upsample slices.nii.gz --isotropic",
         ),
         seconds=4e-6,
         arrays=13,
-        output="{stem}_x{factor}{suffix}",
+        output="{stem}_{factors}{suffix}",
         refines=True,
     ),
 )

@@ -49,7 +49,15 @@ _FACTOR = About(
     whole=True,
     choices=(2, 3, 4, 6, 8),
     meaning="how many times finer the result is",
-    positional=True,
+    needed=True,
+    per_axis=True,
+)
+_ISOTROPIC = About(
+    switch=True,
+    advanced=True,
+    meaning="choose the factor along each axis from the pixel spacing, that of the file by default, so that "
+    "the finer pixels are as isotropic as possible",
+    replaces="factor",
 )
 
 
@@ -115,9 +123,10 @@ def upsample(
     sigma: Annotated[float | Auto, replace(SIGMA, auto="0.45·√factor finer pixels")] = "auto",
     rho: Annotated[float | Auto, replace(RHO, auto="as σ")] = "auto",
     time: Annotated[float | Auto, _TIME] = "auto",
-    isotropic: bool = False,
+    isotropic: Annotated[bool, _ISOTROPIC] = False,
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
+    frame_axis: int | None = None,
     engine: EngineName | None = None,
     threads: int | None = None,
     progress: Progress = None,
@@ -154,6 +163,9 @@ def upsample(
         Pixel spacing of the image along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
+    frame_axis : int, optional
+        The axis of the frames of a time series, or of slices that are upsampled one by one. All frames are
+        upsampled alike: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
@@ -164,9 +176,9 @@ def upsample(
     Returns
     -------
     array
-        An array of the same kind, `factor` times as long along all axes except that of the channels; also the
-        chunks of Dask arrays. float32 and float64 are kept; integers and float16 are converted to float32,
-        without rescaling.
+        An array of the same kind, `factor` times as long along all axes except those of channels and frames;
+        also the chunks of Dask arrays. float32 and float64 are kept; integers and float16 are converted to
+        float32, without rescaling.
     aniso.plans.UpsamplePlan
         Only with ``return_info=True``.
 
@@ -183,11 +195,9 @@ def upsample(
     >>> aniso.upsample(slices, isotropic=True, spacing=(4, 1, 1)).shape
     (24, 24, 24)
     """
-    source = ImageSource.check(image, channel_axis, progress)
-    settings = Settings.check(
-        len(source.shape), stencil=_STENCIL, spacing=spacing, engine=engine, threads=threads
-    )
-    plan = choose_plan(
+    source = ImageSource.check(image, channel_axis, progress, frame_axis)
+    settings = Settings.check(len(source.shape), spacing=spacing, engine=engine, threads=threads)
+    plan = choose(
         source,
         settings,
         factor=factor,
@@ -197,11 +207,11 @@ def upsample(
         time=time,
         isotropic=isotropic,
     )
-    result = plan.filter(source, settings, progress)
+    result = plan.filter(source, replace(settings, stencil=plan.stencil), progress)
     return (result, plan) if return_info else result
 
 
-def choose_plan(
+def choose(
     source: ImageSource,
     settings: Settings,
     *,
@@ -213,15 +223,15 @@ def choose_plan(
     isotropic: bool = False,
 ) -> UpsamplePlan:
     """Return the contrast of windows of the image, and what follows from the factor."""
-    spacings = settings.spacings
-    factors = _choose_factors(factor, isotropic, spacings)
+    settings, spacings = replace(settings, stencil=_STENCIL), settings.spacings
+    factors = choose_factors(spacings, factor, isotropic)
     wanted = check_contrast(contrast)
     duration = checks.number_or_auto("time", time, "the diffusion time", open_low=False)
     pixel = pixel_size(spacings)
     scale = 0.45 * pixel / math.sqrt(math.prod(factors) ** (1 / len(factors)))
     scales = choose_scale("sigma", sigma, scale), choose_scale("rho", rho, scale)
-    if not source.is_lazy:
-        check_sums(source.array.astype(source.dtype, copy=False))
+    for pixels in [] if source.is_lazy else source.images:
+        check_sums(pixels.astype(source.dtype, copy=False))
     if wanted is None:
         windows = source.sample()
         for window in windows:
@@ -244,8 +254,8 @@ def choose_plan(
     return replace(plan, steps=sum(stage.ticks for stage in stages))
 
 
-def _choose_factors(
-    factor: int | Sequence[int] | None, isotropic: bool, spacings: tuple[float, ...]
+def choose_factors(
+    spacings: tuple[float, ...], factor: int | Sequence[int] | None = None, isotropic: bool = False
 ) -> tuple[int, ...]:
     """Return the given factors, or those of isotropic pixels."""
     checks.instance("isotropic", isotropic, (bool,), "True or False", "isotropic=True")

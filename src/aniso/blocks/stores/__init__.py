@@ -3,15 +3,21 @@
 ``zarr_array``
     Zarr arrays and OME-Zarr groups: their axes and spacing, and empty copies of them
 ``budget``
-    the size of blocks, and the number of cycles in a pass
+    the size of blocks, and the stages in a pass
 ``journal``
     the journal of a run, on disk: an interrupted run continues where it stopped
+``ends``
+    what a pass reads and writes
+``frames``
+    frames of a Zarr array as Dask arrays
+``holes``
+    unknown pixels, and what is computed before the first pass to fill them in
 ``passes``
     passes over all blocks, each from one store into the next
 ``cluster``
     workers on this machine, or those of a scheduler
 
-There is one pass per exchange of halos: a worker reads a block with its halo from one store, computes the
-cycles of the pass, and writes the block into the next store. Memory is bounded by the size of a block,
-whatever the size of the array and the number of steps.
+There is one pass per exchange of halos: a worker reads a block of each image that the pass needs, with its
+halo, computes the stages of the pass, and writes the block of each image that they change into a new store.
+Memory is bounded by the size of a block, whatever the size of the array and the number of steps.
 """

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from aniso.blocks.costs import STORE_BYTES_PER_SECOND, STORE_TASK_SECONDS
-from aniso.blocks.groups import StageGroup, cut_stages, halo_limits
-from aniso.blocks.stages import Channels, Stage, channels_after, total_seconds
+from aniso.blocks.groups import Halo, StageGroup, cut_stages, halo_limits
+from aniso.blocks.stages import Stage
 
 Block = tuple[int, ...]
 
@@ -22,31 +22,6 @@ Block = tuple[int, ...]
 USABLE = 0.8
 # Memory of a worker without data, with the libraries it loads.
 WORKER_BYTES = 300e6
-
-
-@dataclass(frozen=True)
-class PassCost:
-    """What a pass needs per pixel of a block with its halo, and how wide that is."""
-
-    halo: tuple[int, ...]
-    seconds: float
-    held: int  # numbers in memory at the same time
-    read: int  # numbers of the state before
-    written: int
-
-    @classmethod
-    def of(cls, group: StageGroup, before: Channels, itemsize: int) -> PassCost:
-        """Return the cost of stages that begin with this state."""
-        # The state that was read, and copies of all but the image, which stages may modify. Then what the
-        # stages work with, and the images that they add.
-        read = sum(before.values())
-        held, channels = 0, before
-        for stage in group.stages:
-            working, channels = stage.working(channels, len(group.halo)), stage.channels(channels)
-            held = max(held, working + max(sum(channels.values()) - read, 0))
-        written = sum(channels.values())
-        held += 2 * read - before["image"]
-        return cls(group.halo, total_seconds(group.stages, before, itemsize), held, read, written)
 
 
 @dataclass(frozen=True)
@@ -63,35 +38,55 @@ class Workload:
     bytes_per_second: float = STORE_BYTES_PER_SECOND  # that one worker reads or writes
 
     @cached_property
-    def costs(self) -> dict[int, list[PassCost]]:
+    def passes(self) -> dict[int, list[StageGroup]]:
         """The passes for each limit of the width of halos."""
-        return {limit: self.pass_costs(limit) for limit in halo_limits(self.stages)}
-
-    def pass_costs(self, limit: int) -> list[PassCost]:
-        """Return the passes for one limit."""
-        found, channels = [], {"image": self.channels}
-        for group in groups_or_copy(self.stages, limit, len(self.shape)):
-            found.append(PassCost.of(group, channels, self.itemsize))
-            channels = channels_after(group.stages, channels)
-        return found
+        ndim = len(self.shape)
+        return {
+            limit: groups_or_copy(self.stages, limit, self.channels, ndim)
+            for limit in halo_limits(self.stages)
+        }
 
     def needed_bytes(self, block: Block, limit: int) -> float:
         """Return the memory that a worker needs for a block with its halo, in the pass that needs most."""
-        core = math.prod(block)  # is written, and compressed before
-        wide = ((self.with_halo(block, each.halo), each) for each in self.costs[limit])
-        needs = (pixels * each.held + 2 * core * each.written for pixels, each in wide)
-        return (WORKER_BYTES + max(needs) * self.itemsize) / USABLE
+        most = max(self._numbers(block, group) for group in self.passes[limit])
+        return (WORKER_BYTES + most * self.itemsize) / USABLE
+
+    def _numbers(self, block: Block, group: StageGroup) -> float:
+        """Return how many numbers are in memory at the same time: to read, to compute or to write."""
+
+        def size(halo: Halo) -> float:
+            return self.with_halo(block, halo)
+
+        # An image of another type is in memory twice; chunks are joined to an image.
+        read = sum(group.before[name] * size(halo) for name, halo in group.reads.items())
+        read += max(group.before[name] * size(halo) for name, halo in group.reads.items())
+        written = [group.after[name] * size((0,) * len(block)) for name in group.writes]
+        return max(read, group.numbers(size), sum(written) + 2 * max(written))
 
     def seconds(self, block: Block, limit: int, workers: int) -> float:
         """Estimate the time of all passes; in each of them, workers wait for the last block."""
-        blocks = self.frames * math.prod(-(-n // b) for n, b in zip(self.shape, block, strict=True))
-        return math.ceil(blocks / workers) * sum(self._seconds(block, each) for each in self.costs[limit])
+        blocks = self.frames * math.prod(self._blocks(block))
+        each = sum(self._seconds(block, group) for group in self.passes[limit])
+        return math.ceil(blocks / workers) * each
 
-    def _seconds(self, block: Block, cost: PassCost) -> float:
+    def _blocks(self, block: Block) -> list[int]:
+        return [-(-n // b) for n, b in zip(self.shape, block, strict=True)]
+
+    def _seconds(self, block: Block, group: StageGroup) -> float:
         """Estimate the time of a worker for a block: to compute the stages, and to read and write it."""
-        wide, core = self.with_halo(block, cost.halo), math.prod(block)
-        moved = (wide * cost.read + core * cost.written) * self.itemsize / self.bytes_per_second
-        return wide * cost.seconds + moved + STORE_TASK_SECONDS
+
+        def size(halo: Halo) -> float:
+            """Return the mean over all blocks: those at the border of the array have less of a halo."""
+            sides = zip(self.shape, self._blocks(block), halo, self.margins, strict=True)
+            return math.prod(
+                min(n + 2 * m + 2 * far * (count - 1), count * (n + 2 * m)) / count
+                for n, count, far, m in sides
+            )
+
+        moved = sum(group.before[name] * size(halo) for name, halo in group.reads.items())
+        moved += sum(group.after[name] * size((0,) * len(block)) for name in group.writes)
+        compute = group.seconds(size, self.itemsize)
+        return compute + moved * self.itemsize / self.bytes_per_second + STORE_TASK_SECONDS
 
     def with_halo(self, block: Block, halo: Sequence[int]) -> int:
         """Return the number of pixels of a block with its halo, or with the margin where that is wider."""
@@ -99,21 +94,26 @@ class Workload:
         return math.prod(min(n + far + max(far, m), length + 2 * m) for n, far, m, length in sides)
 
 
-def groups_or_copy(stages: Sequence[Stage], limit: int, ndim: int) -> list[StageGroup]:
+def groups_or_copy(stages: Sequence[Stage], limit: int, channels: int, ndim: int) -> list[StageGroup]:
     """Return the stages of each pass; without any, one pass that copies."""
-    return cut_stages(stages, limit) or [StageGroup((), (0,) * ndim)]
+    image = {"image": channels}
+    copy = StageGroup((), {"image": (0,) * ndim}, ("image",), image, image)
+    return cut_stages(stages, limit, channels) or [copy]
 
 
 def block_and_limit(workload: Workload, memory: float, workers: int) -> tuple[Block, int]:
     """Return the block, in multiples of the chunks, and the limit for the width of halos."""
     candidates = [
         (workload.seconds(block, limit, workers), block, limit)
-        for limit in workload.costs
+        for limit in workload.passes
         for block in _blocks(workload, limit, memory)
     ]
     if not candidates:
-        least = min(workload.needed_bytes(workload.chunks, limit) for limit in workload.costs)
-        halo = [max(widths) for widths in zip(*(each.halo for each in workload.costs[1]), strict=True)]
+        least = min(workload.needed_bytes(workload.chunks, limit) for limit in workload.passes)
+        halo = [
+            max(widths)
+            for widths in zip(*(group.halo for group in workload.passes[min(workload.passes)]), strict=True)
+        ]
         raise MemoryError(
             f"a single chunk of {' × '.join(map(str, workload.chunks))} pixels with its halo of "
             f"{' × '.join(map(str, halo))} needs about {least / 1e6:.0f} MB, but a worker has "

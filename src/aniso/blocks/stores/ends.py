@@ -1,9 +1,11 @@
-"""What a pass reads and writes: the source, the result, or a state between two passes."""
+"""What a pass reads and writes: the source, the result, or an image between two passes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,35 @@ Index = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class ImageEnd:
-    """The source or the result, with the axes of the source. Windows are those of the pipeline's grid."""
+class End(ABC):
+    """An array of images, which a pass reads or writes. Windows are those of the pipeline's grid."""
+
+    store: Path | None  # None for the source
+    location: str
+
+    @abstractmethod
+    def index(self, frame: Frame, window: Window) -> Index:
+        """Return the index of a window."""
+
+    @abstractmethod
+    def read(self, array: Any, frame: Frame, window: Window) -> Any:
+        """Return pixels (channels, …)."""
+
+    @abstractmethod
+    def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
+        """Write pixels (channels, …)."""
+
+
+@dataclass(frozen=True)
+class ImageEnd(End):
+    """The source or the result, with its axes.
+
+    The grid is wider than the array by `margins` on each side, and finer by `scale`.
+    """
 
     origin: ZarrArray
-    location: str
     margins: tuple[int, ...]
+    scale: tuple[int, ...] = ()
 
     def index(self, frame: Frame, window: Window) -> Index:
         """Return the index of the part of a window that lies in the array."""
@@ -49,17 +74,16 @@ class ImageEnd:
         array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
 
     def _inside(self, window: Window) -> Window:
-        return without_margins(window, self.margins, self.origin.spatial_shape)
+        return without_margins(window, self.margins, self.origin.spatial_shape, self.scale)
 
 
 @dataclass(frozen=True)
-class StateEnd:
-    """A stacked state of the whole grid for each frame, with axes (frames, channels, …).
+class StateEnd(End):
+    """An image of the state on the whole grid, for each frame, with axes (frames, channels, …).
 
     The grid begins at an offset, so that the blocks of the array begin at chunks of the store.
     """
 
-    location: str
     offset: tuple[int, ...]
 
     def index(self, frame: Frame, window: Window) -> Index:
@@ -68,11 +92,11 @@ class StateEnd:
         return (*frame, slice(None), *(slice(part.start + o, part.stop + o) for part, o in parts))
 
     def read(self, array: Any, frame: Frame, window: Window) -> Any:
-        """Return the stacked state."""
+        """Return the pixels."""
         return read_index(array, self.index(frame, window))
 
     def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
-        """Write the stacked state."""
+        """Write the pixels."""
         array[self.index(frame, window)] = pixels
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aniso import checks
 from aniso.blocks.stores import journal, passes
 from aniso.blocks.stores.cluster import capacity, connect
-from aniso.blocks.stores.ends import channel_axis_of_frame, read_index
-from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
+from aniso.blocks.stores.frames import frame_array, frame_indices
+from aniso.blocks.stores.holes import Filling, UnknownPixels
+from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
 from aniso.settings import Progress, check_progress, report_progress
@@ -50,6 +50,7 @@ def filter_store(
     target: str | os.PathLike[str],
     plan_or_verb: Plan | str | Callable[..., Any],
     *,
+    mask: str | os.PathLike[str] | npt.ArrayLike | UnknownPixels | None = None,
     channel_axis: int | None = None,
     spacing: Spacing | str | None = None,
     engine: str | None = None,
@@ -72,11 +73,16 @@ def filter_store(
     source : str or path
         A Zarr array, or an OME-Zarr group, of which the full resolution is filtered.
     target : str or path
-        The store to create, with the type, chunks and metadata of the source.
+        The store to create, with the type, chunks and metadata of the source; ``"upsample"`` changes the
+        shape, and the scale in OME-Zarr metadata.
     plan_or_verb : Plan, str or function
         A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
         ``"denoise"`` or ``aniso.denoise``, which makes a plan from samples of several frames; or
         ``"diffuse"``.
+    mask : str, path or array, optional
+        For ``"inpaint"``: a Zarr store that is not 0 where a pixel is unknown, or an array of bool, with the
+        shape of the array without channels, or that of one frame. By default pixels that are NaN in at least
+        one channel are unknown.
     channel_axis : int, optional
         Axis of the channels; by default as the metadata of the store say.
     spacing : float, one float per axis, or "file", optional
@@ -119,7 +125,8 @@ def filter_store(
     goal = Path(target)
     store = open_array(Path(source), channel_axis)
     journal.check_place(goal)
-    frame = _sampled_frames(store)
+    unknown = _check_unknown(given, mask)
+    frame = _sampled_frames(store, unknown)
     if isinstance(given, Plan):
         plan = given
         _reject_with_plan(plan, options if spacing is None else {**options, "spacing": spacing})
@@ -130,22 +137,28 @@ def filter_store(
         if isinstance(options.get("stencil"), FreeStencil):
             raise ValueError("stores do not support a FreeStencil, whose δ is an array. Use a DeltaStencil.")
         plan = make_plan(given, frame, options, spacing=spacings, engine=engine)
-    pipeline = plan.pipeline(frame.shape, plan.settings(engine, 1 if threads is None else threads))
+    settings = plan.settings(engine, 1 if threads is None else threads)
+    pipeline = plan.pipeline(frame.shape, settings)
     facts = {**json.loads(plan.to_json()), "engine": engine or "cpu"}
+    filling = None
+    if unknown is not None:
+        filler: Any = plan
+        filling = Filling(store, unknown, filler.solver(frame.shape, settings))
+        facts["mask"] = unknown.describe()
     with connect(scheduler, workers, memory) as client:
         available = capacity(client)
         tell_note("dashboard", f"watch the workers at {client.dashboard_link}{bokeh_hint(scheduler)}")
         try:
-            run = passes.StoreRun.plan(store, pipeline, facts, *available)
+            run = passes.StoreRun.plan(store, pipeline, facts, *available, filling)
         except MemoryError as error:  # of the workers, not of this process
             raise ValueError(str(error)) from error
-        if not pipeline.stages:
+        if not (pipeline.stages or (filling and isinstance(given, Plan))):
             tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
         if journal.folder_of(goal).exists():
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
-    return FilteredStore(plan, store.shape, store.dtype, run.block, len(run.passes))
+    return FilteredStore(plan, run.result.shape, store.dtype, run.block, len(run.passes))
 
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:
@@ -169,6 +182,16 @@ def find_verb(plan_or_verb: Any) -> Plan | Verb:
     )
 
 
+def _check_unknown(given: Plan | Verb, mask: Any) -> UnknownPixels | None:
+    """Return which pixels are unknown, for verbs that fill them in."""
+    name = given.verb if isinstance(given, Plan) else given.name
+    if VERBS.get(name, DIFFUSE).fills:
+        return UnknownPixels.of(mask)
+    if mask is not None:
+        raise ValueError(f"{name} does not fill in unknown pixels. Leave the mask out.")
+    return None
+
+
 def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
     if options:
         raise ValueError(
@@ -177,49 +200,17 @@ def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
         )
 
 
-def _sampled_frames(store: ZarrArray) -> Frames:
+def _sampled_frames(store: ZarrArray, unknown: UnknownPixels | None) -> Frames:
     """Return some of the frames as Dask arrays, with their axes in the order of the store."""
-    import dask.array as da
-
-    lengths = [store.shape[axis] for axis in store.frame_axes]
-    chunks = tuple(n for axis, n in enumerate(store.chunks) if axis not in store.frame_axes)
-    axis, found = channel_axis_of_frame(store), []
-    for number in sampled_frames(math.prod(lengths)):
-        view = _FrameView(store, tuple(int(k) for k in np.unravel_index(number, lengths)) if lengths else ())
-        lazy = da.from_array(view, chunks=chunks, name=False, asarray=False, fancy=False)
-        found.append(ImageSource.check(lazy, axis))
-    return Frames(found[0].array, axis, tuple(found), 0)
-
-
-@dataclass(frozen=True)
-class _FrameView:
-    """A frame as an array; a chunk that cannot be read is named."""
-
-    store: ZarrArray
-    frame: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(n for axis, n in enumerate(self.store.shape) if axis not in self.store.frame_axes)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.store.dtype
-
-    @cached_property
-    def _array(self) -> Any:
-        return read_only(self.store.location)
-
-    def __getitem__(self, index: Any) -> Any:
-        given, frame = iter(index), iter(self.frame)
-        axes = range(len(self.store.shape))
-        return read_index(
-            self._array, tuple(next(frame if axis in self.store.frame_axes else given) for axis in axes)
-        )
+    indices = frame_indices(store)
+    found: list[Any] = []
+    for number in sampled_frames(len(indices)):
+        if unknown is None:
+            found.append(ImageSource.check(*frame_array(store, indices[number])))
+        else:
+            found.append(unknown.source(store, indices[number]))
+    joined: Frames = found[0].join(found, 0)
+    return joined
 
 
 def spacing_of(store: ZarrArray, spacing: Spacing | str | None, note: Note) -> tuple[float, ...]:

@@ -89,12 +89,10 @@ def begin_run(folder: Path, description: dict[str, Any], cut: dict[str, Any]) ->
     """
     path = folder / _DESCRIPTION
     if not path.exists():  # what is left of a run that was killed while it was cleared away
-        for rest in folder.glob("pass-*"):
-            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+        _remove(folder, "pass-*", "start*")
     if path.exists() and not any(folder.glob("pass-*.zarr")):
         # The result was moved to its place, and only these files were left.
-        for rest in (path, *folder.glob("pass-*.done")):
-            rest.unlink()
+        _remove(folder, _DESCRIPTION, "pass-*.done", "start*")
     if path.exists():
         before = json.loads(path.read_text("utf-8"))
         changed = [name for name in description if before.get(name) != description[name]]
@@ -106,12 +104,22 @@ def begin_run(folder: Path, description: dict[str, Any], cut: dict[str, Any]) ->
                 "or repeat the interrupted call to continue."
             )
         return {name: before[name] for name in cut}
-    partial = folder / (_DESCRIPTION + ".partial")
-    partial.write_text(json.dumps(description | cut, indent=1), "utf-8")
+    write_json(path, description | cut)
+    return cut
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write a file that is complete as soon as it is there."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(values, indent=1), "utf-8")
     _sync(partial)
     partial.replace(path)
-    _sync(folder)
-    return cut
+    _sync(path.parent)
+
+
+def _remove(folder: Path, *patterns: str) -> None:
+    for rest in (rest for pattern in patterns for rest in folder.glob(pattern)):
+        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def fingerprint(source: ZarrArray) -> str:
@@ -191,14 +199,20 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def store_of(folder: Path, number: int) -> Path:
-    """Return the store into which a pass writes."""
-    return folder / f"pass-{number:04}.zarr"
+def store_of(folder: Path, number: int, name: str = "image") -> Path:
+    """Return the store into which a pass writes an image."""
+    return folder / f"pass-{number:04}-{name}.zarr"
 
 
-def forget(folder: Path, number: int) -> None:
-    """Delete the store of a pass."""
-    shutil.rmtree(store_of(folder, number), ignore_errors=True)
+def forget(store: Path) -> None:
+    """Delete a store."""
+    shutil.rmtree(store, ignore_errors=True)
+
+
+def forget_all_but(folder: Path, stores: Iterable[Path]) -> None:
+    """Delete the stores that no pass reads any more."""
+    for store in set(folder.glob("pass-*.zarr")) - set(stores):
+        forget(store)
 
 
 def finish(result: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Passes over all blocks, each from one store into the next."""
+"""Passes over all blocks: each reads the images that it needs from stores, and writes those it changes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import aniso
 from aniso import arrays
 from aniso.blocks import halo
 from aniso.blocks.groups import StageGroup
 from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Pipeline, Stage, channels_after, run_stages
+from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal
-from aniso.blocks.stores.ends import ImageEnd, StateEnd
+from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
+from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
 # Least side of the chunks between passes, in pixels.
@@ -41,27 +44,31 @@ class StoreRun:
     facts: dict[str, Any]
     block: tuple[int, ...]
     limit: int
+    filling: Filling | None = None  # if pixels are unknown
 
     @classmethod
     def plan(
-        cls, source: ZarrArray, pipeline: Pipeline, facts: dict[str, Any], memory: float, workers: int
+        cls,
+        source: ZarrArray,
+        pipeline: Pipeline,
+        facts: dict[str, Any],
+        memory: float,
+        workers: int,
+        filling: Filling | None = None,
     ) -> StoreRun:
         """Choose blocks and passes for the number of workers and the memory of each."""
         workload = estimate_workload(source, pipeline)
-        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers))
+        return cls(source, pipeline, facts, *budget.block_and_limit(workload, memory, workers), filling)
 
     @cached_property
     def passes(self) -> list[StageGroup]:
         """The stages of each pass with their halo; without stages, one pass that copies."""
-        return budget.groups_or_copy(self.pipeline.parts(), self.limit, len(self.block))
+        return budget.groups_or_copy(self.pipeline.parts(), self.limit, self.source.channels, len(self.block))
 
-    @cached_property
-    def channels(self) -> list[Channels]:
-        """The channels of the state before each pass, and after the last one."""
-        found = [{"image": self.source.channels}]
-        for group in self.passes:
-            found.append(channels_after(group.stages, found[-1]))
-        return found
+    @property
+    def result(self) -> ZarrArray:
+        """The axes of the result, whose grid may be finer than that of the source."""
+        return self.source.refine(self.pipeline.scale)
 
     def describe(self) -> dict[str, Any]:
         """Return what must be the same for an interrupted run to continue."""
@@ -75,7 +82,7 @@ class StoreRun:
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
-        lengths = map(_lengths, self.source.spatial_shape, self.block)
+        lengths = map(_lengths, self.pipeline.result_shape, self.block)
         chunks = tuple(map(halo.widen, lengths, self.pipeline.margins))
         spans = [
             [range(start, min(start + length, n)) for start in range(0, n, length)]
@@ -87,22 +94,42 @@ class StoreRun:
     @property
     def chunk_sides(self) -> tuple[int, ...]:
         """The sides of the chunks between passes: parts of blocks."""
-        return tuple(map(_part_of_block, self.block, self.source.spatial_chunks))
+        return tuple(map(_part_of_block, self.block, block_unit(self.source, self.pipeline)))
 
     @property
     def offset(self) -> tuple[int, ...]:
         """Where the grid begins in stores between passes, so that blocks begin at chunks there."""
         return tuple(-m % side for m, side in zip(self.pipeline.margins, self.chunk_sides, strict=True))
 
-    def end(self, folder: Path, number: int) -> ImageEnd | StateEnd:
-        """Return what pass `number` reads; from the number of passes on, what the last one writes."""
-        margins = self.pipeline.margins
-        if number == 0:
-            return ImageEnd(self.source, self.source.location, margins)
-        store = journal.store_of(folder, number - 1)
-        if number == len(self.passes):
-            return ImageEnd(self.source, str(store / self.source.key), margins)
-        return StateEnd(str(store), self.offset)
+    def inputs(self, folder: Path, number: int) -> dict[str, End]:
+        """Return where pass `number` finds the images that it reads."""
+        found = {name: self._newest(folder, number, name) for name in self.passes[number].reads}
+        return found if self.filling is None else {**found, "fixed": self.filling.known(folder)}
+
+    def outputs(self, folder: Path, number: int) -> dict[str, End]:
+        """Return where pass `number` writes the images that it changes."""
+        return {name: self._end(folder, number, name) for name in self.passes[number].writes}
+
+    def stores_after(self, folder: Path, number: int) -> set[Path]:
+        """Return the stores that are needed after pass `number`."""
+        ends = (self._newest(folder, number + 1, name) for name in self.passes[number].after)
+        return {end.store for end in ends if end.store is not None}
+
+    def _newest(self, folder: Path, number: int, name: str) -> End:
+        """Return where an image is found before pass `number`: as the last pass that changed it wrote it."""
+        for earlier in reversed(range(number)):
+            if name in self.passes[earlier].writes:
+                return self._end(folder, earlier, name)
+        if self.filling is not None:
+            return self.filling.start(folder)
+        return ImageEnd(None, self.source.location, self.source, self.pipeline.margins, self.pipeline.scale)
+
+    def _end(self, folder: Path, number: int, name: str) -> End:
+        store = journal.store_of(folder, number, name)
+        if number == len(self.passes) - 1:
+            end = ImageEnd(store, str(store / self.source.key), self.result, self.pipeline.margins)
+            return end if self.filling is None else self.filling.result(folder, end)
+        return StateEnd(store, str(store), self.offset)
 
 
 def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> StoreRun:
@@ -128,6 +155,8 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
     with journal.explain_write_errors(folder):
         cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
+    if run.filling is not None:
+        run.filling.prepare(folder, client)
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
     finished = 0
     for number, group in enumerate(run.passes):
@@ -138,26 +167,25 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
         finished += len(complete)
         report(finished, total)
         if not waiting:
-            continue  # its store may be gone, since a later pass has begun
+            continue  # its stores may be gone, since a later pass has begun
         if not complete:
             with journal.explain_write_errors(folder):
-                _create_store(run, folder, number)
-        ends = run.end(folder, number), run.end(folder, number + 1)
+                _create_stores(run, folder, number)
+        ends = run.inputs(folder, number), run.outputs(folder, number)
         with journal.open_list(folder, number) as file:
-            for name in _submit_blocks(client, run.channels[number], group, waiting, *ends):
+            for name in _submit_blocks(client, group, waiting, *ends):
                 journal.record(file, name)
                 finished += 1
                 report(finished, total)
-        if number > 0:
-            journal.forget(folder, number - 1)
+        journal.forget_all_but(folder, run.stores_after(folder, number))
     return run
 
 
 def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
     """Return what determines how a run is cut into blocks and passes."""
     return budget.Workload(
-        source.spatial_shape,
-        source.spatial_chunks,
+        pipeline.result_shape,
+        block_unit(source, pipeline),
         pipeline.margins,
         math.prod(source.shape[axis] for axis in source.frame_axes),
         source.channels,
@@ -166,50 +194,57 @@ def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
     )
 
 
+def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
+    """Return of what blocks are multiples: chunks of the result, and pixels of the source."""
+    return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
+
+
 def filter_block(
-    stages: Sequence[Stage],
-    channels: Channels,
-    frames: Frames,
-    region: Region,
-    source: ImageEnd | StateEnd,
-    target: ImageEnd | StateEnd,
+    group: StageGroup, frames: Frames, region: Region, sources: dict[str, End], targets: dict[str, End]
 ) -> str:
     """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
-    read = read_only(source.location)
-    write: Any = zarr.open_array(target.location, mode="r+")
+    read = {name: read_only(source.location) for name, source in sources.items()}
+    write: dict[str, Any] = {
+        name: zarr.open_array(target.location, mode="r+") for name, target in targets.items()
+    }
     # Chunks that are read at the same time are in memory at the same time.
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
-            pixels = source.read(read, frame, region.needed)
-            if stages:
-                pixels = pixels.astype(arrays.result_type(pixels.dtype), copy=False)
-                pixels = run_stages(stages, pixels, channels, region)
-            with journal.explain_write_errors(target.location):
-                target.write(write, frame, region.core, pixels)
+            state = {
+                name: source.read(read[name], frame, region.narrow(group.reads.get(name, group.halo)).needed)
+                for name, source in sources.items()
+            }
+            fixed = state.pop("fixed", None)
+            if group.steps:
+                for name in state:
+                    state[name] = np.ascontiguousarray(state[name], arrays.result_type(state[name].dtype))
+            made = group.run(state, region, fixed)
+            for name, target in targets.items():
+                with journal.explain_write_errors(target.location):
+                    target.write(write[name], frame, region.core, made.pop(name))
     # The name is listed as complete, which must hold after a power failure too.
-    indices = (target.index(frame, region.core) for frame in frames)
-    keys = {key for index in indices for key, _ in chunks_at(write, index)}
-    with journal.explain_write_errors(target.location):
-        journal.persist(Path(target.location), keys)
+    for name, target in targets.items():
+        indices = (target.index(frame, region.core) for frame in frames)
+        keys = {key for index in indices for key, _ in chunks_at(write[name], index)}
+        with journal.explain_write_errors(target.location):
+            journal.persist(Path(target.location), keys)
     return _name(frames, region)
 
 
 def _submit_blocks(
     client: Any,
-    channels: Channels,
     group: StageGroup,
     waiting: Sequence[tuple[Frames, Region]],
-    source: ImageEnd | StateEnd,
-    target: ImageEnd | StateEnd,
+    sources: dict[str, End],
+    targets: dict[str, End],
 ) -> Iterator[str]:
     """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed
 
     def submit(frames: Frames, region: Region) -> Any:
-        stages = group.cut(region)
-        return client.submit(filter_block, stages, channels, frames, region, source, target, pure=False)
+        return client.submit(filter_block, group.cut(region), frames, region, sources, targets, pure=False)
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
@@ -240,26 +275,27 @@ def _result(future: Any) -> str:
     return name
 
 
-def _create_store(run: StoreRun, folder: Path, number: int) -> None:
-    """Create the store into which a pass writes; that of the last pass is like the source."""
+def _create_stores(run: StoreRun, folder: Path, number: int) -> None:
+    """Create the stores into which a pass writes; that of the last pass is like the source."""
     import zarr
 
-    store = journal.store_of(folder, number)
-    journal.forget(folder, number)
-    if number == len(run.passes) - 1:
-        create_like(run.source, store)
-    else:
-        count = sum(run.channels[number + 1].values())
-        frames = [run.source.shape[axis] for axis in run.source.frame_axes]
-        grid = [n + first for n, first in zip(run.pipeline.grid, run.offset, strict=True)]
-        zarr.create_array(
-            str(store),
-            shape=(*frames, count, *grid),
-            chunks=(*(1 for _ in frames), count, *map(min, run.chunk_sides, grid)),
-            dtype=arrays.result_type(run.source.dtype),
-            compressors=None,
-        )
-    journal.persist_all(store)
+    group = run.passes[number]
+    frames = [run.source.shape[axis] for axis in run.source.frame_axes]
+    grid = [n + first for n, first in zip(run.pipeline.grid, run.offset, strict=True)]
+    for name in group.writes:
+        store, count = journal.store_of(folder, number, name), group.after[name]
+        journal.forget(store)
+        if number == len(run.passes) - 1:
+            create_like(run.source, store, run.pipeline.scale)
+        else:
+            zarr.create_array(
+                str(store),
+                shape=(*frames, count, *grid),
+                chunks=(*(1 for _ in frames), count, *map(min, run.chunk_sides, grid)),
+                dtype=arrays.result_type(run.source.dtype),
+                compressors=None,
+            )
+        journal.persist_all(store)
 
 
 def _part_of_block(block: int, chunk: int) -> int:

@@ -8,7 +8,8 @@ import math
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,24 @@ class ZarrArray:
         """The chunks along these axes."""
         return tuple(self.chunks[axis] for axis in self.spatial_axes)
 
+    def refine(self, scale: Sequence[int]) -> ZarrArray:
+        """Return the same array with a finer grid along the spatial axes, and chunks of the same size."""
+        shape = list(self.shape)
+        for axis, factor in zip(self.spatial_axes, scale, strict=True):
+            shape[axis] *= factor
+        return replace(self, shape=tuple(shape))
+
     @property
     def channels(self) -> int:
         """The number of channels that share one tensor."""
         return 1 if self.channel_axis is None else self.shape[self.channel_axis]
 
 
-def open_array(path: Path, channel_axis: int | None = None) -> ZarrArray:
-    """Open the array at this path, or the one of full resolution in an OME-Zarr group."""
+def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") -> ZarrArray:
+    """Open the array at this path, or the one of full resolution in an OME-Zarr group.
+
+    `kinds` are those of its data type, as NumPy calls them.
+    """
     import zarr
 
     if not path.exists():
@@ -107,7 +118,7 @@ def open_array(path: Path, channel_axis: int | None = None) -> ZarrArray:
     channel, frames = _axes(array, names, channel_axis, path)
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
     spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in kinds:
         raise TypeError(f"{path} must have a real numeric dtype, got {array.dtype}.")
     if 0 in array.shape:
         raise ValueError(f"{path} is empty, shape {array.shape}: there is nothing to diffuse.")
@@ -146,10 +157,11 @@ def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, t
         yield array.metadata.encode_chunk_key(place), parts
 
 
-def create_like(source: ZarrArray, path: Path) -> str:
+def create_like(source: ZarrArray, path: Path, scale: Sequence[int] = ()) -> str:
     """Create an empty array with the metadata of the source, and return its location.
 
-    Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image.
+    Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image. The
+    grid may be finer by a scale along each spatial axis.
     """
     place, copy = source.path, path
     for part in (*Path(source.key).parts, None):
@@ -159,20 +171,50 @@ def create_like(source: ZarrArray, path: Path) -> str:
                 shutil.copyfile(place / name, copy / name)
         if part is not None:
             place, copy = place / part, copy / part
+    finer = dict(zip(source.spatial_axes, scale or (1,) * len(source.spacing), strict=True))
+    factors = [finer.get(axis, 1) for axis in range(len(source.shape))]
     if source.ome is not None:
-        _keep_one_level(path, source.ome)
+        _keep_one_level(path, source.ome, factors)
+    if max(factors) > 1:
+        with _edit_json(copy, ".zarray") as found:
+            found["shape"] = [n * factor for n, factor in zip(source.shape, factors, strict=True)]
     return str(copy)
 
 
-def _keep_one_level(path: Path, ome: dict[str, Any]) -> None:
-    """Remove all levels of resolution and other images from the metadata, except the first level."""
-    new = path / _DESCRIPTIONS[0]
-    file = new if new.exists() else path / _ATTRIBUTES
+@contextmanager
+def _edit_json(folder: Path, old_name: str) -> Iterator[dict[str, Any]]:
+    """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
+    new = folder / _DESCRIPTIONS[0]
+    file = new if new.exists() else folder / old_name
     found = json.loads(file.read_text("utf-8"))
-    found.pop("consolidated_metadata", None)
-    attributes = found["attributes"] if file == new else found
-    attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": ome["datasets"][:1]}]
+    yield found
     file.write_text(json.dumps(found, indent=2, ensure_ascii=False), "utf-8")
+
+
+def _keep_one_level(path: Path, ome: dict[str, Any], factors: Sequence[int]) -> None:
+    """Remove all levels of resolution and other images from the metadata, except the first level."""
+    level = ome["datasets"][0]
+    if max(factors) > 1:
+        level = {**level, "coordinateTransformations": _refine_transformations(level, factors)}
+    with _edit_json(path, _ATTRIBUTES) as found:
+        found.pop("consolidated_metadata", None)
+        attributes = found["attributes"] if "node_type" in found else found
+        attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": [level]}]
+
+
+def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the scale and the translation of a finer level, whose first pixel has another centre."""
+    scale, translation = [1.0] * len(factors), [0.0] * len(factors)
+    for each in level.get("coordinateTransformations", ()):
+        values = each.get(each.get("type"), ())
+        if len(values) == len(factors):
+            if each["type"] == "scale":
+                scale = [float(h) for h in values]
+            elif each["type"] == "translation":
+                translation = [float(x) for x in values]
+    finer = [h / factor for h, factor in zip(scale, factors, strict=True)]
+    moved = [x + (new - h) / 2 for x, h, new in zip(translation, scale, finer, strict=True)]
+    return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]
 
 
 def _multiscale(group: Any, path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -28,6 +28,8 @@ from aniso.cli.options.shared import (
 from aniso.parameters import Parameter
 from aniso.verbs.table import Verb
 
+_OTHER_IMAGE = "whose estimates are of the image from which it was made"
+
 
 def make_command(verb: Verb) -> Callable[..., None]:
     """Return a function whose signature has the options of a verb and whose docstring is its help."""
@@ -40,8 +42,9 @@ def make_command(verb: Verb) -> Callable[..., None]:
         *([("cluster", ClusterOptions)] if verb.choose else []),
         ("reporting", ReportingOptions),
     ]
-    required = [(each.name, _argument(each)) for each in verb.parameters.values() if each.required]
-    optional = [(each.name, *_option(each)) for each in verb.parameters.values() if not each.required]
+    arguments, options = _split(verb)
+    required = [(each.name, _argument(each)) for each in arguments]
+    optional = [(each.name, *_option(each)) for each in options]
 
     def command(**values: Any) -> None:
         _run(verb, **values)
@@ -59,8 +62,14 @@ def make_command(verb: Verb) -> Callable[..., None]:
     return command
 
 
+def _split(verb: Verb) -> tuple[list[Parameter], list[Parameter]]:
+    """Return the parameters that are arguments, and those that are options."""
+    known = list(verb.parameters.values())
+    return [one for one in known if one.has_no_default], [one for one in known if not one.has_no_default]
+
+
 def _help(verb: Verb) -> str:
-    result = verb.output.format(stem="photo", suffix=".jpg", factor="2")
+    result = verb.output.format(stem="photo", suffix=".jpg", factors="x2")
     stores = (
         " Zarr stores, which may be larger than memory, are filtered block by block; repeat the command to "
         "continue an interrupted run."
@@ -86,11 +95,21 @@ def _argument(parameter: Parameter) -> Any:
 def _option(parameter: Parameter) -> tuple[Any, Any]:
     """Return the type and the option of a parameter."""
     about, name = parameter.about, parameter.name.replace("_", "-")
-    text = f"{describe(about)} Default: {default_words(parameter)}."
+    text = describe(about) if about.needed else f"{describe(about)} Default: {default_words(parameter)}."
+    if about.per_axis:
+        text = f"{text[:-1]}, {about.low:g} to {about.high:g}: one number, or one per axis, e.g. 3,1,1."
+        parser = parsing.wholes(int(about.low), int(about.high))
+        return Any, option(text, parser=parser, metavar="N")
     if about.switch:
         return bool | None, option(text, f"--{name}/--no-{name}")
     if about.whole:
         return int | None, option(text, min=int(about.low), metavar="N")
+    if about.kinds:
+        text = (
+            f"{describe(about)} Or its kind: {', '.join(about.kinds)}, or e.g. {about.kinds[1]}:2. Default: "
+            + (f"{default_words(parameter)}.")
+        )
+        return str | None, option(text, parser=parsing.noise, metavar="NOISE")
     limits: dict[str, Any] = {"low": about.low, "high": about.high, "open_low": about.open_low}
     return float | None, number(text, auto=parameter.automatic, **limits)
 
@@ -109,6 +128,7 @@ def _run(
     cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
+    from aniso.checks import axis_spacing
     from aniso.cli.files.reading import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, filter_files
@@ -123,6 +143,10 @@ def _run(
         options["stencil"] = chosen
     if unknown is not None:
         unknown.check()
+    if plans is None or plans.plan is None:
+        _check_needed(verb, options)
+    if options.get("isotropic") and computing.spacing is None:
+        computing = replace(computing, spacing="file")
 
     frames = plans is not None and plans.frames
     if frames:
@@ -137,8 +161,8 @@ def _run(
             saved = PlanFile(plans.save_plan, verb.name, writing.force, frames)
         if plans.plan is not None:
             spaced = ["spacing"] if computing.spacing is not None else []
-            needed = [name for name, each in verb.parameters.items() if each.required]
-            reject_options([name for name in (*options, *spaced) if name not in needed])
+            arguments = [each.name for each in _split(verb)[0]]
+            reject_options([name for name in (*options, *spaced) if name not in arguments])
             with job.report.attempt(str(plans.plan)):
                 plan = read_plan(plans.plan, verb.name)
             if plan is None:
@@ -146,40 +170,72 @@ def _run(
 
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
-        common = _plan_of_frames(verb, pages, computing, options) if frames and plan is None else plan
+        common = _plan_of_frames(verb, pages, mask, computing, options) if frames and plan is None else plan
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
+            used = computing.arguments(page)
+            if mask is not None:
+                used["mask"] = pages.part_of_mask(mask, page)
             if common is not None:
-                used = computing.arguments(page)
                 del used["spacing"]  # the plan has its own
                 return common.apply(page.image, **used, progress=tell), common
-            masks = {} if mask is None else {"mask": pages.part_of_mask(mask, page)}
-            described = {**options, **masks, **computing.arguments(page)}
-            result, info = verb.function(page.image, **described, progress=tell, return_info=True)
+            result, info = verb.function(page.image, **options, **used, progress=tell, return_info=True)
             return result, info
 
         return filter_page
 
+    def factors(pages: Pages) -> tuple[int, ...]:
+        if plan is not None:
+            return plan.factors if len(plan.factors) == pages.ndim else ()  # which is rejected later
+        return verb.factors(axis_spacing(pages.spacing, pages.ndim), options)
+
+    summary = [] if plans is None or plan is None else [("plan", f"{plans.plan}, {_OTHER_IMAGE}")]
     stores = None
     if cluster is not None:
-        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved)
+        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary, unknown)
     filter_files(
         job,
-        verb.output.replace("{factor}", str(values.get("factor", ""))),
+        verb.output.replace(
+            "{factors}", _factor_word(options.get("factor") if plan is None else plan.factors)
+        ),
         filters,
         stores=stores,
         saved=saved,
-        factor=values["factor"] if verb.refines else 1,
+        factors=factors,
         unknown=verb.fills,
+        summary=summary,
     )
 
 
-def _plan_of_frames(verb: Verb, pages: Any, computing: ComputingOptions, options: dict[str, Any]) -> Any:
+def _check_needed(verb: Verb, options: Mapping[str, Any]) -> None:
+    """Reject parameters that are missing or given in two ways."""
+    for name in (name for name, each in verb.parameters.items() if each.about.needed):
+        others = [other for other, each in verb.parameters.items() if each.about.replaces == name]
+        flags = " or ".join(f"--{one}" for one in (f"{name} N", *others))
+        given = [one for one in (name, *others) if options.get(one)]
+        if not given:
+            raise typer.BadParameter(f"{verb.name} needs {flags}, or a plan. For example: {verb.examples[0]}")
+        if len(given) > 1:
+            raise typer.BadParameter(f"{flags} can be given, not both. Remove one of them.")
+
+
+def _factor_word(factors: int | tuple[int, ...] | None) -> str:
+    """Return how factors are called in names of files."""
+    if factors is None:
+        return "isotropic"
+    each = factors if isinstance(factors, tuple) else (factors,)
+    return "x" + "x".join(map(str, each[:1] if len(set(each)) == 1 else each))
+
+
+def _plan_of_frames(
+    verb: Verb, pages: Any, mask: Any, computing: ComputingOptions, options: dict[str, Any]
+) -> Any:
     """Return one plan for all pages."""
     from aniso.verbs.choosing import make_plan
-    from aniso.verbs.source import Frames, ImageSource, sampled_frames
+    from aniso.verbs.holes import HoledSource
+    from aniso.verbs.source import ImageSource, sampled_frames
 
     numbers = sampled_frames(pages.count)
     used: dict[str, Any] = {}
@@ -187,6 +243,9 @@ def _plan_of_frames(verb: Verb, pages: Any, computing: ComputingOptions, options
     for page in pages:
         if page.number - 1 in numbers:
             used = computing.arguments(page)
-            sources.append(ImageSource.check(page.image, used.pop("channel_axis")))
-    frames = Frames(sources[0].array, sources[0].channel_axis, tuple(sources), 0)
-    return make_plan(verb, frames, options, **used)
+            axis = used.pop("channel_axis")
+            if mask is None:
+                sources.append(ImageSource.check(page.image, axis))
+            else:
+                sources.append(HoledSource.check_holes(page.image, pages.part_of_mask(mask, page), axis))
+    return make_plan(verb, sources[0].join(sources, 0), options, **used)

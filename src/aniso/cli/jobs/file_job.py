@@ -83,19 +83,19 @@ class FileJob:
         where: Places,
         targets: Sequence[Path],
         *,
-        factor: int = 1,
+        factors: Callable[[Pages], Sequence[int]] | None = None,
         unknown: bool = False,
         outlined: Callable[[Pages], Picture] | None = None,
     ) -> Pages:
         """Return the pages of a file; reject it if the results could not be written.
 
-        Results are `factor` times finer than the picture, and otherwise like it; or else `outlined` gives one
+        Results are finer than the picture by `factors`, and otherwise like it; or else `outlined` gives one
         of zeros. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
         stack = reading.pages(reading.read(path, self.reading), self.reading, self.computing)
         if outlined is None:
-            result = self._like(stack.picture).with_pixels(stack.outline(factor))
+            result = self._like(stack.picture).with_pixels(stack.outline(factors and factors(stack)))
         else:
             result = outlined(stack)
         self.check(path, where, targets, result)
@@ -167,7 +167,8 @@ def describe_size(picture: Picture, stack: Pages) -> str:
     if stack.volume:
         parts = ["volume " + " × ".join(map(str, picture.shape))]
         if stack.spacing is not None:
-            parts.append("spacing " + " × ".join(f"{h:.4g}" for h in np.atleast_1d(stack.spacing)))
+            ratios = np.divide(stack.picture.shape, picture.shape)  # finer results have finer voxels
+            parts.append("spacing " + " × ".join(f"{h:.4g}" for h in ratios * stack.spacing))
     else:
         parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
         if len(picture.shape) == 3:

@@ -28,16 +28,16 @@ def filter_files(
     *,
     stores: StoreFilter | None = None,
     saved: PlanFile | None = None,
-    factor: int = 1,
+    factors: Callable[[Pages], Sequence[int]] | None = None,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
     summary: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Filter all files page by page and write the results; or a Zarr store, with `stores`.
 
-    `usual` is the default pattern of their names, and `saved` where the plan is written. Results are
-    `factor` times finer. `unknown`: whether pixels may be NaN. `facts` and `summary` are what is the same for
-    all files.
+    `usual` is the default pattern of their names, and `saved` where the plan is written. Results are finer
+    by `factors`. `unknown`: whether pixels may be NaN. `facts` and `summary` are what is the same for all
+    files.
     """
     if zarrs.are_stores(job.files):
         zarrs.filter_store(job, usual, stores)
@@ -49,7 +49,7 @@ def filter_files(
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
-        stack = job.open(path, where, [target], factor=factor, unknown=unknown)
+        stack = job.open(path, where, [target], factors=factors, unknown=unknown)
         if saved is not None:
             saved.check(pages=stack.count)
         results, infos = _filter_pages(stack, chosen(stack, job.report), tell)

@@ -11,10 +11,11 @@ from typing import Any
 
 import typer
 
+from aniso.cli.files.reading import read_mask
 from aniso.cli.jobs.file_job import FileJob
 from aniso.cli.jobs.plans import PlanFile
 from aniso.cli.jobs.reporting import columns
-from aniso.cli.options.shared import ClusterOptions
+from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.verbs.plan import Plan, summary_rows, summary_values
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
@@ -29,6 +30,10 @@ class StoreFilter:
     plan_or_verb: Plan | Verb
     options: Mapping[str, Any] = field(default_factory=dict)
     saved: PlanFile | None = None
+    #: Rows that are printed before the plan.
+    summary: Sequence[tuple[str, str]] = ()
+    #: Which pixels are unknown, for commands that fill them in.
+    unknown: MaskOptions | None = None
 
 
 def are_stores(files: Sequence[str]) -> bool:
@@ -41,8 +46,7 @@ def filter_store(job: FileJob, pattern: str, filters: StoreFilter | None) -> Non
     if filters is None:
         *others, last = [verb.name for verb in (*VERBS.values(), DIFFUSE) if verb.choose]
         raise typer.BadParameter(
-            f"{job.command} does not support Zarr stores; {', '.join(others)} and {last} do. In Python, "
-            "aniso.inpaint takes Dask arrays, e.g. from dask.array.from_zarr."
+            f"{job.command} does not support Zarr stores; {', '.join(others)} and {last} do."
         )
     source, target = store_places(job, pattern)
     with job.report.attempt(str(source)):
@@ -56,6 +60,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
     if filters.saved is not None:
         filters.saved.check()
+    masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
     with report.progress(source.name) as tell:
         done = filtering.filter_store(
             source,
@@ -68,6 +73,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
             **asdict(filters.cluster),
             progress=tell,
             note=report.note,
+            **masks,
             **filters.options,
         )
     if filters.saved is not None:
@@ -76,7 +82,8 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
     size = " × ".join(map(str, done.shape))
     report.say(f"{source} → {target}  ({size}, {done.dtype}, {seconds:.1f} s)")
     blocks = " × ".join(map(str, done.block))
-    report.say(columns([*summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]))
+    rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
+    report.say(columns(rows))
     report.results.append(
         {
             "input": source,
@@ -89,6 +96,16 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
+    """Return which pixels of a store are unknown; the mask may be a store or a file."""
+    from aniso.blocks.stores.holes import UnknownPixels
+
+    mask: Any = wanted.mask_file
+    if mask is not None and not _is_store(str(mask)):
+        mask = read_mask(mask, job.reading, job.report)
+    return UnknownPixels(mask, wanted.invert, wanted.mask_value, infinite=True)
 
 
 def store_places(job: FileJob, pattern: str) -> tuple[Path, Path]:

@@ -50,6 +50,17 @@ def number(
     return parse
 
 
+def noise(text: str) -> Any:
+    """Parse a noise level, or a kind of noise such as poisson or rician:12; "auto" gives None."""
+    from aniso.noise.given import parse_noise
+
+    try:
+        found = parse_noise(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return None if found == "auto" else found
+
+
 def memory(text: str) -> str:
     """Check a size in bytes such as 4GB or 500 MiB, and return it as written."""
     size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", text, re.IGNORECASE)
@@ -78,6 +89,25 @@ def integer_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
         if not low <= value <= high:
             raise typer.BadParameter(f"{value} is out of range: must be {span(low, high)}.")
         return value
+
+    return parse
+
+
+def wholes(low: int, high: int) -> Callable[[Any], Any]:
+    """Return a parser for an integer in a range, or for several with commas."""
+
+    def parse(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        values = []
+        for part in text.split(","):
+            try:
+                values.append(int(part))
+            except ValueError:
+                raise typer.BadParameter(f"{part!r} is not an integer. Give e.g. 2, or 3,1,1.") from None
+            if not low <= values[-1] <= high:
+                raise typer.BadParameter(f"{part} is out of range: must be {span(low, high)}.")
+        return values[0] if len(values) == 1 else tuple(values)
 
     return parse
 

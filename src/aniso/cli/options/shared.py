@@ -90,7 +90,7 @@ def _parameter(name: str, kind: Any, default: Any, panel: str = "") -> inspect.P
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-_UNITS = {"length": "units of length", "length²": "squared units of length"}
+_UNITS = {"length": "units of length", "length²": "squared units of length", "×": ""}
 
 
 def describe(about: About) -> str:
@@ -103,7 +103,8 @@ def describe(about: About) -> str:
     >>> describe(SIGMA)
     'σ in units of length: standard deviation of the presmoothing Gaussian (noise scale).'
     """
-    unit = f"in {_UNITS.get(about.unit, about.unit)}" if about.unit else ""
+    unit = _UNITS.get(about.unit, about.unit)
+    unit = f"in {unit}" if unit else ""
     if about.symbol:
         return f"{f'{about.symbol} {unit}'.strip()}: {about.meaning}."
     meaning = f"{'for volumes: ' if about.for_volumes else ''}{about.meaning}{f', {unit}' if unit else ''}."
@@ -242,7 +243,8 @@ class MaskOptions:
     """Which pixels are unknown."""
 
     mask_file: Path | None = option(
-        "Mask image of the same size: pixels are unknown where any channel is not 0.",
+        "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores, a file "
+        "or a store.",
         "--mask",
         metavar="FILE",
     )

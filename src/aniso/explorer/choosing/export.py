@@ -78,7 +78,13 @@ def to_command(choices: Choices, scene: Scene) -> str:
     if call.verb.takes_model:
         words = ["aniso", call.verb.name, file, *_model_words(choices, call)]
     else:
-        words = ["aniso", call.verb.name, *map(str, arguments), file, *mask_words]
+        words = ["aniso", call.verb.name, file, *mask_words]
+        required = [each for each in call.verb.parameters.values() if each.required]
+        for parameter, value in zip(required, arguments, strict=True):
+            if parameter.has_no_default:
+                words.insert(-1 - len(mask_words), str(value))
+            else:
+                words += _option_words(parameter.name, value, file)
     for name, value in call.options.items():
         words += _option_words(name, value, file)
     if scene.whole:

@@ -1,0 +1,176 @@
+"""Impulses: single pixels far from all of their neighbours, such as hot ones, or salt and pepper.
+
+Such a pixel is unknown rather than noisy: it is replaced by a mean of trusted neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aniso.arrays import Array, Mask
+
+# A pixel is no impulse if so many of its neighbours are like it, by the number of axes: on one side of a jump
+# in a signal, on a line of one pixel in images and volumes.
+_ALIKE = {1: 1, 2: 2, 3: 2}
+# How many times farther from its neighbours than usual a hot pixel is, and one of a suspicious grey value.
+_HOT, _SUSPICIOUS = 6.0, 2.0
+# Among so many pixels of a suspicious value, side by side, one of them is part of a region.
+_REGION = {1: 2, 2: 4, 3: 9}
+# What is usual is a mean over this distance in pixels, of values up to so many times the median.
+_AROUND, _MOST_USUAL = 3, 4.0
+# The distance within which trusted neighbours are looked for.
+_NEAR = 2
+#: The distance in pixels within which other pixels have an influence.
+REACH = 1 + _AROUND + _NEAR
+# A grey value is suspicious if this share of the pixels has it and is far from its neighbours, if most of the
+# pixels that have it are, and if there are so many times fewer of them in the next part of the scale: noise
+# that is clipped has more. So many values are tried.
+_LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
+# There are hot pixels if so many are found, and this part of them is still found twice as far away: the
+# distances of texture and of noise decrease faster.
+_LEAST_HOT, _FAR_HOT = 3e-5, 0.25
+
+
+@dataclass(frozen=True)
+class Impulses:
+    """How impulses are told from other pixels, and the share of the pixels that are."""
+
+    share: float
+    usual: float  # distance of a pixel from its neighbours
+    values: tuple[float, ...]  # suspicious grey values
+    hot: bool
+
+    def find(self, image: Array) -> Mask:
+        """Return a mask (…) of pixels that are impulses in any channel of an image (channels, …)."""
+        found = np.zeros(image.shape[1:], bool)
+        for channel in image:
+            if self.hot:
+                found |= _excess_of(_distance(channel), self.usual) > _HOT
+            for value in self.values:
+                found |= _scattered(channel == value)
+        return found
+
+    def fill(self, image: Array) -> Array:
+        """Return an image (channels, …) in which impulses are means of trusted neighbours."""
+        return _fill(image, self.find(image))
+
+
+def look_for_impulses(windows: Sequence[Array]) -> Impulses | None:
+    """Return how to find the impulses of windows (channels, …) of an image; None without any."""
+    channels = [channel for window in windows for channel in window]
+    if min(min(channel.shape) for channel in channels) < 2 * _AROUND + 1:
+        return None
+    distances = [_distance(channel) for channel in channels]
+    positive = np.concatenate([one[one > 0] for one in distances])
+    if not positive.size:
+        return None
+    usual = float(np.median(positive))
+    excesses = [_excess_of(distance, usual) for distance in distances]
+    size = sum(channel.size for channel in channels)
+    values = _suspicious_values(channels, excesses)
+    known = [np.isin(channel, values) for channel in channels]
+    others = [np.where(one, 0, excess) for one, excess in zip(known, excesses, strict=True)]
+    near, far = (sum(int((one > k * _HOT).sum()) for one in others) for k in (1, 2))
+    hot = near > _LEAST_HOT * size and far > _FAR_HOT * near
+    if not (values or hot):
+        return None
+    found = Impulses(0.0, usual, tuple(values), hot)
+    count = sum(int(found.find(window).sum()) * len(window) for window in windows)
+    return Impulses(count / size, usual, tuple(values), hot)
+
+
+def _suspicious_values(channels: Sequence[Array], excesses: Sequence[Array]) -> list[float]:
+    """Return grey values of pixels that are mostly alone among others, as salt and pepper are."""
+    size = sum(channel.size for channel in channels)
+    alone = np.concatenate([channel[e > _SUSPICIOUS] for channel, e in zip(channels, excesses, strict=True)])
+    found, counts = np.unique(alone, return_counts=True)
+    lowest, highest = min(float(one.min()) for one in channels), max(float(one.max()) for one in channels)
+    values = []
+    for number in np.argsort(counts, kind="stable")[: -_CANDIDATES - 1 : -1]:
+        value, count = float(found[number]), int(counts[number])
+        every = sum(int(np.count_nonzero(channel == value)) for channel in channels)
+        next_to = int(counts[np.abs(found - value) <= _NEXT * (highest - lowest)].sum()) - count
+        if count > max(_LEAST_SHARE * size, _ISOLATED * every, _MORE * next_to):
+            values.append(value)
+    return sorted(values)
+
+
+def _scattered(pixels: Mask) -> Mask:
+    """Return the pixels of a mask without those that form regions."""
+    from scipy import ndimage
+
+    side = np.ones((3,) * pixels.ndim, np.int8)
+    same = ndimage.convolve(pixels.astype(np.int8), side, mode="nearest")  # with the pixel itself
+    found: Mask = pixels & (same <= _REGION[pixels.ndim])
+    return found
+
+
+def _excess_of(distance: Array, usual: float) -> Array:
+    """Return distances from neighbours over what is usual around a pixel."""
+    from scipy import ndimage
+
+    # Impulses hardly count for what is usual around them.
+    ordinary = np.minimum(distance, _MOST_USUAL * usual)
+    around = ndimage.uniform_filter(ordinary, 2 * _AROUND + 1, mode="nearest")
+    found: Array = distance / np.maximum(around, 0.5 * usual)
+    return found
+
+
+def _distance(channel: Array) -> Array:
+    """Return the distance from the neighbour that is the last of a few alike ones."""
+    padded = np.pad(channel, 1, mode="reflect")
+    nearest = np.full((_ALIKE[channel.ndim], *channel.shape), np.inf, channel.dtype)
+    for shift in itertools.product((-1, 0, 1), repeat=channel.ndim):
+        if not any(shift):
+            continue
+        window = tuple(slice(1 + s, 1 + s + n) for s, n in zip(shift, channel.shape, strict=True))
+        new = np.abs(padded[window] - channel)
+        for each in nearest:  # insertion into the sorted few
+            larger = np.maximum(each, new)
+            np.minimum(each, new, out=each)
+            new = larger
+    last: Array = nearest[-1]
+    return last
+
+
+def _fill(image: Array, impulses: Mask) -> Array:
+    """Return an image (channels, …) in which impulses are means of trusted neighbours.
+
+    Of all pairs of opposite neighbours, the one with the smallest difference is taken, so that edges and
+    lines go on. Without such a pair, it is the mean of all trusted pixels nearby; without any, the pixel
+    keeps its value.
+    """
+    if not impulses.any():
+        return image
+    places = np.nonzero(impulses)
+    ndim = impulses.ndim
+    result = image.copy()
+
+    def neighbours(shift: tuple[int, ...]) -> tuple[Array, ...]:
+        moved = (place + s for place, s in zip(places, shift, strict=True))
+        return tuple(np.clip(m, 0, n - 1) for m, n in zip(moved, impulses.shape, strict=True))
+
+    near = [s for s in itertools.product(range(-_NEAR, _NEAR + 1), repeat=ndim) if any(s)]
+    pairs = [s for s in itertools.product((-1, 0, 1), repeat=ndim) if s > (0,) * ndim]
+    for channel, target in zip(image, result, strict=True):
+        total, weight = np.zeros(len(places[0])), np.zeros(len(places[0]))
+        for shift in near:
+            at = neighbours(shift)
+            trust = ~impulses[at] / sum(s * s for s in shift) ** 2
+            total += trust * channel[at]
+            weight += trust
+        value = np.where(weight > 0, total / np.maximum(weight, 1e-12), channel[places])
+        smallest = np.full(len(places[0]), np.inf)
+        for shift in pairs:
+            ahead, behind = neighbours(shift), neighbours(tuple(-s for s in shift))
+            one, other = channel[ahead].astype(np.float64), channel[behind].astype(np.float64)
+            gap = np.abs(one - other)
+            better = ~impulses[ahead] & ~impulses[behind] & (gap < smallest)
+            value = np.where(better, 0.5 * (one + other), value)
+            smallest = np.where(better, gap, smallest)
+        target[places] = value
+    return result

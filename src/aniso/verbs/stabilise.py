@@ -1,0 +1,157 @@
+"""Stages before and after diffusion: impulses are filled, and noise is made the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aniso.arrays import Array, is_tensor
+from aniso.blocks.halo import Region
+from aniso.blocks.stages import Channels, Stage, State
+from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.impulses import REACH, Impulses
+
+# Width in pixels of the Gaussian that gives a local mean.
+_LOCAL = 2.0
+# Values that are transformed at a time, because transforms need several times their memory.
+_AT_ONCE = 2**18
+
+#: The noise of an image: one model for all channels, or one for each.
+Models = tuple[NoiseModel, ...]
+
+
+def is_plain(models: Models) -> bool:
+    """Return whether the noise has one level everywhere, so that grey values can stay as they are."""
+    return len(models) == 1 and isinstance(models[0], Gaussian)
+
+
+def stabilised_level(models: Models) -> float:
+    """Return the noise level of stabilised images."""
+    return models[0].unit if is_plain(models) else 1.0
+
+
+def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None:
+    """Return the noise levels that stabilised windows really have, or None if they are the same everywhere.
+
+    They are less than 1 where there are few photons, or no signal.
+    """
+    from scipy import ndimage
+
+    if is_plain(models):
+        return None
+    levels = []
+    for window in windows:
+        level = np.empty_like(window)
+        for (model, channel), target in zip(_pairs(models, window), level, strict=True):
+            mean = ndimage.gaussian_filter(channel * model.unit, _LOCAL, mode="reflect")
+            target[...] = np.sqrt(model.stabilised_variance(mean)) / model.unit
+        levels.append(level)
+    return levels
+
+
+def stabilise(models: Models, image: Any) -> Any:
+    """Return an image (channels, …), or tensor (images, channels, …), with noise of level 1."""
+    return (
+        image
+        if is_plain(models)
+        else _transform(models, image, lambda model, z: model.stabilise(z) / model.unit)
+    )
+
+
+def restore(models: Models, image: Any) -> Any:
+    """Return the image whose stabilised noisy versions have this mean."""
+    return (
+        image
+        if is_plain(models)
+        else _transform(models, image, lambda model, u: model.restore(u * model.unit))
+    )
+
+
+def _transform(models: Models, image: Any, function: Callable[[NoiseModel, Any], Any]) -> Any:
+    if is_tensor(image):
+        import torch
+
+        channels = image.unbind(1)
+        return torch.stack([function(model, one) for model, one in _pairs(models, channels)], 1)
+    result = np.empty_like(image)
+    for (model, channel), target in zip(_pairs(models, image), result, strict=True):
+        flat, found = channel.reshape(-1), target.reshape(-1)
+        for low in range(0, flat.size, _AT_ONCE):
+            found[low : low + _AT_ONCE] = function(model, flat[low : low + _AT_ONCE])
+    return result
+
+
+def _pairs(models: Models, channels: Any) -> Iterator[tuple[NoiseModel, Array]]:
+    for number, channel in enumerate(channels):
+        yield models[number % len(models)], channel
+
+
+@dataclass(frozen=True)
+class _Transform(Stage):
+    """A change of grey values, pixel by pixel."""
+
+    models: Models
+    ndim: int
+
+    cost = 3e-8
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Pixel by pixel."""
+        return (0,) * self.ndim
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the same channels."""
+        return before
+
+
+@dataclass(frozen=True)
+class Stabilise(_Transform):
+    """Make the noise of the image the same everywhere."""
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        state["image"] = stabilise(self.models, state["image"])
+
+
+@dataclass(frozen=True)
+class Restore(_Transform):
+    """Return from stabilised grey values to those of the image."""
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        state["image"] = restore(self.models, state["image"])
+
+
+@dataclass(frozen=True)
+class FillImpulses(Stage):
+    """Replace impulses by means of trusted neighbours."""
+
+    impulses: Impulses
+    ndim: int
+
+    cost = 2e-7
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """That of the search for them and for neighbours."""
+        return (REACH,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        image = state["image"]
+        if not is_tensor(image):
+            state["image"] = self.impulses.fill(image)
+            return
+        import torch
+
+        # One by one and in NumPy: they are few, and searching is not differentiable.
+        filled = [self.impulses.fill(one.numpy(force=True)) for one in image]
+        state["image"] = torch.stack([torch.from_numpy(one) for one in filled]).to(image)
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the same channels."""
+        return before
