@@ -5,11 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.arrays import Array, Field, Mask
+from aniso.arrays import (
+    Array,
+    Field,
+    Mask,
+    channels_first,
+    check_tensor_image,
+    is_batch,
+    is_dask,
+    is_tensor,
+)
+from aniso.blocks import lazy
+from aniso.blocks.sample import windows
+from aniso.dispatch import takes_arrays
 from aniso.noise.correlation import Probe, freedom, gain, slope_gain
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
@@ -18,11 +30,12 @@ from aniso.noise.statistics import SEEN, Blocks, collect_blocks
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
 _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
-# Then those not steeper than noise, by this factor, are looked at; at least this share of all.
-_NOISE_STEEPNESS, _LEAST_SHARE, _ROUNDS = 1.5, 0.08, 3
+# Then those not steeper than noise, by this factor, which grows with its correlation, are looked at; at least
+# this share of all.
+_NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
 # textured block among a hundred.
-_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 15.0, 0.1, 4.0
+_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
 _RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
@@ -40,6 +53,10 @@ _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 _USUAL_EXCESS = 0.15
 # Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
 _CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Part of the variance of correlated noise that may be white.
+_WHITE_PART = 0.01
+# Variance over that of rounding from which on differences are seen.
+_ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
 _COARSER = 2
 # Least part of the variance of correlated noise that differences must see.
@@ -77,25 +94,56 @@ class NoiseEstimate:
         return max(model.correlation for model in self.models)
 
 
+def _estimate_tensor(
+    image: Any, kind: str = "auto", *, channel_axis: int | None = None, mask: Any = None
+) -> NoiseEstimate:
+    """Return the noise of a PyTorch tensor; the images of a batch have the same noise."""
+    check_tensor_image(image, channel_axis)
+    pixels = image.detach().cpu()
+    array = (pixels.float() if pixels.is_floating_point() and pixels.element_size() < 4 else pixels).numpy()
+    given = None if mask is None else np.asarray(mask.cpu() if is_tensor(mask) else mask)
+    if not is_batch(image, channel_axis):
+        return estimate(array, kind, channel_axis=channel_axis, mask=given)
+    _check_kind(kind)
+    if given is not None:
+        raise ValueError(
+            f"mask must be None for a batch of images, got a mask of shape {given.shape}. Give one image."
+        )
+    chosen = windows(array.shape[2:], array.shape[0] * array.shape[1])
+    return estimate_windows([one[(slice(None), *window)] for one in array for window in chosen], kind)
+
+
+def _check_kind(kind: str) -> None:
+    names = ("auto", *MODELS)
+    if kind not in names:
+        raise ValueError(f"kind must be one of {', '.join(names)}, got {kind!r}.")
+
+
+@takes_arrays(torch=_estimate_tensor, dask=None, labelled="image.data")
 def estimate(
-    image: npt.ArrayLike,
+    image: Any,
     kind: str = "auto",
     *,
     channel_axis: int | None = None,
-    mask: npt.ArrayLike | None = None,
+    mask: Any = None,
 ) -> NoiseEstimate:
     """Find kind, level and correlation of the noise in an image.
 
-    The image is cut into small blocks. In flat ones, second differences over one to six pixels see nothing
-    but noise, and their mean square has a known distribution; where there is texture, it is larger. The
+    The image is cut into small blocks. In flat ones, differences over one to six pixels see nothing but
+    noise, and their mean square has a known distribution; where there is texture, it is larger. The
     likeliest mixture of both gives the variance of the noise as a function of the mean. If the variance
     follows the mean clearly, the kind is not Gaussian. The correlation is the one with which differences over
-    all distances see the same level. Clipped pixels and constant regions do not count.
+    all distances see the same level. Clipped pixels and constant regions do not count, nor do blocks that
+    consist of lines. Where hardly any block is flat, the level is what the finest differences see in those
+    with the least energy: rather too low than too high.
+
+    Windows of large arrays are looked at, 600,000 pixels of an image or 320,000 voxels of a volume.
 
     Parameters
     ----------
     image : array
-        A signal, an image or a volume.
+        A signal, an image or a volume: a NumPy array, a Dask array, a PyTorch tensor, or a batch of tensors
+        with the same noise.
     kind : {"auto", "gaussian", "poisson", "rician", "speckle"}
         The kind of noise, if it is known.
     channel_axis : int, optional
@@ -118,28 +166,36 @@ def estimate(
     >>> found.kind, bool(1.8 < found.models[0].gain < 2.2)
     ('poisson', True)
     """
-    names = ("auto", *MODELS)
-    if kind not in names:
-        raise ValueError(f"kind must be one of {', '.join(names)}, got {kind!r}.")
-    channels = check_channels(image, channel_axis)
-    masks = None
+    _check_kind(kind)
+    if is_dask(image):
+        lazy.check_chunks(image, channel_axis)
+        channels = channels_first(image, channel_axis)
+    else:
+        channels = check_channels(image, channel_axis)
+    shape = tuple(channels.shape[1:])
+    chosen = windows(shape, len(channels))
+    parts: Any = [channels[(slice(None), *window)] for window in chosen]
+    masks: Any = None
     if mask is not None:
-        array = np.asarray(mask)
-        if array.dtype != bool or array.shape != channels.shape[1:]:
+        given = mask if is_dask(mask) else np.asarray(mask)
+        if given.dtype != bool or given.shape != shape:
             raise ValueError(
-                f"mask must be an array of bool of shape {channels.shape[1:]}, got {array.dtype} of shape "
-                f"{array.shape}."
+                f"mask must be an array of bool of shape {shape}, got {given.dtype} of shape {given.shape}."
             )
-        masks = [array]
-    return estimate_windows([channels], kind, masks)
+        masks = [given[window] for window in chosen]
+    if is_dask(image) or is_dask(mask):
+        from dask.base import compute
+
+        parts, masks = compute(parts, masks)
+    return estimate_windows([check_channels(part, 0) for part in parts], kind, masks)
 
 
 def estimate_windows(
-    windows: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
+    images: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
 ) -> NoiseEstimate:
-    """Return the noise of windows (channels, …)."""
-    count = len(windows[0])
-    each = [[window[k].astype(np.float64) for window in windows] for k in range(count)]
+    """Return the noise of images (channels, …), windows of one as a rule."""
+    count = len(images[0])
+    each = [[window[k].astype(np.float64) for window in images] for k in range(count)]
     found = [_estimate_channel(channel, kind, masks) for channel in each]
     greys = [float(np.median(np.concatenate([window.ravel() for window in channel]))) for channel in each]
     if count > 1:
@@ -164,6 +220,8 @@ def _estimate_channel(
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
         return Gaussian(level), 0.0
+    if not any(energies.any() for energies in blocks.energies.values()):
+        return Gaussian(0.0), 0.0
     kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
     rounding = _quantum(windows) ** 2 / 12
     flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
@@ -194,7 +252,7 @@ def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks
     """Return the blocks that are hardly steeper than noise alone makes them; at least some of each mean."""
     steepness = blocks.steepness / (variances * slope_gain(correlation, SEEN, blocks.ndim))
     share = max(_LEAST_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks)))
-    return blocks.flattest(share, steepness, _NOISE_STEEPNESS)
+    return blocks.flattest(share, steepness, _NOISE_STEEPNESS + _MORE_OF_CORRELATED * correlation)
 
 
 def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
@@ -266,20 +324,30 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
     """
     added = rounding / float(np.median(curve.variances))
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
-    levels, weights = {}, []
+    levels, shares = {}, {}
     for probe, energies in relative.items():
         fit = fit_curve(
             "gaussian", flat.means, energies[np.newaxis], [freedom(0.0, probe, flat.side, flat.ndim)]
         )
-        levels[probe] = max(fit.level - added, 1e-3 * fit.level)
-        weights.append((_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2)
-    misfits = {each: _misfit(levels, np.array(weights), each, flat.ndim) for each in _CORRELATIONS}
+        if fit.level <= _ABOVE_ROUNDING * added:
+            continue
+        levels[probe], shares[probe] = fit.level - added, fit.share
+    if len(levels) < 3:
+        return 0.0
+    # Of strongly correlated noise, fine differences see less than of a little white noise in addition.
+    most = max((levels[probe] for probe in levels if shares[probe] > 0.5), default=0.0)
+    errors = {
+        probe: _ERROR + _ERROR_OF_TEXTURE * (1 - shares[probe]) + _WHITE_PART * most / levels[probe]
+        for probe in levels
+    }
+    weights = np.array([errors[probe] ** -2 for probe in levels])
+    misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
     if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
         return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
     # Noise of this correlation, or white noise with more texture?
-    first = next(iter(relative))
-    probes = _join(first, tuple(relative), 3)[:: 2 if len(relative) > 4 else 1]
+    seen = tuple(probe for probe in levels if levels[probe] >= 3 * _WHITE_PART * most)
+    probes = _join(seen[0], seen, _COARSER)
     likelihoods = []
     for correlation in (0.0, best):
         logs = [math.log(levels[probe] / gain(correlation, probe, flat.ndim)) for probe in probes]
