@@ -216,6 +216,8 @@ def _estimate_channel(
     windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None
 ) -> tuple[NoiseModel, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
+    if all(window.min() == window.max() for window in windows):
+        return Gaussian(0.0), 1.0
     blocks = collect_blocks(windows, masks)
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
