@@ -45,6 +45,8 @@ _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
 _NEGATIVE_SHARE = 0.05
 # Share of the grey values that may lie below an offset, because of the noise of reading.
 _BELOW_OFFSET = 0.02
+# Variance over the squared range of grey values that is nothing but rounding in single precision.
+_ROUNDING = 1e-13
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
@@ -228,6 +230,9 @@ def _estimate_channel(
     rounding = _quantum(windows) ** 2 / 12
     flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
     probe, correlation, joined = next(iter(blocks.energies)), 0.0, 0
+    extent = max(float(window.max()) for window in windows) - min(float(window.min()) for window in windows)
+    if float(np.median(flat.energies[probe])) <= _ROUNDING * extent**2:
+        return Gaussian(0.0), 1.0
     for _ in range(_ROUNDS):
         curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
         correlation = _find_correlation(flat, curve, rounding)
