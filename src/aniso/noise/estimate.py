@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,8 @@ _USUAL_EXCESS = 0.15
 _CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
 # Part of the variance of correlated noise that may be white.
 _WHITE_PART = 0.01
+# Part of the grey values that errors of computation may have.
+_ROUND_OFF = 1e-12
 # Variance over that of rounding from which on differences are seen.
 _ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
@@ -64,6 +66,13 @@ _SEEN_PART = 0.3
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
 
 
+# Parameters of models that are grey values.
+_IN_GREY_VALUES = {
+    "gaussian": ("level",),
+    "poisson": ("gain", "offset", "read_noise"),
+    "rician": ("level",),
+    "speckle": ("floor",),
+}
 # Ratio of noise levels up to which channels have the same noise.
 _SAME_LEVEL = 1.15
 
@@ -210,15 +219,27 @@ def estimate_windows(
     return NoiseEstimate(models, min(certainty for _, certainty in found), level)
 
 
-def _estimate_channel(
-    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None
-) -> tuple[NoiseModel, float]:
+def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
+    largest = max(float(abs(window).max()) for window in windows)
+    if largest == 0:
+        return Gaussian(0.0), 0.0
+    scale = 2.0 ** math.floor(math.log2(largest))  # so that nothing depends on the unit of grey values
+    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks)
+    scaled = {name: scale * getattr(model, name) for name in _IN_GREY_VALUES[model.kind]}
+    return replace(model, **scaled), certainty
+
+
+def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
+    """Return the noise of windows whose grey values are not larger than 2."""
     blocks = collect_blocks(windows, masks)
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
         return Gaussian(level), 0.0
-    if not any(energies.any() for energies in blocks.energies.values()):
+    if (
+        max(energies.max() for energies in blocks.energies.values())
+        <= (_ROUND_OFF * abs(blocks.means).max()) ** 2
+    ):
         return Gaussian(0.0), 0.0
     kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
     rounding = _quantum(windows) ** 2 / 12
@@ -387,9 +408,11 @@ def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks) -
         return Gaussian(math.sqrt(max(first, 0.0)), correlation)
     if curve.kind == "poisson":
         slope = rest[0]
-        if first < 0:
+        lowest = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
+        read = first + slope * lowest
+        if read < 0:
             return PoissonGaussian(slope, -first / slope, 0.0, correlation)
-        return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
+        return PoissonGaussian(slope, lowest, math.sqrt(read), correlation)
     level = math.sqrt(rest[0])
     floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
     return Speckle(level, floor, correlation)
