@@ -37,7 +37,7 @@ _NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # textured block among a hundred.
 _CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
-_RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
+_RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -49,8 +49,9 @@ _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 # Logarithm of a variance beyond which it is rather texture.
 _USUAL_EXCESS = 0.15
-# Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
-_CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
+# log-likelihood will do.
+_CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (12.0, 5.0), 10.0, 0.5
 # Part of the variance of correlated noise that may be white.
 _WHITE_PART = 0.01
 # Part of the grey values that errors of computation may have.
@@ -360,8 +361,9 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
     weights = np.array([errors[probe] ** -2 for probe in levels])
     misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
-    if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
-        return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
+    clear = misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFITS[best >= _LEAST_CORRELATION]
+    if clear or best < _LEAST_CORRELATION:
+        return best if clear else 0.0
     # Noise of this correlation, or white noise with more texture?
     seen = tuple(probe for probe in levels if levels[probe] >= 3 * _WHITE_PART * most)
     probes = _join(seen[0], seen, _COARSER)
