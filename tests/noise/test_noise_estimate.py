@@ -120,6 +120,19 @@ def test_small_noise_in_bytes():
     _assert_found(found, Gaussian(np.sqrt(0.49 + 1 / 12)), np.array([100.0]))
 
 
+def test_black_parts_that_are_clipped():
+    truth = np.tile(np.linspace(40, 200, 256), (256, 1))
+    truth[:150] = 1.0
+    clipped = np.maximum(Gaussian(10.0).sample(truth, _random()), 0)
+    _assert_found(noise.estimate(clipped), Gaussian(10.0), np.array([100.0]))
+
+
+def test_rounding_does_not_hide_the_correlation():
+    flat = np.tile(np.linspace(20, 200, 256), (256, 1))
+    found = noise.estimate(np.rint(Gaussian(1.5, 1.2).sample(flat, _random())))
+    _assert_found(found, Gaussian(1.5, 1.2), np.array([100.0]))
+
+
 def test_masked_volume_with_zeros_outside():
     noisy = _sample(Gaussian(6.0), (72, 72, 72))
     z, y, x = np.indices(noisy.shape) - 36
@@ -140,7 +153,7 @@ def test_masked_pixels_do_not_count():
     noisy = _sample(Gaussian(5.0))
     mask = np.zeros(SHAPE, bool)
     mask[:, :100] = True
-    spoiled = np.where(mask, noisy + _random().normal(0, 40, SHAPE), noisy)
+    spoiled = np.where(mask, Gaussian(1.0).sample(np.full(SHAPE, 90.0), _random()), noisy)
     _assert_found(noise.estimate(spoiled, mask=mask), Gaussian(5.0), _greys(noisy))
 
 
