@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ _NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # textured block among a hundred.
 _CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
-_RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
+_RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -53,10 +53,13 @@ _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 # Logarithm of a variance beyond which it is rather texture.
 _USUAL_EXCESS = 0.15
-# Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
-_CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
+# log-likelihood will do.
+_CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (12.0, 5.0), 10.0, 0.5
 # Part of the variance of correlated noise that may be white.
 _WHITE_PART = 0.01
+# Part of the grey values that errors of computation may have.
+_ROUND_OFF = 1e-12
 # Variance over that of rounding from which on differences are seen.
 _ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
@@ -68,6 +71,13 @@ _SEEN_PART = 0.3
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
 
 
+# Parameters of models that are grey values.
+_IN_GREY_VALUES = {
+    "gaussian": ("level",),
+    "poisson": ("gain", "offset", "read_noise"),
+    "rician": ("level",),
+    "speckle": ("floor",),
+}
 # Ratio of noise levels up to which channels have the same noise.
 _SAME_LEVEL = 1.15
 
@@ -214,17 +224,27 @@ def estimate_windows(
     return NoiseEstimate(models, min(certainty for _, certainty in found), level)
 
 
-def _estimate_channel(
-    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None
-) -> tuple[NoiseModel, float]:
+def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
     if all(window.min() == window.max() for window in windows):
         return Gaussian(0.0), 1.0
+    largest = max(float(abs(window).max()) for window in windows)
+    scale = 2.0 ** math.floor(math.log2(largest))  # so that nothing depends on the unit of grey values
+    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks)
+    scaled = {name: scale * getattr(model, name) for name in _IN_GREY_VALUES[model.kind]}
+    return replace(model, **scaled), certainty
+
+
+def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
+    """Return the noise of windows whose grey values are not larger than 2."""
     blocks = collect_blocks(windows, masks)
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
         return Gaussian(level), 0.0
-    if not any(energies.any() for energies in blocks.energies.values()):
+    if (
+        max(energies.max() for energies in blocks.energies.values())
+        <= (_ROUND_OFF * abs(blocks.means).max()) ** 2
+    ):
         return Gaussian(0.0), 0.0
     kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
     rounding = _quantum(windows) ** 2 / 12
@@ -350,8 +370,9 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
     weights = np.array([errors[probe] ** -2 for probe in levels])
     misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
-    if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
-        return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
+    clear = misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFITS[best >= _LEAST_CORRELATION]
+    if clear or best < _LEAST_CORRELATION:
+        return best if clear else 0.0
     # Noise of this correlation, or white noise with more texture?
     seen = tuple(probe for probe in levels if levels[probe] >= 3 * _WHITE_PART * most)
     probes = _join(seen[0], seen, _COARSER)
@@ -401,9 +422,11 @@ def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, l
         return Gaussian(math.sqrt(max(first, 0.0)), correlation)
     if curve.kind == "poisson":
         slope = rest[0]
-        if first < 0:
+        least = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
+        read = first + slope * least
+        if read < 0:
             return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
-        return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
+        return PoissonGaussian(slope, least, math.sqrt(read), correlation)
     level = math.sqrt(rest[0])
     floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
     return Speckle(level, floor, correlation)
