@@ -43,6 +43,8 @@ _RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
 # Share of pixels that may be negative in images of intensities.
 _NEGATIVE_SHARE = 0.05
+# Share of pixels that may be 0 next to another value in images of magnitudes.
+_MOST_ZEROS = 0.004
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
@@ -278,7 +280,9 @@ def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
     low, least = np.quantile(np.concatenate([window.ravel() for window in windows]), [_NEGATIVE_SHARE, 0.0])
     found = ["gaussian", "poisson"]
     found += ["speckle"] if low >= 0 else []
-    found += ["rician"] if least >= 0 else []
+    # Magnitudes of noise are hardly ever 0, unlike counts and clipped values; constant regions may be.
+    zeros = np.mean([np.mean((window[..., 1:] == 0) & (window[..., :-1] != 0)) for window in windows])
+    found += ["rician"] if least >= 0 and zeros < _MOST_ZEROS else []
     return tuple(found)
 
 
