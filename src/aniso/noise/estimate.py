@@ -47,6 +47,8 @@ _NEGATIVE_SHARE = 0.05
 _BELOW_OFFSET = 0.02
 # Variance over the squared range of grey values that is nothing but rounding in single precision.
 _ROUNDING = 1e-13
+# Share of pixels that may be 0 next to another value in images of magnitudes.
+_MOST_ZEROS = 0.004
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
@@ -287,7 +289,9 @@ def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
     low, least = np.quantile(np.concatenate([window.ravel() for window in windows]), [_NEGATIVE_SHARE, 0.0])
     found = ["gaussian", "poisson"]
     found += ["speckle"] if low >= 0 else []
-    found += ["rician"] if least >= 0 else []
+    # Magnitudes of noise are hardly ever 0, unlike counts and clipped values; constant regions may be.
+    zeros = np.mean([np.mean((window[..., 1:] == 0) & (window[..., :-1] != 0)) for window in windows])
+    found += ["rician"] if least >= 0 and zeros < _MOST_ZEROS else []
     return tuple(found)
 
 
