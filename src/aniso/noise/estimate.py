@@ -22,6 +22,7 @@ from aniso.arrays import (
 from aniso.blocks import lazy
 from aniso.blocks.sample import windows
 from aniso.dispatch import takes_arrays
+from aniso.noise.compression import has_blocks
 from aniso.noise.correlation import Probe, freedom, gain, slope_gain
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
@@ -90,12 +91,15 @@ class NoiseEstimate:
 
     `models` has one entry for all channels, or one for each. `certainty` is the share of the flattest parts
     of the image in which there is nothing but such noise: near 1, the estimate is safe; near 0, it may be
-    texture. `level` is the standard deviation in grey values at the median grey value.
+    texture. `level` is the standard deviation in grey values at the median grey value. `compressed` means
+    that the image was stored as a JPEG file after the noise came about: its blocks are seen, and fine noise
+    is missing.
     """
 
     models: tuple[NoiseModel, ...]
     certainty: float
     level: float
+    compressed: bool = False
 
     @property
     def kind(self) -> str:
@@ -219,11 +223,14 @@ def estimate_windows(
             pooled = [window for channel in each for window in channel]
             found = [_estimate_channel(pooled, kind, None if masks is None else [*masks] * count)]
     models = tuple(model for model, _ in found)
+    compressed = any(model.correlation > 0 for model in models) and has_blocks(images)
+    if compressed:  # low frequencies have the noise that they had
+        models = tuple(replace(model, correlation=0.0) for model in models)
     all_models = models if len(models) == count else models * count
     level = math.sqrt(
         sum(model.std_at(grey) ** 2 for model, grey in zip(all_models, greys, strict=True)) / count
     )
-    return NoiseEstimate(models, min(certainty for _, certainty in found), level)
+    return NoiseEstimate(models, min(certainty for _, certainty in found), level, compressed)
 
 
 def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:

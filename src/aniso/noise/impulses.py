@@ -97,7 +97,9 @@ def _suspicious_values(channels: Sequence[Array], excesses: Sequence[Array]) -> 
     for number in np.argsort(counts, kind="stable")[: -_CANDIDATES - 1 : -1]:
         value, count = float(found[number]), int(counts[number])
         every = sum(int(np.count_nonzero(channel == value)) for channel in channels)
-        next_to = int(counts[np.abs(found - value) <= _NEXT * (highest - lowest)].sum()) - count
+        near = np.abs(found - value) <= _NEXT * (highest - lowest)
+        near[max(number - 1, 0) : number + 2] = True  # few photons have few grey values
+        next_to = int(counts[near].sum()) - count
         if count > max(_LEAST_SHARE * size, _ISOLATED * every, _MORE * next_to):
             values.append(value)
     return sorted(values)
