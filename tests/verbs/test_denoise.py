@@ -160,7 +160,7 @@ def test_progress_is_told_and_the_summary_readable():
     assert len([done for done, _ in told if done == 0]) > 20  # while choosing, so that it can be broken off
     assert len({done for done, _ in told}) > 20
     assert "noise level" in str(info)
-    assert len(str(info).splitlines()) == 8
+    assert len(str(info).splitlines()) == 11
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_large_images_are_sampled_and_small_ones_are_not(monkeypatch):
     # The choice costs the same whatever the size of the array.
     looked_at = []
 
-    def look(windows, level):
+    def look(windows, *noise):
         looked_at.append(windows)
         raise ZeroDivisionError
 
@@ -235,7 +235,9 @@ def changed(text, **changes):
         ({"start": None}, "has weights for"),
         ({"paths": []}, "has weights for"),
         ({"mixed": 1}, "mixes 1 images"),
-        ({"noise": 0.0}, "must be positive"),
+        ({"noise_models__0__level": 0.0}, "must be positive"),
+        ({"noise_models__0__type": "Uniform"}, "unknown type 'Uniform'"),
+        ({"noise_models": []}, "one model of the noise, or one for each channel"),
         ({"time": 3.0}, "at one of their times"),
     ],
 )

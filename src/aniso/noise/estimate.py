@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aniso.arrays import Array, Field, Mask
+from aniso.arrays import (
+    Array,
+    Field,
+    Mask,
+    channels_first,
+    check_tensor_image,
+    is_batch,
+    is_dask,
+    is_tensor,
+)
+from aniso.blocks import lazy
+from aniso.blocks.sample import windows
+from aniso.dispatch import takes_arrays
+from aniso.noise.compression import has_blocks
 from aniso.noise.correlation import Probe, freedom, gain, slope_gain
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
@@ -18,13 +31,14 @@ from aniso.noise.statistics import SEEN, Blocks, collect_blocks
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
 _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
-# Then those not steeper than noise, by this factor, are looked at; at least this share of all.
-_NOISE_STEEPNESS, _LEAST_SHARE, _ROUNDS = 1.5, 0.08, 3
+# Then those not steeper than noise, by this factor, which grows with its correlation, are looked at; at least
+# this share of all.
+_NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
 # textured block among a hundred.
-_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 15.0, 0.1, 4.0
+_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
-_RARE_GAIN, _LEAST_RANGE = 4.0, 1.1
+_RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -32,14 +46,25 @@ _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
 _NEGATIVE_SHARE = 0.05
 # Share of the grey values that may lie below an offset, because of the noise of reading.
 _BELOW_OFFSET = 0.02
+# Variance over the squared range of grey values that is nothing but rounding in single precision.
+_ROUNDING = 1e-13
+# Share of pixels that may be 0 next to another value in images of magnitudes.
+_MOST_ZEROS = 0.004
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
 _ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
 # Logarithm of a variance beyond which it is rather texture.
 _USUAL_EXCESS = 0.15
-# Gain in squared errors that a correlation needs, or else, from a least one on, in log-likelihood.
-_CLEAR_MISFIT, _CLEAR_CORRELATION, _LEAST_CORRELATION = 5.0, 10.0, 0.45
+# Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
+# log-likelihood will do.
+_CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (12.0, 5.0), 10.0, 0.5
+# Part of the variance of correlated noise that may be white.
+_WHITE_PART = 0.01
+# Part of the grey values that errors of computation may have.
+_ROUND_OFF = 1e-12
+# Variance over that of rounding from which on differences are seen.
+_ABOVE_ROUNDING = 1.5
 # How many coarser differences tell with the finest ones which blocks are flat.
 _COARSER = 2
 # Least part of the variance of correlated noise that differences must see.
@@ -49,6 +74,13 @@ _SEEN_PART = 0.3
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
 
 
+# Parameters of models that are grey values.
+_IN_GREY_VALUES = {
+    "gaussian": ("level",),
+    "poisson": ("gain", "offset", "read_noise"),
+    "rician": ("level",),
+    "speckle": ("floor",),
+}
 # Ratio of noise levels up to which channels have the same noise.
 _SAME_LEVEL = 1.15
 
@@ -59,12 +91,15 @@ class NoiseEstimate:
 
     `models` has one entry for all channels, or one for each. `certainty` is the share of the flattest parts
     of the image in which there is nothing but such noise: near 1, the estimate is safe; near 0, it may be
-    texture. `level` is the standard deviation in grey values at the median grey value.
+    texture. `level` is the standard deviation in grey values at the median grey value. `compressed` means
+    that the image was stored as a JPEG file after the noise came about: its blocks are seen, and fine noise
+    is missing.
     """
 
     models: tuple[NoiseModel, ...]
     certainty: float
     level: float
+    compressed: bool = False
 
     @property
     def kind(self) -> str:
@@ -77,25 +112,56 @@ class NoiseEstimate:
         return max(model.correlation for model in self.models)
 
 
+def _estimate_tensor(
+    image: Any, kind: str = "auto", *, channel_axis: int | None = None, mask: Any = None
+) -> NoiseEstimate:
+    """Return the noise of a PyTorch tensor; the images of a batch have the same noise."""
+    check_tensor_image(image, channel_axis)
+    pixels = image.detach().cpu()
+    array = (pixels.float() if pixels.is_floating_point() and pixels.element_size() < 4 else pixels).numpy()
+    given = None if mask is None else np.asarray(mask.cpu() if is_tensor(mask) else mask)
+    if not is_batch(image, channel_axis):
+        return estimate(array, kind, channel_axis=channel_axis, mask=given)
+    _check_kind(kind)
+    if given is not None:
+        raise ValueError(
+            f"mask must be None for a batch of images, got a mask of shape {given.shape}. Give one image."
+        )
+    chosen = windows(array.shape[2:], array.shape[0] * array.shape[1])
+    return estimate_windows([one[(slice(None), *window)] for one in array for window in chosen], kind)
+
+
+def _check_kind(kind: str) -> None:
+    names = ("auto", *MODELS)
+    if kind not in names:
+        raise ValueError(f"kind must be one of {', '.join(names)}, got {kind!r}.")
+
+
+@takes_arrays(torch=_estimate_tensor, dask=None, labelled="image.data")
 def estimate(
-    image: npt.ArrayLike,
+    image: Any,
     kind: str = "auto",
     *,
     channel_axis: int | None = None,
-    mask: npt.ArrayLike | None = None,
+    mask: Any = None,
 ) -> NoiseEstimate:
     """Find kind, level and correlation of the noise in an image.
 
-    The image is cut into small blocks. In flat ones, second differences over one to six pixels see nothing
-    but noise, and their mean square has a known distribution; where there is texture, it is larger. The
+    The image is cut into small blocks. In flat ones, differences over one to six pixels see nothing but
+    noise, and their mean square has a known distribution; where there is texture, it is larger. The
     likeliest mixture of both gives the variance of the noise as a function of the mean. If the variance
     follows the mean clearly, the kind is not Gaussian. The correlation is the one with which differences over
-    all distances see the same level. Clipped pixels and constant regions do not count.
+    all distances see the same level. Clipped pixels and constant regions do not count, nor do blocks that
+    consist of lines. Where hardly any block is flat, the level is what the finest differences see in those
+    with the least energy: rather too low than too high.
+
+    Windows of large arrays are looked at, 600,000 pixels of an image or 320,000 voxels of a volume.
 
     Parameters
     ----------
     image : array
-        A signal, an image or a volume.
+        A signal, an image or a volume: a NumPy array, a Dask array, a PyTorch tensor, or a batch of tensors
+        with the same noise.
     kind : {"auto", "gaussian", "poisson", "rician", "speckle"}
         The kind of noise, if it is known.
     channel_axis : int, optional
@@ -118,28 +184,36 @@ def estimate(
     >>> found.kind, bool(1.8 < found.models[0].gain < 2.2)
     ('poisson', True)
     """
-    names = ("auto", *MODELS)
-    if kind not in names:
-        raise ValueError(f"kind must be one of {', '.join(names)}, got {kind!r}.")
-    channels = check_channels(image, channel_axis)
-    masks = None
+    _check_kind(kind)
+    if is_dask(image):
+        lazy.check_chunks(image, channel_axis)
+        channels = channels_first(image, channel_axis)
+    else:
+        channels = check_channels(image, channel_axis)
+    shape = tuple(channels.shape[1:])
+    chosen = windows(shape, len(channels))
+    parts: Any = [channels[(slice(None), *window)] for window in chosen]
+    masks: Any = None
     if mask is not None:
-        array = np.asarray(mask)
-        if array.dtype != bool or array.shape != channels.shape[1:]:
+        given = mask if is_dask(mask) else np.asarray(mask)
+        if given.dtype != bool or given.shape != shape:
             raise ValueError(
-                f"mask must be an array of bool of shape {channels.shape[1:]}, got {array.dtype} of shape "
-                f"{array.shape}."
+                f"mask must be an array of bool of shape {shape}, got {given.dtype} of shape {given.shape}."
             )
-        masks = [array]
-    return estimate_windows([channels], kind, masks)
+        masks = [given[window] for window in chosen]
+    if is_dask(image) or is_dask(mask):
+        from dask.base import compute
+
+        parts, masks = compute(parts, masks)
+    return estimate_windows([check_channels(part, 0) for part in parts], kind, masks)
 
 
 def estimate_windows(
-    windows: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
+    images: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
 ) -> NoiseEstimate:
-    """Return the noise of windows (channels, …)."""
-    count = len(windows[0])
-    each = [[window[k].astype(np.float64) for window in windows] for k in range(count)]
+    """Return the noise of images (channels, …), windows of one as a rule."""
+    count = len(images[0])
+    each = [[window[k].astype(np.float64) for window in images] for k in range(count)]
     found = [_estimate_channel(channel, kind, masks) for channel in each]
     greys = [float(np.median(np.concatenate([window.ravel() for window in channel]))) for channel in each]
     if count > 1:
@@ -149,25 +223,45 @@ def estimate_windows(
             pooled = [window for channel in each for window in channel]
             found = [_estimate_channel(pooled, kind, None if masks is None else [*masks] * count)]
     models = tuple(model for model, _ in found)
+    compressed = any(model.correlation > 0 for model in models) and has_blocks(images)
+    if compressed:  # low frequencies have the noise that they had
+        models = tuple(replace(model, correlation=0.0) for model in models)
     all_models = models if len(models) == count else models * count
     level = math.sqrt(
         sum(model.std_at(grey) ** 2 for model, grey in zip(all_models, greys, strict=True)) / count
     )
-    return NoiseEstimate(models, min(certainty for _, certainty in found), level)
+    return NoiseEstimate(models, min(certainty for _, certainty in found), level, compressed)
 
 
-def _estimate_channel(
-    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None
-) -> tuple[NoiseModel, float]:
+def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
+    if all(window.min() == window.max() for window in windows):
+        return Gaussian(0.0), 1.0
+    largest = max(float(abs(window).max()) for window in windows)
+    scale = 2.0 ** math.floor(math.log2(largest))  # so that nothing depends on the unit of grey values
+    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks)
+    scaled = {name: scale * getattr(model, name) for name in _IN_GREY_VALUES[model.kind]}
+    return replace(model, **scaled), certainty
+
+
+def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
+    """Return the noise of windows whose grey values are not larger than 2."""
     blocks = collect_blocks(windows, masks)
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
         return Gaussian(level), 0.0
+    if (
+        max(energies.max() for energies in blocks.energies.values())
+        <= (_ROUND_OFF * abs(blocks.means).max()) ** 2
+    ):
+        return Gaussian(0.0), 0.0
     kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
     rounding = _quantum(windows) ** 2 / 12
     flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
     probe, correlation, joined = next(iter(blocks.energies)), 0.0, 0
+    extent = max(float(window.max()) for window in windows) - min(float(window.min()) for window in windows)
+    if float(np.median(flat.energies[probe])) <= _ROUNDING * extent**2:
+        return Gaussian(0.0), 1.0
     for _ in range(_ROUNDS):
         curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
         correlation = _find_correlation(flat, curve, rounding)
@@ -194,7 +288,7 @@ def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks
     """Return the blocks that are hardly steeper than noise alone makes them; at least some of each mean."""
     steepness = blocks.steepness / (variances * slope_gain(correlation, SEEN, blocks.ndim))
     share = max(_LEAST_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks)))
-    return blocks.flattest(share, steepness, _NOISE_STEEPNESS)
+    return blocks.flattest(share, steepness, _NOISE_STEEPNESS + _MORE_OF_CORRELATED * correlation)
 
 
 def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
@@ -202,7 +296,9 @@ def _possible_kinds(windows: Sequence[Field]) -> tuple[str, ...]:
     low, least = np.quantile(np.concatenate([window.ravel() for window in windows]), [_NEGATIVE_SHARE, 0.0])
     found = ["gaussian", "poisson"]
     found += ["speckle"] if low >= 0 else []
-    found += ["rician"] if least >= 0 else []
+    # Magnitudes of noise are hardly ever 0, unlike counts and clipped values; constant regions may be.
+    zeros = np.mean([np.mean((window[..., 1:] == 0) & (window[..., :-1] != 0)) for window in windows])
+    found += ["rician"] if least >= 0 and zeros < _MOST_ZEROS else []
     return tuple(found)
 
 
@@ -266,20 +362,31 @@ def _find_correlation(flat: Blocks, curve: Curve, rounding: float) -> float:
     """
     added = rounding / float(np.median(curve.variances))
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
-    levels, weights = {}, []
+    levels, shares = {}, {}
     for probe, energies in relative.items():
         fit = fit_curve(
             "gaussian", flat.means, energies[np.newaxis], [freedom(0.0, probe, flat.side, flat.ndim)]
         )
-        levels[probe] = max(fit.level - added, 1e-3 * fit.level)
-        weights.append((_ERROR + _ERROR_OF_TEXTURE * (1 - fit.share)) ** -2)
-    misfits = {each: _misfit(levels, np.array(weights), each, flat.ndim) for each in _CORRELATIONS}
+        if fit.level <= _ABOVE_ROUNDING * added:
+            continue
+        levels[probe], shares[probe] = fit.level - added, fit.share
+    if len(levels) < 3:
+        return 0.0
+    # Of strongly correlated noise, fine differences see less than of a little white noise in addition.
+    most = max((levels[probe] for probe in levels if shares[probe] > 0.5), default=0.0)
+    errors = {
+        probe: _ERROR + _ERROR_OF_TEXTURE * (1 - shares[probe]) + _WHITE_PART * most / levels[probe]
+        for probe in levels
+    }
+    weights = np.array([errors[probe] ** -2 for probe in levels])
+    misfits = {each: _misfit(levels, weights, each, flat.ndim) for each in _CORRELATIONS}
     best = min(misfits, key=misfits.__getitem__)
-    if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT or best < _LEAST_CORRELATION:
-        return best if misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFIT else 0.0
+    clear = misfits[0.0] - 2 * misfits[best] > _CLEAR_MISFITS[best >= _LEAST_CORRELATION]
+    if clear or best < _LEAST_CORRELATION:
+        return best if clear else 0.0
     # Noise of this correlation, or white noise with more texture?
-    first = next(iter(relative))
-    probes = _join(first, tuple(relative), 3)[:: 2 if len(relative) > 4 else 1]
+    seen = tuple(probe for probe in levels if levels[probe] >= 3 * _WHITE_PART * most)
+    probes = _join(seen[0], seen, _COARSER)
     likelihoods = []
     for correlation in (0.0, best):
         logs = [math.log(levels[probe] / gain(correlation, probe, flat.ndim)) for probe in probes]
@@ -326,9 +433,11 @@ def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, l
         return Gaussian(math.sqrt(max(first, 0.0)), correlation)
     if curve.kind == "poisson":
         slope = rest[0]
-        if first < 0:
+        least = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
+        read = first + slope * least
+        if read < 0:
             return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
-        return PoissonGaussian(slope, 0.0, math.sqrt(first), correlation)
+        return PoissonGaussian(slope, least, math.sqrt(read), correlation)
     level = math.sqrt(rest[0])
     floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
     return Speckle(level, floor, correlation)

@@ -51,7 +51,7 @@ class Curve:
         return np.maximum(self.coefficients[0] + slope * means**power, self.variances.min())
 
 
-def fit_curve(kind: str, means: Field, energies: Sequence[Field], freedoms: Sequence[float]) -> Curve:
+def fit_curve(kind: str, means: Field, energies: Field, freedoms: Sequence[float]) -> Curve:
     """Return the likeliest curve of a kind: "gaussian", "poisson", "speckle" or "rician".
 
     `energies` has the variances that one or more differences see in all blocks, and `freedoms` their degrees
@@ -105,7 +105,7 @@ def _fit_power(power: int) -> _Fit:
     """Return the fit of a + b·mean^power with b ≥ 0; for squares also a ≥ 0."""
 
     def fit(means: Field, energies: Field, flat: Field, before: Field) -> tuple[tuple[float, ...], Field]:
-        weights = flat / before**2
+        weights = flat * np.square(before.min() / before)
         terms = np.stack([np.ones_like(means), means**power])
         matrix = (terms * weights) @ terms.T
         right = (terms * weights) @ energies
@@ -121,10 +121,10 @@ def _fit_power(power: int) -> _Fit:
 
 
 def _fit_rician(means: Field, energies: Field, flat: Field, before: Field) -> tuple[tuple[float, ...], Field]:
-    level = math.sqrt(float(flat @ before / flat.sum()))
+    level = math.sqrt(max(float(flat @ before / flat.sum()), 1e-300))
     for _ in range(8):
         shape = Rician(level).variance(means) / level**2
-        level = math.sqrt(float(flat @ (energies / shape) / flat.sum()))
+        level = math.sqrt(max(float(flat @ (energies / shape) / flat.sum()), 1e-300))
     return (level,), Rician(level).variance(means)
 
 

@@ -17,7 +17,7 @@ from aniso.noise.models import MODELS, Gaussian, NoiseModel
 #: What describes noise, as an argument.
 Noise = Any
 _USAGE = (
-    'Give "auto", the standard deviation in grey values, a kind such as "poisson" or "rician:12", a model of '
+    'Give the standard deviation in grey values, a kind such as "poisson" or "rician:12", a model of '
     "aniso.noise, or a list with one of them for each channel"
 )
 
@@ -100,5 +100,9 @@ def parse_noise(text: str) -> str | NoiseModel:
     except ValueError:
         value = math.nan
     if name not in MODELS or not value >= 0 or math.isinf(value):
-        raise ValueError(f"noise={text!r} is not a kind of noise ({', '.join(MODELS)}) or a level. {_USAGE}.")
+        raise ValueError(
+            f'noise must be a number or "auto", got {text!r}: it is the standard deviation of the noise in '
+            f'grey values, a kind of noise ({", ".join(MODELS)}; also with a parameter, as in "rician:12"), '
+            "or a model of aniso.noise."
+        )
     return MODELS[name](value)  # type: ignore[call-arg]

@@ -33,6 +33,8 @@ _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
 # There are hot pixels if so many are found, and this part of them is still found twice as far away: the
 # distances of texture and of noise decrease faster.
 _LEAST_HOT, _FAR_HOT = 3e-5, 0.25
+# And if the image is noisy: usual distance over the range of grey values.
+_NOISY = 0.004
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ def look_for_impulses(windows: Sequence[Array]) -> Impulses | None:
     known = [np.isin(channel, values) for channel in channels]
     others = [np.where(one, 0, excess) for one, excess in zip(known, excesses, strict=True)]
     near, far = (sum(int((one > k * _HOT).sum()) for one in others) for k in (1, 2))
-    hot = near > _LEAST_HOT * size and far > _FAR_HOT * near
+    low, high = np.quantile(np.concatenate([channel.ravel() for channel in channels]), [0.02, 0.98])
+    noisy = usual > _NOISY * float(high - low)  # otherwise corners and tips are as far from their neighbours
+    hot = noisy and near > _LEAST_HOT * size and far > _FAR_HOT * near
     if not (values or hot):
         return None
     found = Impulses(0.0, usual, tuple(values), hot)
@@ -93,7 +97,9 @@ def _suspicious_values(channels: Sequence[Array], excesses: Sequence[Array]) -> 
     for number in np.argsort(counts, kind="stable")[: -_CANDIDATES - 1 : -1]:
         value, count = float(found[number]), int(counts[number])
         every = sum(int(np.count_nonzero(channel == value)) for channel in channels)
-        next_to = int(counts[np.abs(found - value) <= _NEXT * (highest - lowest)].sum()) - count
+        near = np.abs(found - value) <= _NEXT * (highest - lowest)
+        near[max(number - 1, 0) : number + 2] = True  # few photons have few grey values
+        next_to = int(counts[near].sum()) - count
         if count > max(_LEAST_SHARE * size, _ISOLATED * every, _MORE * next_to):
             values.append(value)
     return sorted(values)

@@ -35,7 +35,7 @@ _MANY_BLOCKS, _OVERLAPPING = 1500, 0.5
 # No more flat blocks than these are needed.
 _MOST_BLOCKS = 2000
 # How many blocks there must be to leave out those with clipped pixels, or with constant regions.
-_ENOUGH_BLOCKS = 150
+_ENOUGH_BLOCKS = (150, 16)
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,12 @@ def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None
             parts.append([doubt, means, steepness, *energies])
     doubt, means, steepness, *energies = (np.concatenate(each) for each in zip(*parts, strict=True))
     blocks = Blocks(means, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
-    for allowed in (0, 1, 2):
-        if np.count_nonzero(doubt <= allowed) >= _ENOUGH_BLOCKS:
+    for allowed, enough in enumerate((*_ENOUGH_BLOCKS, 0)):
+        if np.count_nonzero(doubt <= allowed) >= enough:
             break
     trusted = doubt <= allowed
+    if allowed == 2 and energies[0].any():
+        trusted &= energies[0] > 0  # not within the constant regions
     return blocks.take(trusted) if trusted.any() else None
 
 
@@ -196,7 +198,8 @@ def _has_runs(window: Field) -> bool:
 
 def _is_clipped(values: Field) -> bool:
     """Return whether the least of sorted values is more frequent than the next ones suggest."""
-    counts, start = [], 0
+    counts: list[int] = []
+    start = 0
     while len(counts) < 3 and start < len(values):
         end = int(np.searchsorted(values, values[start], "right"))
         counts.append(end - start)

@@ -337,7 +337,7 @@ def choose(
     mixture: Mixture = []
     risk = judge.risk(best)
     if helpers:
-        mixture, risk = mix_stops(judge, best, helpers, sure=found.certainty < 1)
+        mixture, risk = mix_stops(judge, best, helpers, sure=found.certainty < 1 and not found.compressed)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
     scale = _mean_scale(found.models, windows)

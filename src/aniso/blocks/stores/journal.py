@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -22,6 +23,8 @@ from typing import Any
 from aniso import io
 from aniso.blocks.stores.zarr_array import ZarrArray
 
+# Seconds to wait for workers of an interrupted run.
+_PATIENCE = 10
 _DESCRIPTION, _LOCK, _UNFINISHED = "run.json", "lock", ".unfinished"
 
 
@@ -119,7 +122,7 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 
 def _remove(folder: Path, *patterns: str) -> None:
     for rest in (rest for pattern in patterns for rest in folder.glob(pattern)):
-        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+        _remove_folder(rest) if rest.is_dir() else rest.unlink()
 
 
 def fingerprint(source: ZarrArray) -> str:
@@ -202,6 +205,18 @@ def _sync(path: Path) -> None:
 def store_of(folder: Path, number: int, name: str = "image") -> Path:
     """Return the store into which a pass writes an image."""
     return folder / f"pass-{number:04}-{name}.zarr"
+
+
+def _remove_folder(folder: Path) -> None:
+    """Delete a folder; a worker of the run that was interrupted may be writing its last block there."""
+    end = time.monotonic() + _PATIENCE
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def forget(store: Path) -> None:

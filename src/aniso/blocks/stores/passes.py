@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -172,8 +173,9 @@ def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> Sto
             with journal.explain_write_errors(folder):
                 _create_stores(run, folder, number)
         ends = run.inputs(folder, number), run.outputs(folder, number)
-        with journal.open_list(folder, number) as file:
-            for name in _submit_blocks(client, group, waiting, *ends):
+        blocks = _submit_blocks(client, group, waiting, *ends)
+        with journal.open_list(folder, number) as file, contextlib.closing(blocks):
+            for name in blocks:
                 journal.record(file, name)
                 finished += 1
                 report(finished, total)
@@ -239,7 +241,7 @@ def _submit_blocks(
     waiting: Sequence[tuple[Frames, Region]],
     sources: dict[str, End],
     targets: dict[str, End],
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed
 
@@ -248,11 +250,20 @@ def _submit_blocks(
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
-    under_way = as_completed(submit(*one) for one in itertools.islice(remaining, ahead))
-    for future in under_way:
-        yield _result(future)
-        for one in itertools.islice(remaining, 1):
-            under_way.add(submit(*one))
+    submitted = {submit(*one) for one in itertools.islice(remaining, ahead)}
+    under_way = as_completed(submitted)
+    try:
+        for future in under_way:
+            yield _result(future)
+            submitted.discard(future)
+            for one in itertools.islice(remaining, 1):
+                new = submit(*one)
+                submitted.add(new)
+                under_way.add(new)
+    finally:
+        # Workers do not begin with further blocks of a run that has ended.
+        for future in submitted:
+            future.release()
 
 
 def _result(future: Any) -> str:

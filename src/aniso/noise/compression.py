@@ -1,0 +1,45 @@
+"""Traces of JPEG compression, which changes noise in a way that no correlation describes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from aniso.arrays import Array
+
+#: Side of the blocks of JPEG, in pixels.
+SIDE = 8
+# By how many standard deviations differences across the borders of blocks must exceed others, summed over
+# both axes.
+_CLEAR = 6.5
+# Blocks along an axis that are needed for a mean.
+_LEAST_BLOCKS = 8
+
+
+def has_blocks(windows: Sequence[Array]) -> bool:
+    """Return whether windows (channels, …) of an image are made of blocks: their borders are seen.
+
+    Differences between neighbours are averaged for each place within blocks of eight pixels. JPEG removes
+    high frequencies within blocks only, so that one of the eight has larger differences.
+    """
+    if windows[0].ndim != 3:  # images only
+        return False
+    return bool(np.median([_excess(window, 1) + _excess(window, 2) for window in windows]) > _CLEAR)
+
+
+def _excess(window: Array, axis: int) -> float:
+    """Return by how many standard deviations one of eight means exceeds the others."""
+    others = tuple(each for each in range(window.ndim) if each != axis)
+    steps = np.abs(np.diff(window.astype(np.float64), axis=axis)).mean(axis=others)
+    # Over those on both sides, since differences vary slowly in any image.
+    steps = steps[1:-1] - 0.5 * (steps[:-2] + steps[2:])
+    count = len(steps) // SIDE
+    if count < _LEAST_BLOCKS:
+        return 0.0
+    rows = steps[: count * SIDE].reshape(count, SIDE)
+    means = rows.mean(axis=0)
+    largest = int(np.argmax(means))
+    rest = np.delete(rows, [(largest + k) % SIDE for k in (-1, 0, 1)], axis=1)
+    error = float(rest.std()) / np.sqrt(count)
+    return float(means[largest] - rest.mean()) / error if error > 0 else 0.0

@@ -1,0 +1,181 @@
+"""denoise() on noise that is not white and Gaussian: counted photons, magnitudes, speckle, blur, impulses."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import torch
+
+import aniso
+from aniso import noise
+from aniso.noise.correlation import blur_noise
+
+TRUTH = aniso.samples.shapes(160, noise=0.0).truth
+
+
+def salt_and_pepper(truth, random):
+    image, chance = truth.copy(), random.random(truth.shape)
+    image[chance < 0.025], image[chance > 0.975] = 0.0, 255.0
+    return image
+
+
+#: Noisy images by the kind of noise, and the model that made it.
+KINDS = {
+    "poisson": noise.PoissonGaussian(12.0),
+    "camera": noise.PoissonGaussian(4.0, offset=100.0, read_noise=6.0),
+    "rician": noise.Rician(20.0),
+    "speckle": noise.Speckle(0.25, floor=2.0),
+    "correlated": noise.Gaussian(20.0, correlation=0.8),
+}
+
+
+def noisy_image(kind, truth=TRUTH, seed=0):
+    random = np.random.default_rng(seed)
+    if kind == "impulses":
+        return salt_and_pepper(truth, random).astype(np.float32)
+    offset = getattr(KINDS[kind], "offset", 0.0)
+    return KINDS[kind].sample(truth + offset, random).astype(np.float32)
+
+
+def rms(image, truth=TRUTH):
+    return float(np.sqrt(np.mean((np.asarray(image, np.float64) - truth) ** 2)))
+
+
+ALL = [*KINDS, "impulses"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestKinds:
+    def test_nothing_given_is_about_as_good_as_the_model(self, kind):
+        image = noisy_image(kind)
+        offset = getattr(KINDS[kind], "offset", 0.0)
+        result, plan = aniso.denoise(image, return_info=True)
+        known = aniso.denoise(image, noise=KINDS[kind])
+        assert plan.noise_models[0].kind == KINDS[kind].kind
+        assert rms(result - offset) < 1.1 * rms(known - offset)
+        assert rms(result - offset) < 0.45 * rms(image - offset)
+
+    def test_the_expected_error_is_near_the_true_one(self, kind):
+        image = noisy_image(kind)
+        offset = getattr(KINDS[kind], "offset", 0.0)
+        result, plan = aniso.denoise(image, noise=KINDS[kind], return_info=True)
+        assert plan.expected_error == pytest.approx(rms(result - offset), rel=0.35)
+
+    def test_a_kind_is_enough(self, kind):
+        name = KINDS[kind].kind
+        _, plan = aniso.denoise(noisy_image(kind), noise=name, return_info=True)
+        assert {model.kind for model in plan.noise_models} <= {name, "gaussian"}
+
+
+@pytest.mark.parametrize("kind", ALL)
+class TestSameResult:
+    def test_for_dask_arrays_and_from_json(self, kind):
+        image = noisy_image(kind)
+        result, plan = aniso.denoise(image, return_info=True)
+        lazy = aniso.denoise(da.from_array(image, chunks=(60, 90)))
+        np.testing.assert_array_equal(lazy.compute(), result)
+        again = aniso.Plan.from_json(plan.to_json())
+        assert again == plan
+        np.testing.assert_array_equal(again.apply(image), result)
+
+    def test_for_tensors(self, kind):
+        image = noisy_image(kind)
+        result, plan = aniso.denoise(image, return_info=True)
+        tensor = plan.apply(torch.from_numpy(image))
+        np.testing.assert_allclose(tensor.numpy(), result, atol=0.02 * np.ptp(TRUTH))
+
+    def test_after_a_turn(self, kind):
+        image = noisy_image(kind)
+        turned = aniso.denoise(np.rot90(image).copy())
+        assert rms(np.rot90(turned, -1), aniso.denoise(image)) < 0.1 * rms(image, TRUTH)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "camera", "rician", "speckle", "impulses"])
+def test_grey_values_may_be_scaled(kind):
+    image = noisy_image(kind)
+    larger = aniso.denoise(image * np.float32(8))  # exact, so that nothing else is different
+    np.testing.assert_allclose(larger / 8, aniso.denoise(image), atol=0.02 * np.ptp(TRUTH))
+
+
+def test_impulses_are_counted_and_filled():
+    image = noisy_image("impulses")
+    result, plan = aniso.denoise(image, return_info=True)
+    assert plan.impulses.share == pytest.approx(0.05, abs=0.01)
+    assert rms(result) < 0.2 * rms(image)
+    random = np.random.default_rng(1)
+    hot = TRUTH + random.normal(0, 5, TRUTH.shape)
+    hot[random.random(TRUTH.shape) < 0.002] += 150
+    result, plan = aniso.denoise(hot, return_info=True)
+    assert plan.impulses.hot
+    assert np.abs(result - TRUTH).max() < 120
+    assert aniso.denoise(TRUTH + random.normal(0, 5, TRUTH.shape), return_info=True)[1].impulses is None
+
+
+def test_lines_of_one_pixel_are_not_impulses():
+    image = np.random.default_rng(0).normal(100, 2, (80, 80))
+    image[::16] = 200.0
+    image[:, 8::16] = 200.0
+    _, plan = aniso.denoise(image, return_info=True)
+    assert plan.impulses is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [noise.Gaussian(20.0), noise.Gaussian(20.0, 1.0), noise.PoissonGaussian(10.0), noise.Speckle(0.3)],
+    ids=lambda model: model.kind + str(model.correlation),
+)
+def test_pure_noise_comes_out_flat(model):
+    image = model.sample(np.full((128, 128), 100.0), np.random.default_rng(0))
+    result = aniso.denoise(image)
+    assert result.std() < 0.25 * image.std()
+    assert result.mean() == pytest.approx(100, rel=0.03)
+
+
+def test_the_background_of_magnitudes_stays_dark():
+    truth = np.zeros((128, 128))
+    truth[40:90, 40:90] = 150.0
+    image = noise.Rician(12.0).sample(truth, np.random.default_rng(0))
+    result = aniso.denoise(image)
+    dark = np.ones_like(truth, bool)
+    dark[34:96, 34:96] = False
+    assert result[dark].mean() < 0.15 * 12
+    assert result[46:84, 46:84].mean() == pytest.approx(150, rel=0.02)
+
+
+def test_channels_with_other_levels():
+    random = np.random.default_rng(0)
+    truth = np.stack([TRUTH, 0.5 * TRUTH + 40, 200 - TRUTH], -1)
+    image = truth + random.normal(0, [5.0, 15.0, 30.0], truth.shape)
+    result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
+    assert [model.level for model in plan.noise_models] == pytest.approx([5, 15, 30], rel=0.1)
+    for channel, level in enumerate((5, 15, 30)):
+        assert rms(result[..., channel], truth[..., channel]) < 0.6 * level
+    given = aniso.denoise(image, noise=[5.0, 15.0, 30.0], channel_axis=-1)
+    assert rms(given, truth) == pytest.approx(rms(result, truth), rel=0.1)
+
+
+class TestRemarks:
+    def test_nothing_to_do(self):
+        result, plan = aniso.denoise(np.full((64, 64), 7.0), return_info=True)
+        np.testing.assert_array_equal(result, np.full((64, 64), 7.0))
+        assert plan.remark.startswith("the image is left unchanged: no noise was found")
+        assert plan.remark in str(plan)
+
+    def test_something_to_do(self):
+        _, plan = aniso.denoise(noisy_image("poisson"), return_info=True)
+        assert plan.remark is None
+        assert "note" not in str(plan)
+
+
+@pytest.mark.parametrize("given", ["gamma", "poisson:", "rician:-2", "poisson:nan", [5.0, 5.0], {"level": 3}])
+def test_noise_that_cannot_be_understood(given):
+    with pytest.raises((ValueError, TypeError), match="noise must"):
+        aniso.denoise(TRUTH, noise=given)
+
+
+def test_correlated_noise_has_its_own_scales():
+    random = np.random.default_rng(0)
+    image = TRUTH + 20 * blur_noise(random.normal(size=TRUTH.shape), 1.2)
+    _, plan = aniso.denoise(image, return_info=True)
+    _, white = aniso.denoise(TRUTH + random.normal(0, 20, TRUTH.shape), return_info=True)
+    assert plan.noise_models[0].correlation == pytest.approx(1.2, abs=0.2)
+    assert plan.model.sigma > 1.5 * white.model.sigma
