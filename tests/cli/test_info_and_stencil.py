@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import aniso
 from aniso import io, noise
@@ -60,6 +61,16 @@ class TestInfo:
         np.save(tmp_path / "colours.npy", colours)
         said = called(tmp_path, "info", "colours.npy", "--channel-axis", "-1").stdout
         assert re.search(r"channel 1 +poisson \(gain .*\n +channel 2 +gaussian \(level [89]", said)
+
+    def test_traces_of_compression(self, tmp_path):
+        camera = aniso.samples.photograph("camera")[:256, :256].astype(float)
+        worn = noise.Gaussian(15.0).sample(camera, np.random.default_rng(0)).clip(0, 255).astype(np.uint8)
+        Image.fromarray(worn).save(tmp_path / "photo.jpg", quality=40)
+        assert "compression  by JPEG: fine noise is missing\n" in called(tmp_path, "info", "photo.jpg").stdout
+        io.write(tmp_path / "photo.png", worn)
+        assert "compression" not in called(tmp_path, "info", "photo.png").stdout
+        (found,) = json.loads(called(tmp_path, "info", "photo.jpg", "--json").stdout)["results"]
+        assert found["estimates"]["compressed"] is True
 
     def test_volumes_consist_of_voxels(self, tmp_path):
         stack = noisy((9, 40, 44), "int16")

@@ -76,6 +76,7 @@ def _estimate(picture: Picture, reading: ReadingOptions) -> dict[str, Any]:
             "noise": noise.level,
             "noise_models": noise.models,
             "certainty": noise.certainty,
+            "compressed": noise.compressed,
             "contrast": estimates.contrast(page.image, **where),
             "edges": estimates.contrast(page.image, quantile=0.95, **where),
             "wavelength": estimates.wavelength(page.image, **where),
@@ -125,10 +126,12 @@ def _estimate_rows(found: dict[str, Any], element: str) -> list[tuple[str, str]]
     if "none" in found:
         return [("estimates", f"none: {found['none']}")]
     typical, edges = f"{found['contrast']:.4g}", f"{found['edges']:.4g}"
+    compressed = [("compression", "by JPEG: fine noise is missing")] if found["compressed"] else []
     return [
         ("noise", f"{found['noise']:.4g} grey values (standard deviation, at the median grey value)"),
         *_model_rows(found["noise_models"]),
         ("certainty", f"{found['certainty']:.2g} (of the noise, from 0 to 1)"),
+        *compressed,
         ("gradients", f"{typical} grey values per {element} (typical), {edges} (edges)"),
         ("wavelength", f"{found['wavelength']:.4g} {element}s (line spacing)"),
     ]
