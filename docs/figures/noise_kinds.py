@@ -16,10 +16,10 @@ hot = coins + random.normal(0, 8, coins.shape)
 hot[random.random(coins.shape) < 0.01] = 255
 
 scenes = {
-    "low light": (cells, noise.PoissonGaussian(gain=8.0, read_noise=2.0).sample(cells, random)),
-    "magnitude (MRI)": (head, noise.Rician(12.0).sample(head, random)),
-    "speckle": (sea, noise.Speckle(0.3).sample(sea, random)),
-    "hot pixels": (coins, hot),
+    "low light": (cells, noise.PoissonGaussian(gain=8.0, read_noise=2.0).sample(cells, random), "auto"),
+    "magnitude (MRI)": (head, noise.Rician(12.0).sample(head, random), "rician"),
+    "speckle": (sea, noise.Speckle(0.3).sample(sea, random), "auto"),
+    "hot pixels": (coins, hot, "auto"),
 }
 
 
@@ -29,17 +29,18 @@ def error(image, truth):
 
 
 figure, axes = plt.subplots(3, 4, figsize=(11, 9.2), layout="constrained")
-for column, (title, (truth, noisy)) in zip(axes.T, scenes.items(), strict=True):
+for column, (title, (truth, noisy, kind)) in zip(axes.T, scenes.items(), strict=True):
     # The level of the best white Gaussian noise: it has the same mean square.
     flat = aniso.denoise(noisy, noise=error(noisy, truth))
-    clean, plan = aniso.denoise(noisy, return_info=True)
+    clean, plan = aniso.denoise(noisy, noise=kind, return_info=True)
     column[0].set_title(title, fontsize=14)
     for panel, image in zip(column, (noisy, flat, clean), strict=True):
         panel.imshow(image, cmap="gray", vmin=0, vmax=255)
         panel.set_xlabel(f"error {error(image, truth):.1f}", fontsize=12)
-    found = f"{plan.noise_models[0].kind}" + (", impulses" if plan.impulses else "")
-    column[2].set_xlabel(f"error {error(clean, truth):.1f}\nfound: {found}", fontsize=12)
-for panel, name in zip(axes[:, 0], ("noisy", "noise=level", 'noise="auto"'), strict=True):
+    found = plan.noise_models[0].kind + (", impulses" if plan.impulses else "")
+    words = f"found: {found}" if kind == "auto" else f"given: {kind}"
+    column[2].set_xlabel(f"error {error(clean, truth):.1f}\n{words}", fontsize=12)
+for panel, name in zip(axes[:, 0], ("noisy", "noise=level", "with its kind"), strict=True):
     panel.set_ylabel(name, fontsize=14)
 for panel in axes.flat:
     panel.set(xticks=[], yticks=[])
