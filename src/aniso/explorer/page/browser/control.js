@@ -24,6 +24,7 @@ export default {
       </div>
       <input v-if="control.kind === 'number'" type="range" min="0" max="1000" :value="place" :aria-label="control.label + ' slider'"
              :aria-valuetext="text + ' ' + control.unit" :class="{ auto }" :style="{ '--share': place / 10 + '%' }" @input="slid" @change="let_go" />
+      <p class="meaning" :id="id + '-meaning'">{{ sentence }}</p>
       <div v-if="control.kinds.length" class="line">
         <label :for="id + '-kind'">Kind</label>
         <span class="grow"></span>
@@ -34,7 +35,6 @@ export default {
           <option value="given" disabled>{{ control.kinds[0] }}, as given</option>
         </select>
       </div>
-      <p class="meaning" :id="id + '-meaning'">{{ sentence }}</p>
     </div>`,
   props: { control: Object },
   emits: ["change"],
