@@ -1,10 +1,11 @@
-"""The order of the gallery: applications, then models and parameters, then numerical methods."""
+"""The order of the gallery: applications, kinds of noise, models and parameters, numerical methods."""
 
 _TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "scale_space"]
+_NOISE = ["low_light", "magnitude", "speckle", "hot_pixels", "jpeg"]
 _CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "structure", "fixed"]
 _CHOICES += ["heat", "network"]
 _BEHIND = ["rings", "stencils", "stability", "fed"]
-_ORDER = _TASKS + _CHOICES + _BEHIND
+_ORDER = _TASKS + _NOISE + _CHOICES + _BEHIND
 
 
 def place(filename: str) -> int:

@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import aniso
-from aniso import io
+from aniso import io, noise
 from aniso.io.picture import Picture
 from tests.cli.command_calls import called, noisy
 
@@ -25,6 +26,8 @@ class TestInfo:
             r"values +\d+ to \d+, mean \d",
             r"description +A square\.",
             r"noise +1[0-5]\.\d+ grey values",
+            r"(kind|channel 1) +gaussian \(level 1[0-5]\.\d+, correlation 0\)",
+            r"certainty +[01](\.\d+)? \(of the noise",
             r"wavelength +\d",
         ):
             assert re.search(line, answer.stdout), line
@@ -36,13 +39,38 @@ class TestInfo:
         (found,) = json.loads(answer.stdout)["results"]
         assert (found["shape"], found["spacing"], found["unit"]) == ([3, 40, 44], [2.0, 1.0, 0.5], "mm")
         assert (found["least"], found["largest"]) == (stack.min(), stack.max())
-        noise = aniso.estimates.noise_level(stack)
-        assert found["estimates"]["noise"] == noise
-        expected = aniso.estimates.wavelength(stack, noise=noise, spacing=(4, 2, 1))
+        estimate = noise.estimate(stack)
+        (model,) = estimate.models
+        assert found["estimates"]["noise"] == estimate.level
+        assert found["estimates"]["certainty"] == estimate.certainty
+        assert found["estimates"]["noise_models"] == [{"name": type(model).__name__, **vars(model)}]
+        expected = aniso.estimates.wavelength(stack, noise=estimate.level, spacing=(4, 2, 1))
         assert found["estimates"]["wavelength"] == expected
         answer = called(tmp_path, "info", "volume.nii.gz", "--json", "--slices")
         (found,) = json.loads(answer.stdout)["results"]
-        assert found["estimates"]["noise"] == aniso.estimates.noise_level(stack[1])
+        assert found["estimates"]["noise"] == noise.estimate(stack[1]).level
+
+    def test_the_kind_of_noise(self, tmp_path):
+        ramp = np.tile(np.linspace(20.0, 200.0, 128), (128, 1))
+        random = np.random.default_rng(0)
+        photons = noise.PoissonGaussian(2.0).sample(ramp, random)
+        np.save(tmp_path / "photons.npy", photons)
+        said = called(tmp_path, "info", "photons.npy").stdout
+        assert re.search(r"kind +poisson \(gain [12]\.\d+, offset .*, read noise .*, correlation 0\)\n", said)
+        colours = np.stack([photons, noise.Gaussian(9.0).sample(ramp, random)], axis=-1)
+        np.save(tmp_path / "colours.npy", colours)
+        said = called(tmp_path, "info", "colours.npy", "--channel-axis", "-1").stdout
+        assert re.search(r"channel 1 +poisson \(gain .*\n +channel 2 +gaussian \(level [89]", said)
+
+    def test_traces_of_compression(self, tmp_path):
+        camera = aniso.samples.photograph("camera")[:256, :256].astype(float)
+        worn = noise.Gaussian(15.0).sample(camera, np.random.default_rng(0)).clip(0, 255).astype(np.uint8)
+        Image.fromarray(worn).save(tmp_path / "photo.jpg", quality=40)
+        assert "compression  by JPEG: fine noise is missing\n" in called(tmp_path, "info", "photo.jpg").stdout
+        io.write(tmp_path / "photo.png", worn)
+        assert "compression" not in called(tmp_path, "info", "photo.png").stdout
+        (found,) = json.loads(called(tmp_path, "info", "photo.jpg", "--json").stdout)["results"]
+        assert found["estimates"]["compressed"] is True
 
     def test_volumes_consist_of_voxels(self, tmp_path):
         stack = noisy((9, 40, 44), "int16")

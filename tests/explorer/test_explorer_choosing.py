@@ -116,6 +116,13 @@ class TestControls:
         assert found["noise"].value == AUTO
         assert found["noise"].chosen == 29.5
 
+    def test_a_kind_can_stand_for_a_number(self, shapes):
+        choices = Choices("denoise").with_value("noise", "poisson")
+        found = {control.name: control for control in controls(choices, shapes, {"noise": 29.5})}
+        assert found["noise"].kinds == ("gaussian", "poisson", "rician", "speckle")
+        assert (found["noise"].value, found["noise"].chosen) == ("poisson", 29.5)
+        assert found["contrast"].kinds == ()
+
     def test_explicit_steps_have_no_cycles(self, shapes):
         choices = Choices("diffuse").with_value("scheme", "explicit")
         assert "cycles" not in {control.name for control in controls(choices, shapes, {})}
@@ -133,6 +140,7 @@ class TestChoices:
         assert Choices("denoise").call(shapes).options == {}
         call = Choices("denoise").with_value("noise", 12.0).with_value("mix", False).call(shapes)
         assert call.options == {"noise": 12.0, "mix": False}
+        assert Choices("denoise").with_value("noise", "rician").call(shapes).options == {"noise": "rician"}
 
     def test_a_model_with_a_suggest_contrast(self, shapes):
         model, time = Choices("diffuse").call(shapes).arguments

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aniso
+from aniso import noise
 from aniso.explorer.choosing.choices import Choices, methods
 from aniso.explorer.choosing.parts import Part, View, block_means
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
@@ -76,6 +77,21 @@ class TestPreviews:
         full, _ = call(scene.image, lambda done, total: None)
         expected = block_means(full, full.shape[0] // result.shape[0])
         assert np.abs(result - expected).mean() < 0.35 * np.abs(expected - expected.mean()).mean()
+
+    @pytest.mark.parametrize("given", [None, "poisson", "gaussian", 12.0])
+    def test_the_noise_of_a_coarse_preview(self, given):
+        ramp = np.tile(np.linspace(20.0, 200.0, 256), (256, 1))
+        photons = scene_of(noise.PoissonGaussian(4.0).sample(ramp, np.random.default_rng(0)))
+        white = scene_of(noise.Gaussian(9.0).sample(ramp, np.random.default_rng(0)))
+
+        def option(scene):
+            call = Choices("denoise").with_value("noise", given).call(scene)
+            return previews.coarsen(call, scene, Part(0, 128, 0, 128, 2)).call.options["noise"]
+
+        assert option(photons) == {None: "poisson", 12.0: 6.0}.get(given, given)
+        assert option(white) == (
+            pytest.approx(4.5, rel=0.05) if given is None else {12.0: 6.0}.get(given, given)
+        )
 
     def test_the_pace_is_learned(self, shapes):
         call, pace = Choices("denoise").call(shapes), Pace()

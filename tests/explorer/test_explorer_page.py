@@ -12,6 +12,7 @@ from tests.explorer.pages import (
     WAIT,
     choose_method,
     control,
+    copied_and_downloaded,
     needs_browser,
     opened,
     pixels,
@@ -46,6 +47,27 @@ def test_auto_shows_what_it_chose_and_controls_have_units_reset_and_words(page):
     noise.get_by_role("button", name="Reset Noise").click()
     expect(noise.get_by_role("button", name="Noise automatic")).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".panel .values")).to_contain_text(re.compile(r"noise level(1[5-9]|2[0-5])\b"))
+
+
+def test_the_kind_of_noise_is_a_choice_and_a_note_says_why_nothing_changes(page):
+    noise, values = control(page, "noise"), page.locator(".panel .values")
+    kind = noise.get_by_role("combobox", name="Kind of noise")
+    automatic = noise.get_by_role("button", name="Noise automatic")
+    expect(kind).to_have_value("auto")
+    kind.select_option("rician")
+    expect(values).to_contain_text("Rician(")
+    expect(automatic).to_have_attribute("aria-pressed", "true")
+    settled(page)
+    program, _ = copied_and_downloaded(page)
+    assert "aniso.denoise(image, noise='rician')" in program
+    expect(values).not_to_contain_text("note")
+    noise.get_by_role("textbox").fill("0")
+    noise.get_by_role("textbox").press("Enter")
+    expect(kind).to_have_value("given")
+    expect(values.locator("dt").last).to_have_text("note")
+    expect(values.locator("dd").last).to_contain_text("the image is left unchanged")
+    noise.get_by_role("button", name="Reset Noise").click()
+    expect(kind).to_have_value("auto")
 
 
 def test_every_method_gives_a_result(page):

@@ -33,6 +33,8 @@ def drawn(shape, points, radius):
 
 RECIPES = {
     "denoise a photograph": ("photo.png", Choices("denoise").with_value("noise", 7.3)),
+    "denoise a kind of noise": ("photo.png", Choices("denoise").with_value("noise", "poisson")),
+    "a volume, with a kind of noise": ("volume.npy, whole", Choices("denoise").with_value("noise", "rician")),
     "denoise one diffusion": ("deep.tif", Choices("denoise").with_value("mix", False)),
     "enhance": ("deep.tif", replace(Choices("enhance"), stencil=DeltaStencil(0.3, 0.5))),
     "inpaint at random": ("photo.png", Choices("inpaint", random_pixels=RandomPixels(0.63, 4))),

@@ -99,13 +99,15 @@ _ROWS = (
     Verb(
         name="denoise",
         summary="Remove noise; all parameters are estimated.",
-        description="Several diffusions are computed. Contrast and stopping time are chosen by an estimate "
-        "of the error that needs no clean image, and the results are averaged. The noise level should be "
-        "about the same everywhere in the image.",
+        description="Kind, level and correlation of the noise are estimated, and impulses such as hot pixels "
+        "are replaced first. Several diffusions are computed. Contrast and stopping time are chosen by an "
+        "estimate of the error that needs no clean image, and the results are averaged. If too much or too "
+        "little is removed, give the noise level or the kind of noise.",
         participle="denoised",
         examples=(
             "aniso denoise photo.jpg",
             "aniso denoise scan.tif --noise 12 -o clean.tif",
+            "aniso denoise cells.tif --noise poisson",
             "aniso denoise 'scans/*.tif' -o clean/ --json",
             "aniso denoise huge.zarr clean.zarr --workers 4 --memory 4GB",
         ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from aniso.cli.jobs.reporting import columns
 from aniso.cli.options.shared import ComputingOptions, ReadingOptions
 from aniso.io.pages import is_volume
 from aniso.io.picture import Picture
+from aniso.noise import NoiseModel
+from aniso.noise import estimate as estimate_noise
 
 _SCALED = "{dtype}, times {slope:.6g} plus {intercept:.6g}"
 _VALUES = "{least:.6g} to {largest:.6g}, mean {mean:.6g}"
@@ -66,10 +70,13 @@ def _estimate(picture: Picture, reading: ReadingOptions) -> dict[str, Any]:
         stack = files.pages(picture, reading, ComputingOptions())
         page = next(itertools.islice(stack, stack.count // 2, None))
         where: Any = {"channel_axis": page.channel_axis}
-        noise = estimates.noise_level(page.image, **where)
-        where |= {"noise": noise, "spacing": page.spacing}
+        noise = estimate_noise(page.image, **where)
+        where |= {"noise": noise.level, "spacing": page.spacing}
         return {
-            "noise": noise,
+            "noise": noise.level,
+            "noise_models": noise.models,
+            "certainty": noise.certainty,
+            "compressed": noise.compressed,
             "contrast": estimates.contrast(page.image, **where),
             "edges": estimates.contrast(page.image, quantile=0.95, **where),
             "wavelength": estimates.wavelength(page.image, **where),
@@ -119,8 +126,22 @@ def _estimate_rows(found: dict[str, Any], element: str) -> list[tuple[str, str]]
     if "none" in found:
         return [("estimates", f"none: {found['none']}")]
     typical, edges = f"{found['contrast']:.4g}", f"{found['edges']:.4g}"
+    compressed = [("compression", "by JPEG: fine noise is missing")] if found["compressed"] else []
     return [
-        ("noise", f"{found['noise']:.4g} grey values (standard deviation)"),
+        ("noise", f"{found['noise']:.4g} grey values (standard deviation, at the median grey value)"),
+        *_model_rows(found["noise_models"]),
+        ("certainty", f"{found['certainty']:.2g} (of the noise, from 0 to 1)"),
+        *compressed,
         ("gradients", f"{typical} grey values per {element} (typical), {edges} (edges)"),
         ("wavelength", f"{found['wavelength']:.4g} {element}s (line spacing)"),
     ]
+
+
+def _model_rows(models: Sequence[NoiseModel]) -> list[tuple[str, str]]:
+    """Return the kind of noise, as `--noise` takes it, and its parameters; of each channel if they differ."""
+    rows = []
+    for number, model in enumerate(models, 1):
+        values = {one.name.replace("_", " "): getattr(model, one.name) for one in fields(model)}  # type: ignore[arg-type]
+        text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+        rows.append(("kind" if len(models) == 1 else f"channel {number}", f"{model.kind} ({text})"))
+    return rows

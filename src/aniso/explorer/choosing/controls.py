@@ -16,7 +16,10 @@ LINEAR, ROOT, LOG = "linear", "root", "log"
 
 @dataclass(frozen=True)
 class Control:
-    """A control as the page shows it."""
+    """A control as the page shows it.
+
+    The value of a number may also be AUTO or one of `kinds`: then the number is estimated.
+    """
 
     name: str
     label: str
@@ -30,6 +33,7 @@ class Control:
     high: float = 1.0
     scale: str = LINEAR
     choices: tuple[Any, ...] = ()
+    kinds: tuple[str, ...] = ()
     automatic: bool = False
     chosen: float | None = None
 
@@ -58,6 +62,7 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
         value=choices.value(parameter.name),
         default=AUTO if parameter.automatic else parameter.initial,
         choices=tuple(about.choices),
+        kinds=about.kinds,
     )
     if parameter.kind != "number":
         return control

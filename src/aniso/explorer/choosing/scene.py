@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from aniso.arrays import Array
 from aniso.explorer.choosing.parts import block_means
-from aniso.explorer.choosing.source import Measures, Source, invalid_pixels
+from aniso.explorer.choosing.source import Measures, Source, estimate_noise, invalid_pixels
 from aniso.io.pages import voxel_shape
 from aniso.io.picture import Picture
+from aniso.noise import NoiseEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,11 @@ class Scene:
     def measures(self) -> Measures:
         """The measures, estimated once; for volumes they do not depend on the slice."""
         return self.source.measures if self.whole else Measures.of(self.image, self.channel_axis)
+
+    @functools.cached_property
+    def noise(self) -> NoiseEstimate:
+        """The noise, estimated when it is first needed, since it takes longer than the measures."""
+        return self.source.noise if self.whole else estimate_noise(self.image, self.channel_axis)
 
     @functools.cached_property
     def invalid_pixels(self) -> tuple[int, int]:

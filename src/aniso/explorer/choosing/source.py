@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from aniso import estimates, io, samples
+from aniso import estimates, io, noise, samples
 from aniso.arrays import Array
 from aniso.io.formats import origin, suffix_of
 from aniso.io.picture import Picture
+from aniso.noise import NoiseEstimate
 
-# Largest side of the part that is measured, in pixels, by the number of axes.
+# Largest side of the part that is measured, in pixels, by the number of axes; and of that whose kind of noise
+# is estimated.
 _SIDE = {2: 512, 3: 80}
+_NOISE_SIDE = {2: 256, 3: 80}
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,27 @@ class Measures:
     @classmethod
     def of(cls, image: Array, channel_axis: int | None) -> Measures:
         """Measure the image; only its middle part, if it is large."""
-        shape = image.shape if channel_axis is None else image.shape[:-1]
-        longest = _SIDE[len(shape)]
-        starts = [max(0, (n - longest) // 2) for n in shape]
-        middle = tuple(slice(start, start + longest) for start in starts)
-        part = np.nan_to_num(image[middle].astype(np.float64), posinf=0.0, neginf=0.0)
-        noise = estimates.noise_level(part, channel_axis=channel_axis)
-        typical = estimates.contrast(part, noise=noise, quantile=0.8, channel_axis=channel_axis)
+        part, shape = _middle(image, channel_axis, _SIDE)
+        level = estimates.noise_level(part, channel_axis=channel_axis)
+        typical = estimates.contrast(part, noise=level, quantile=0.8, channel_axis=channel_axis)
         steepest = estimates.contrast(part, noise=0.0, quantile=0.999, channel_axis=channel_axis)
         spread = float(part.max() - part.min()) or 1.0
-        return cls(noise, typical or 0.01 * spread, steepest or 0.1 * spread, min(shape))
+        return cls(level, typical or 0.01 * spread, steepest or 0.1 * spread, min(shape))
+
+
+def estimate_noise(image: Array, channel_axis: int | None) -> NoiseEstimate:
+    """Estimate the noise of an image or volume; only of its middle part, if it is large."""
+    part, _ = _middle(image, channel_axis, _NOISE_SIDE)
+    return noise.estimate(part, channel_axis=channel_axis)
+
+
+def _middle(image: Array, channel_axis: int | None, sides: dict[int, int]) -> tuple[Array, tuple[int, ...]]:
+    """Return the middle part in double precision, and the shape of the image without channels."""
+    shape = image.shape if channel_axis is None else image.shape[:-1]
+    longest = sides[len(shape)]
+    starts = [max(0, (n - longest) // 2) for n in shape]
+    middle = tuple(slice(start, start + longest) for start in starts)
+    return np.nan_to_num(image[middle].astype(np.float64), posinf=0.0, neginf=0.0), shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +110,11 @@ class Source:
         if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
             return pixels.astype(np.float64)  # float32 is not precise enough
         return pixels
+
+    @functools.cached_property
+    def noise(self) -> NoiseEstimate:
+        """The noise of the image, or of the whole volume."""
+        return estimate_noise(self.pixels, None if self.picture.channel_axis is None else -1)
 
     @functools.cached_property
     def measures(self) -> Measures:

@@ -110,13 +110,23 @@ def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
     if part.factor > 1:
         own = options.get("spacing", (1.0, 1.0))
         options["spacing"] = tuple(part.factor * h for h in own)
-        for name in verb.parameters:
-            if verb.parameters[name].about.unit == "grey values":
-                # Means of f × f pixels have 1/f of the noise.
-                options[name] = options.get(name, scene.measures.noise) / part.factor
+        for name, parameter in verb.parameters.items():
+            if parameter.about.unit == "grey values":
+                options[name] = _coarse_noise(options.get(name), parameter.about.kinds, scene, part.factor)
     notes = [verb.preview_note, "of this slice only" if scene.whole else ""]
     words = "".join(f" {note}" for note in notes if note)
     return Trial(replace(call, arguments=arguments, options=options), part.of(image), words=words)
+
+
+def _coarse_noise(
+    given: float | str | None, kinds: tuple[str, ...], scene: Scene, factor: int
+) -> float | str:
+    """Return the level of the noise in means of f × f pixels, or its kind, of which the rest is estimated."""
+    if isinstance(given, str):
+        return given
+    if given is None and kinds and not (scene.noise.kind == "gaussian" and scene.noise.correlation == 0):
+        return scene.noise.kind
+    return (scene.measures.noise if given is None else given) / factor
 
 
 def is_exact(call: Call, part: Part, scene: Scene) -> bool:

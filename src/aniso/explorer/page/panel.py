@@ -154,7 +154,8 @@ class ParameterPanel:
         choices = self.session.choices
         if name not in choices.parameters:
             return
-        if choices.parameters[name].kind == "number" and value not in (None, AUTO):
+        parameter = choices.parameters[name]
+        if parameter.kind == "number" and value not in (None, AUTO, *parameter.about.kinds):
             value = float(value)
         self.session.choose(choices.with_value(name, value), stamp)
         if name == "scheme":

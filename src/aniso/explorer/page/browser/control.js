@@ -1,4 +1,4 @@
-// A parameter: its name, a number that can be typed or slid, its unit, what it does, auto and reset.
+// A parameter: its name, a number that can be typed or slid, its unit, what it does, auto, kinds and reset.
 let count = 0;
 
 export default {
@@ -24,23 +24,34 @@ export default {
       </div>
       <input v-if="control.kind === 'number'" type="range" min="0" max="1000" :value="place" :aria-label="control.label + ' slider'"
              :aria-valuetext="text + ' ' + control.unit" :class="{ auto }" :style="{ '--share': place / 10 + '%' }" @input="slid" @change="let_go" />
+      <div v-if="control.kinds.length" class="line">
+        <label :for="id + '-kind'">Kind</label>
+        <span class="grow"></span>
+        <select :id="id + '-kind'" :value="auto ? word : 'given'" :aria-label="'Kind of ' + control.label.toLowerCase()"
+                title="The kind; the rest is estimated" @change="named">
+          <option value="auto">auto</option>
+          <option v-for="kind in control.kinds" :key="kind" :value="kind">{{ kind }}</option>
+          <option value="given" disabled>{{ control.kinds[0] }}, as given</option>
+        </select>
+      </div>
       <p class="meaning" :id="id + '-meaning'">{{ sentence }}</p>
     </div>`,
   props: { control: Object },
   emits: ["change"],
-  data() { return { value: null, auto: false, moving: false }; },
+  data() { return { value: null, auto: false, word: "auto", moving: false }; },
   created() { this.id = `control-${(count += 1)}`; this.take(); },
   watch: { control: { deep: true, handler() { if (!this.moving) this.take(); } } },
   computed: {
     number() { return this.auto ? this.control.chosen : this.value; },
     text() { return this.number === null || this.number === undefined ? (this.auto ? "…" : "") : short(this.number); },
     place() { return this.number === null || this.number === undefined ? 0 : Math.round(1000 * share(this.number, this.control)); },
-    isDefault() { return this.control.default === "auto" ? this.auto : !this.auto && this.value === this.control.default; },
+    isDefault() { return this.control.default === "auto" ? this.auto && this.word === "auto" : !this.auto && this.value === this.control.default; },
     sentence() { const words = this.control.meaning; return words.charAt(0).toUpperCase() + words.slice(1) + "."; },
   },
   methods: {
     take() {
-      this.auto = this.control.value === "auto";
+      this.auto = this.control.value === "auto" || this.control.kinds.includes(this.control.value);
+      this.word = this.auto ? this.control.value : "auto";
       this.value = this.auto ? this.control.chosen : this.control.value;
     },
     tell(value) { this.$emit("change", { value, stamp: performance.now() }); },
@@ -63,9 +74,14 @@ export default {
       this.value = this.control.choices.find((choice) => String(choice) === event.target.value);
       this.tell(this.value);
     },
+    named(event) {
+      this.auto = true;
+      this.word = event.target.value;
+      this.tell(this.word);
+    },
     switched(event) { this.value = event.target.checked; this.tell(this.value); },
     toggleAuto() {
-      if (!this.auto) { this.auto = true; this.tell("auto"); return; }
+      if (!this.auto) { this.auto = true; this.word = "auto"; this.tell("auto"); return; }
       if (this.control.chosen === null || this.control.chosen === undefined) return;
       this.auto = false;
       this.value = Number(Number(this.control.chosen).toPrecision(3));
@@ -73,6 +89,7 @@ export default {
     },
     reset() {
       this.auto = this.control.default === "auto";
+      this.word = "auto";
       this.value = this.auto ? this.control.chosen : this.control.default;
       this.tell(null);
     },
