@@ -78,13 +78,17 @@ def check_tensor(name: str, tensor: Any) -> None:
     raise TypeError(f"{name} must be a dense tensor of ordinary numbers, got {fault}. {remedy}.")
 
 
+class NotFiniteError(ValueError):
+    """An array has NaN or infinite values."""
+
+
 def check_finite(name: str, array: Array, why: str) -> None:
     """Reject NaN and infinity; the error gives their number and the first index."""
     bad = ~np.isfinite(array)
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise checks.refusal(
-            ValueError,
+            NotFiniteError,
             f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
             f"({array[first]}): {why}.",
             python="Replace them first, e.g. with numpy.nan_to_num.",

@@ -179,3 +179,46 @@ def test_correlated_noise_has_its_own_scales():
     _, white = aniso.denoise(TRUTH + random.normal(0, 20, TRUTH.shape), return_info=True)
     assert plan.noise_models[0].correlation == pytest.approx(1.2, abs=0.2)
     assert plan.model.sigma > 1.5 * white.model.sigma
+
+
+class TestUnknownPixels:
+    """Pixels that are not to be trusted have no influence."""
+
+    UNKNOWN = np.zeros(TRUTH.shape, bool)
+    UNKNOWN[40:70, 60:95] = True
+    UNKNOWN[::9, 3::7] = True
+    IMAGE = TRUTH + np.random.default_rng(0).normal(0, 20, TRUTH.shape)
+
+    def test_their_values_do_not_matter(self):
+        results = []
+        for value in (np.nan, 0.0, 1e6):
+            image = np.where(self.UNKNOWN, value, self.IMAGE)
+            results.append(aniso.denoise(image, mask=self.UNKNOWN))
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+        assert rms(results[0][~self.UNKNOWN], TRUTH[~self.UNKNOWN]) < 8
+
+    def test_nan_is_a_mask(self):
+        image = np.where(self.UNKNOWN, np.nan, self.IMAGE)
+        result, plan = aniso.denoise(image, return_info=True)
+        np.testing.assert_array_equal(result, aniso.denoise(self.IMAGE, mask=self.UNKNOWN))
+        assert plan.noise == pytest.approx(20, rel=0.1)
+        kept = aniso.denoise(image, keep_nan=True)
+        np.testing.assert_array_equal(np.isnan(kept), self.UNKNOWN)
+        np.testing.assert_array_equal(kept[~self.UNKNOWN], result[~self.UNKNOWN])
+
+    def test_dask_arrays_frames_and_channels(self):
+        blocks = da.from_array(self.IMAGE, chunks=(70, 90))
+        lazy = aniso.denoise(blocks, mask=self.UNKNOWN, keep_nan=True)
+        expected = aniso.denoise(self.IMAGE, mask=self.UNKNOWN, keep_nan=True)
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        frames = np.stack([self.IMAGE, 255 - self.IMAGE])
+        result = aniso.denoise(frames, mask=self.UNKNOWN, frame_axis=0, keep_nan=True)
+        np.testing.assert_array_equal(np.isnan(result), [self.UNKNOWN] * 2)
+        colour = np.moveaxis(frames, 0, -1)
+        result = aniso.denoise(colour, mask=self.UNKNOWN, channel_axis=-1, keep_nan=True)
+        np.testing.assert_array_equal(np.isnan(result[..., 0]), self.UNKNOWN)
+
+    def test_nothing_known(self):
+        with pytest.raises(ValueError, match="known"):
+            aniso.denoise(np.full((32, 32), np.nan))

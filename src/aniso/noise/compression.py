@@ -10,9 +10,9 @@ from aniso.arrays import Array
 
 #: Side of the blocks of JPEG, in pixels.
 SIDE = 8
-# By how many standard deviations differences across the borders of blocks must exceed others, summed over
-# both axes.
-_CLEAR = 6.5
+# By how many standard deviations differences across the borders of blocks must exceed others, along each axis
+# and summed over both.
+_LEAST, _CLEAR = 2.5, 7.5
 # Blocks along an axis that are needed for a mean.
 _LEAST_BLOCKS = 8
 
@@ -25,7 +25,8 @@ def has_blocks(windows: Sequence[Array]) -> bool:
     """
     if windows[0].ndim != 3:  # images only
         return False
-    return bool(np.median([_excess(window, 1) + _excess(window, 2) for window in windows]) > _CLEAR)
+    found = np.median([[_excess(window, axis) for axis in (1, 2)] for window in windows], axis=0)
+    return bool(found.min() > _LEAST and found.sum() > _CLEAR)
 
 
 def _excess(window: Array, axis: int) -> float:

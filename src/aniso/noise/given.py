@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aniso import checks
-from aniso.arrays import Array, result_type
+from aniso.arrays import Array, Mask, result_type
 from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.level import check_level
 from aniso.noise.models import MODELS, Gaussian, NoiseModel
@@ -22,10 +22,10 @@ _USAGE = (
 )
 
 
-def find_noise(noise: Noise, windows: Sequence[Array]) -> NoiseEstimate:
+def find_noise(noise: Noise, windows: Sequence[Array], masks: Sequence[Mask] | None = None) -> NoiseEstimate:
     """Return the given noise, or what is not given from windows (channels, …) of the image.
 
-    Given models are certain.
+    Given models are certain. Pixels that are True in masks do not count.
     """
     count = len(windows[0])
     each = _given(noise)
@@ -34,17 +34,17 @@ def find_noise(noise: Noise, windows: Sequence[Array]) -> NoiseEstimate:
             raise ValueError(
                 f"noise must have one entry for each of {count} channels, got {len(each)}. {_USAGE}."
             )
-        found = [_find([window[k : k + 1] for window in windows], one) for k, one in enumerate(each)]
+        found = [_find([window[k : k + 1] for window in windows], one, masks) for k, one in enumerate(each)]
         level = math.sqrt(sum(one.level**2 for one in found) / count)
         return NoiseEstimate(
             tuple(one.models[0] for one in found), min(one.certainty for one in found), level
         )
-    return _find(windows, each)
+    return _find(windows, each, masks)
 
 
-def _find(windows: Sequence[Array], noise: str | NoiseModel) -> NoiseEstimate:
+def _find(windows: Sequence[Array], noise: str | NoiseModel, masks: Sequence[Mask] | None) -> NoiseEstimate:
     if isinstance(noise, str):
-        return estimate_windows(windows, noise)
+        return estimate_windows(windows, noise, masks)
     for window in windows:
         if isinstance(noise, Gaussian):
             check_level(noise.level, result_type(window.dtype))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, estimates
-from aniso.arrays import Array
+from aniso.arrays import Array, Mask, NotFiniteError
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
@@ -28,6 +28,8 @@ from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_strong
 from aniso.verbs.edge_contrast import check_contrast
+from aniso.verbs.holes import HoledFrames, HoledSource
+from aniso.verbs.inpaint import inpaint
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
@@ -204,6 +206,8 @@ def denoise(
     contrast: Annotated[float | Auto, replace(CONTRAST, auto="by the smallest expected error")] = "auto",
     time: Annotated[float | Auto, replace(TIME, auto="by the smallest expected error")] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
+    mask: npt.ArrayLike | None = None,
+    keep_nan: bool = False,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -247,6 +251,12 @@ def denoise(
         The stopping time, in squared units of length.
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
+    mask : array of bool, optional
+        True at pixels that are not to be trusted, with the axes of the image without channels; by default
+        those that are NaN. They have no influence: they are filled in by :func:`aniso.inpaint` first. Dask
+        arrays with NaN need a mask.
+    keep_nan : bool
+        If True, these pixels are NaN in the result.
     stencil : DeltaStencil or FreeStencil
         The spatial discretisation.
     spacing : float or one float per axis, optional
@@ -281,13 +291,28 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
-    source = ImageSource.check(image, channel_axis, progress, frame_axis)
+    checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
+    holes: HoledSource | HoledFrames | None = None
+    if mask is None:
+        try:
+            source = ImageSource.check(image, channel_axis, progress, frame_axis)
+        except NotFiniteError:  # pixels are looked at once, if all of them are known
+            holes = HoledSource.check_holes(image, None, channel_axis, progress, frame_axis)
+    else:
+        holes = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
+    if holes is not None:
+        axes: Any = {"channel_axis": channel_axis, "frame_axis": frame_axis}
+        filled = inpaint(image, mask, spacing=spacing, engine=engine, threads=threads, **axes)
+        source = ImageSource.check(filled, channel_axis, progress, frame_axis)
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
-    plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix)
+    known = None if holes is None else holes.sample_known()
+    plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix, known=known)
     return_freed_memory()  # many small windows, of which large arrays could not use the space
     result = plan.filter(source, settings, progress)
+    if holes is not None and keep_nan:
+        result = holes.hide(result)
     return (result, plan) if return_info else result
 
 
@@ -299,8 +324,12 @@ def choose(
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     mix: bool | None = None,
+    known: list[Mask] | None = None,
 ) -> DenoisePlan:
-    """Return the diffusions of least risk in windows of the image; the arguments are those of `denoise`."""
+    """Return the diffusions of least risk in windows of the image; the arguments are those of `denoise`.
+
+    `known` are masks of windows, True where pixels are to be trusted.
+    """
     checks.instance("mix", mix, (bool, type(None)), "True, False or None", "mix=False")
     given_contrast = check_contrast(contrast)
     given_time = checks.number_or_auto("time", time, "the stopping time")
@@ -312,7 +341,7 @@ def choose(
     impulses = look_for_impulses(windows)
     if impulses is not None:
         windows = [impulses.fill(window) for window in windows]
-    found = find_noise(noise, windows)
+    found = find_noise(noise, windows, None if known is None else [~one for one in known])
     level = stabilised_level(found.models)
     stabilised = [stabilise(found.models, window) for window in windows]
     # Correlated noise is nearly white on a coarser grid.
@@ -322,7 +351,11 @@ def choose(
     strong = is_strong(level, stabilised)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
-    judge = Judge(stabilised, level, found.correlation, remaining_levels(found.models, stabilised))
+    levels = remaining_levels(found.models, stabilised)
+    if known is not None:  # pixels that were filled in have no noise
+        everywhere = levels or [np.full_like(window, level) for window in stabilised]
+        levels = [each * inside for each, inside in zip(everywhere, known, strict=True)]
+    judge = Judge(stabilised, level, found.correlation, levels)
     # Leaving the image unchanged is a candidate too, unless a time is given.
     found_stops = [judge.start] if given_time is None or not models else []
     helpers: list[Stop] = []
@@ -337,7 +370,8 @@ def choose(
     mixture: Mixture = []
     risk = judge.risk(best)
     if helpers:
-        mixture, risk = mix_stops(judge, best, helpers, sure=found.certainty < 1 and not found.compressed)
+        sure = found.certainty < 1 and not found.compressed
+        mixture, risk = mix_stops(judge, best, helpers, level=level, sure=sure)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
     scale = _mean_scale(found.models, windows)

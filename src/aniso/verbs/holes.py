@@ -91,6 +91,20 @@ class HoledSource(ImageSource):
             found += self._take(self._mixed_windows(chosen[0]))
         return found
 
+    def sample_known(self, share: int = 1) -> list[Mask]:
+        """Return masks of the known pixels in the windows that `sample` returns."""
+        return [known for _, known in self._take(sample.windows(self.shape, share * len(self.channels)))]
+
+    def hide(self, result: Any) -> Any:
+        """Return an array with the axes of the image that is NaN where pixels are unknown."""
+        if self.is_lazy:
+            import dask.array as da
+
+            hidden = da.where(self.known, arrays.channels_first(result, self.channel_axis), np.nan)
+            return arrays.channels_back(hidden.astype(result.dtype), self.channel_axis)
+        hidden = np.where(self.known, arrays.channels_first(result, self.channel_axis), np.nan)
+        return arrays.channels_back(hidden.astype(result.dtype), self.channel_axis)
+
     def _take(self, chosen: list[Window]) -> list[tuple[Array, Mask]]:
         pixels = self.pixels
         found: Any = [(pixels[(slice(None), *window)], self.known[window]) for window in chosen]
@@ -141,6 +155,22 @@ class HoledFrames(Frames):
         numbers = sampled_frames(len(self.frames))
         frames: Any = [self.frames[k] for k in numbers]
         return [window for frame in frames for window in frame.sample_holes(len(numbers))]
+
+    def sample_known(self, share: int = 1) -> list[Mask]:
+        """Return masks of the known pixels in the windows that `sample` returns."""
+        numbers = sampled_frames(len(self.frames))
+        frames: Any = [self.frames[k] for k in numbers]
+        return [known for frame in frames for known in frame.sample_known(share * len(numbers))]
+
+    def hide(self, result: Any) -> Any:
+        """Return frames that are NaN where pixels are unknown."""
+        each: Any = np.moveaxis(result, self.frame_axis, 0)
+        hidden = [frame.hide(one) for frame, one in zip(self.frames, each, strict=True)]  # type: ignore[attr-defined]
+        if self.is_lazy:
+            import dask.array as da
+
+            return da.stack(hidden, axis=self.frame_axis)
+        return np.stack(hidden, axis=self.frame_axis)
 
 
 def _split_mask(mask: Any, ndim: int, count: int, along: int, of_frame: int | None) -> list[Any]:

@@ -44,7 +44,9 @@ Mixture = list[tuple[Stop, Weights | None]]
 # -- choosing -----------------------------------------------------------------------------------------------
 
 
-def mix_stops(judge: Judge, best: Stop, helpers: list[Stop], *, sure: bool = False) -> tuple[Mixture, float]:
+def mix_stops(
+    judge: Judge, best: Stop, helpers: list[Stop], *, level: float, sure: bool = False
+) -> tuple[Mixture, float]:
     """Return the images to mix with the weights of least risk, and the risk of the mixture.
 
     The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
@@ -52,12 +54,12 @@ def mix_stops(judge: Judge, best: Stop, helpers: list[Stop], *, sure: bool = Fal
     ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
     0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
     common noise, or a level that is too high) is not mixed, unless one is `sure` of the level of a single
-    channel. A mixture with a clearly negative risk, or with a larger distance from the best image than the
-    noise level, is rejected, and the list is empty.
+    channel. Flatness is relative to `level`. A mixture with a clearly negative risk, or with a larger
+    distance from the best image than the noise level, is rejected, and the list is empty.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
     flats = tuple(
-        np.concatenate([flatness(window, judge.level).ravel() for window in image])
+        np.concatenate([flatness(window, level).ravel() for window in image])
         for image in (best.image, best.changed)
     )
     axes = _principal_axes(_flatten(judge.image))
