@@ -158,11 +158,14 @@ class Checker:
         return None
 
 
-def checking(arguments: list[str]) -> subprocess.Popen[bytes]:
-    """This script in a process that checks bounds, with compiled kernels of its own."""
+def command(arguments: list[str]) -> list[str]:
+    return [sys.executable, "-m", "tests.bounds", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that checks bounds, with compiled kernels of its own."""
     folder = (cache_folder() or Path(tempfile.gettempdir())) / "bounds"
-    environment = {"NUMBA_BOUNDSCHECK": "1", "ANISO_CACHE_DIR": str(folder)}
-    return subprocess.Popen([sys.executable, "-m", "tests.bounds", *arguments], env=os.environ | environment)
+    return {**os.environ, "NUMBA_BOUNDSCHECK": "1", "ANISO_CACHE_DIR": str(folder)}
 
 
 def main() -> int:
@@ -174,8 +177,7 @@ def main() -> int:
     parser.add_argument("--again", type=int, help="this case alone")
     given = parser.parse_args()
     if os.environ.get("NUMBA_BOUNDSCHECK") != "1":
-        with checking(sys.argv[1:]) as process:
-            return process.wait()
+        return subprocess.run(command(sys.argv[1:]), env=environment(), check=False).returncode
     checker, faults = Checker(), 0
     numbers = range(given.cases) if given.again is None else [given.again]
     for number in numbers:

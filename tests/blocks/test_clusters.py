@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from aniso.blocks.stores import budget, cluster, journal, passes
 from aniso.settings import Settings
 from tests.blocks.stores import job, ome_group
 from tests.cli.command_calls import PROGRAM, WIDE
+from tests.processes import PATIENCE, started, wait_until
 from tests.registry import SAMPLES
 
 psutil: Any = importlib.import_module("psutil")  # comes with distributed, and has no types
@@ -226,30 +226,22 @@ def test_workers_that_come_late_are_waited_for():
 
 
 @contextmanager
-def _started(folder):
-    """A run of the command in a session of its own, as on a terminal, after the first of 20 images."""
-    frames = np.stack([SAMPLES["noise"]((200, 200)).astype(np.float32)] * 20)
-    ome_group(folder / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(1, 200, 200))
-    words = ["diffuse", "in.zarr", "out.zarr", "--time", "200", "--workers", "2", "--memory", "1GB"]
-    with subprocess.Popen(
+def _started(folder, count):
+    """A run of the command in a session of its own, as on a terminal, after the first of so many images."""
+    frames = np.stack([SAMPLES["noise"]((100, 100)).astype(np.float32)] * count)
+    ome_group(folder / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(1, 100, 100))
+    words = ["diffuse", "in.zarr", "out.zarr", "--time", "100", "--workers", "2", "--memory", "1GB"]
+    with started(
         [*PROGRAM, *words],
         cwd=folder,
         env=WIDE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     ) as process:
-        try:
-            unfinished, end = journal.folder_of(folder / "out.zarr"), time.monotonic() + 240
-            while not journal.complete_blocks(unfinished, 0):
-                assert process.poll() is None, process.communicate()[1]
-                assert time.monotonic() < end
-                time.sleep(0.02)
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+        unfinished = journal.folder_of(folder / "out.zarr")
+        wait_until(lambda: journal.complete_blocks(unfinished, 0), process)
+        yield process
 
 
 def _foreign(errors):
@@ -262,18 +254,18 @@ class TestStandardError:
     """Only the command's own lines, whatever Dask and asyncio have to say."""
 
     def test_interrupted_on_a_terminal(self, tmp_path):
-        with _started(tmp_path) as process:
+        with _started(tmp_path, 600) as process:
             os.killpg(process.pid, signal.SIGINT)
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
         assert "interrupted" in errors
         assert not _foreign(errors)
 
     def test_a_worker_that_is_killed(self, tmp_path):
-        with _started(tmp_path) as process:
+        with _started(tmp_path, 40) as process:
             children = psutil.Process(process.pid).children(recursive=True)
             worker = next(child for child in children if "spawn_main" in " ".join(child.cmdline()))
             worker.kill()
-            _, errors = process.communicate(timeout=240)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert not _foreign(errors)

@@ -1,11 +1,9 @@
 """Zarr stores filtered by plans: the same bits as in memory and for Dask arrays, also after interruptions."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +21,7 @@ from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
 from aniso.settings import Settings
 from tests.blocks.stores import ome_group, result_of
+from tests.processes import PATIENCE, kill, started, wait_until
 
 # A group may hold groups and arrays, which types cannot tell apart.
 zarr: Any = zarr_package
@@ -209,24 +208,29 @@ def test_stores_between_passes_hold_only_what_later_passes_read(tmp_path, schedu
 
 
 _SCRIPT = """
-    import sys
+    import sys, time
+    from pathlib import Path
     import aniso
-    from aniso.blocks.stores import budget
+    from aniso.blocks.stores import budget, journal
 
     budget.block_and_limit = lambda *_: ((32, 32), 6)
+    source, target = map(Path, sys.argv[1:3])
+
+    def stop(done, total):
+        if len(sys.argv) > 3 and journal.complete_blocks(journal.folder_of(target), 2):
+            time.sleep(1e4)  # in the third pass
 
     if __name__ == "__main__":
-        aniso.filter_store(*sys.argv[1:], "denoise", workers=2, memory="1GB")
+        aniso.filter_store(source, target, "denoise", workers=2, memory="1GB", progress=stop)
 """
 
 
 class TestInterruptions:
-    def started(self, tmp_path, source, target):
+    def filtering(self, tmp_path, *words):
         script = tmp_path / "script.py"
         script.write_text(textwrap.dedent(_SCRIPT))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        words = [sys.executable, str(script), str(source), str(target)]
-        return subprocess.Popen(words, env=environment, start_new_session=True)
+        return started([sys.executable, script, *words], env=environment)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
     def test_a_run_that_is_killed_gives_the_same_bits(self, tmp_path):
@@ -234,16 +238,12 @@ class TestInterruptions:
         assert plan.mixed > 1  # stores between passes hold several images
         source, target = tmp_path / "in.zarr", tmp_path / "out.zarr"
         zarr.create_array(str(source), data=IMAGE, chunks=(16, 16))
-        with self.started(tmp_path, source, target) as process:
-            folder, end = journal.folder_of(target), time.monotonic() + 180
-            while not journal.complete_blocks(folder, 2):  # in the third pass
-                assert process.poll() is None
-                assert time.monotonic() < end
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGKILL)
+        with self.filtering(tmp_path, source, target, "stop") as process:
+            wait_until(lambda: journal.complete_blocks(journal.folder_of(target), 2), process)
+            kill(process)
         assert not target.exists()
-        with self.started(tmp_path, source, target) as again:
-            again.communicate(timeout=240)
+        with self.filtering(tmp_path, source, target) as again:
+            again.communicate(timeout=PATIENCE)
         assert again.returncode == 0
         np.testing.assert_array_equal(result_of(target), expected)
         assert not journal.folder_of(target).exists()

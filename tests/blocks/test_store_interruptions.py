@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ import aniso
 from aniso.blocks.stores import cluster, journal, passes
 from aniso.blocks.stores.zarr_array import chunks_at
 from tests.blocks.stores import MODEL, job, ome_group, run, zarr
+from tests.processes import PATIENCE, kill, started, wait_until
 from tests.registry import SAMPLES
 
 
@@ -198,56 +198,57 @@ class TestInterruptions:
 
 
 _SCRIPT = """
-    import sys
+    import sys, time
     from pathlib import Path
     from aniso.blocks.stores import cluster, passes
     from tests.blocks.stores import job
 
+    source, target = map(Path, sys.argv[1:3])
+
+    def stop(done, total):
+        if done >= int(sys.argv[3]):
+            time.sleep(1e4)
+
     if __name__ == "__main__":
-        source, target = map(Path, sys.argv[1:])
         with cluster.connect(None, 2, "1GB") as client:
             pids = client.run(__import__("os").getpid)
             print(*pids.values(), flush=True)
-            passes.carry_out(job(source, 3.0, block=(16, 16), together=1), target, client, lambda *done: None)
+            passes.carry_out(job(source, 3.0, block=(16, 16), together=1), target, client, stop)
 """
 
 
 class TestKilled:
     """Real processes, really killed."""
 
-    def started(self, tmp_path, source, target):
+    def filtering(self, tmp_path, source, target, last):
         script = tmp_path / "script.py"
         script.write_text(textwrap.dedent(_SCRIPT))
         folder = str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
-        return subprocess.Popen(
-            [sys.executable, str(script), str(source), str(target)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        words = [sys.executable, script, source, target, last]
+        return started(words, env=environment, stdout=subprocess.PIPE, text=True)
 
-    def wait_for_blocks(self, target, count):
-        folder, end = journal.folder_of(target), time.monotonic() + 120
-        while sum(len(journal.complete_blocks(folder, number)) for number in range(100)) < count:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+    def wait_for_blocks(self, process, target, count):
+        folder = journal.folder_of(target)
+        wait_until(
+            lambda: sum(len(journal.complete_blocks(folder, number)) for number in range(100)) >= count,
+            process,
+        )
 
     def test_a_worker_and_then_the_whole_run(self, client, tmp_path):
         image = SAMPLES["edges"]((80, 64))
         source = ome_group(tmp_path / "in.zarr", image, "yx", (1, 1), chunks=(16, 16))
         target = tmp_path / "out.zarr"
-        with self.started(tmp_path, source, target) as process:
+        with self.filtering(tmp_path, source, target, last=40) as process:
             assert process.stdout is not None
             workers = [int(pid) for pid in process.stdout.readline().split()]
-            self.wait_for_blocks(target, 10)
+            self.wait_for_blocks(process, target, 10)
             os.kill(workers[0], signal.SIGKILL)
-            self.wait_for_blocks(target, 40)
-            os.killpg(process.pid, signal.SIGKILL)
+            self.wait_for_blocks(process, target, 40)
+            kill(process)
         assert not target.exists()
-        with self.started(tmp_path, source, target) as again:
-            again.communicate(timeout=240)
+        with self.filtering(tmp_path, source, target, last=1000) as again:
+            again.communicate(timeout=PATIENCE)
         assert again.returncode == 0
         result = zarr.open_group(str(target), mode="r")["0"][:]
         run(client, source, tmp_path / "whole.zarr", time=3.0, block=(16, 16), together=1)

@@ -6,7 +6,6 @@ import pickle
 import re
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,6 +20,7 @@ from aniso.blocks import worker as blocks
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import cluster
 from aniso.settings import Settings
+from tests.processes import PATIENCE, wait_until
 from tests.registry import DTYPES, MODELS, SAMPLES, SCHEMES, VOLUME_MODELS, VOLUME_SAMPLES, colours, in_turn
 
 SHAPE = (23, 19)
@@ -143,31 +143,26 @@ def test_no_time_and_integers():
 class TestKilled:
     """Two real processes, one of which is really killed while it has work and results."""
 
-    def wait_for_files(self, folder, count):
-        end = time.monotonic() + 120
-        while len(os.listdir(folder)) < count:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
     def test_a_worker_that_dies_does_not_change_the_result(self, tmp_path):
         sample, model = VOLUME_SAMPLES["edges"]((24, 20, 22)), aniso.EdgeEnhancing(12.0, sigma=0.5)
         blocks = da.from_array(sample, chunks=(12, 10, 8))
         number = blocks.npartitions
 
-        def slowly(block, block_info=None):
-            time.sleep(0.2)
-            (Path(tmp_path) / str(block_info[0]["chunk-location"])).touch()
+        def in_two_halves(block, block_info=None):
+            while len(os.listdir(tmp_path)) >= number // 2 and not (tmp_path / "killed").exists():
+                time.sleep(0.01)
+            (tmp_path / str(block_info[0]["chunk-location"])).touch()
             return block
 
         with cluster.connect(None, 2, "1GB") as client:
             pids = list(client.run(os.getpid).values())
-            result = aniso.diffuse(blocks.map_blocks(slowly, dtype=blocks.dtype), model, TIME)
+            result = aniso.diffuse(blocks.map_blocks(in_two_halves, dtype=blocks.dtype), model, TIME)
             future: Any = client.compute(result)
-            self.wait_for_files(tmp_path, number // 2)
+            wait_until(lambda: len(os.listdir(tmp_path)) >= number // 2)
             os.kill(pids[0], signal.SIGKILL)
-            self.wait_for_files(tmp_path, number // 2 + 1)
             assert not future.done()
-            found = future.result(timeout=240)
+            (tmp_path / "killed").touch()
+            found = future.result(timeout=PATIENCE)
             assert sorted(client.run(os.getpid).values()) != sorted(pids)  # it has been replaced
         assert_same(found, aniso.diffuse(sample, model, TIME))
 

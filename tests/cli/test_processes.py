@@ -12,6 +12,7 @@ import pytest
 
 from aniso import io
 from tests.cli.command_calls import PROGRAM, WIDE, contents, noisy
+from tests.processes import PATIENCE, started
 
 # The encoder stops in the middle, and says so.
 SLOW = """
@@ -20,10 +21,32 @@ from aniso.io.formats import FORMATS
 def write(path, picture):
     path.write_bytes(b"half a picture")
     print("writing", flush=True)
-    time.sleep(60)
+    time.sleep(1e4)
 FORMATS["PNG"] = dataclasses.replace(FORMATS["PNG"], write=write)
 from aniso.__main__ import main
 main()
+"""
+# The engine says that it works.
+WORKING = """
+from aniso.engines.cpu.evolution import Evolution
+advance = Evolution.advance
+def said(self, cycle):
+    advance(self, cycle)
+    print("working", flush=True)
+Evolution.advance = said
+from aniso.__main__ import main
+main()
+"""
+# The signal handlers are there, and nothing that takes long to import.
+STARTING = """
+import sys
+from aniso import __main__ as program
+run = program._run
+def said():
+    print("numpy" in sys.modules, flush=True)
+    run()
+program._run = said
+program.main()
 """
 
 
@@ -36,16 +59,14 @@ class TestInterruptions:
         (camera / "result.png").write_bytes(b"the old result")
         before = contents(camera)
         words = ["diffuse", "camera.png", "--time", "1", "-o", "result.png", "--force"]
-        with subprocess.Popen(
+        with started(
             [sys.executable, "-c", SLOW, *words], cwd=camera, env=WIDE, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run under nohup
         ) as process:  # fmt: skip
-            assert process.stdout is not None
             assert process.stdout.readline() == "writing\n"
-            time.sleep(0.1)
             process.send_signal(number)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == code
         after = contents(camera)
         if number == signal.SIGKILL:  # nobody could tidy up; the old file is there all the same
@@ -58,10 +79,13 @@ class TestInterruptions:
         np.save(camera / "large.npy", noisy((600, 600), "float32"))
         before = set(contents(camera))
         words = ["diffuse", "large.npy", "--time", "1e5", "--contrast", "0.1", "--threads", "2"]
-        with subprocess.Popen([*PROGRAM, *words], cwd=camera, env=WIDE, stderr=subprocess.PIPE) as process:
-            time.sleep(3)
+        with started(
+            [sys.executable, "-c", WORKING, *words],
+            cwd=camera, env=WIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdout.readline() == b"working\n"
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, b"Traceback" in errors) == (143, False)
         assert set(contents(camera)) == before
 
@@ -70,16 +94,15 @@ class TestAnImpatientFinger:
     @pytest.mark.parametrize("delay", [0.01, 0.05, 0.1, 0.2, 0.4])
     def test_ctrl_c_before_anything_was_done(self, camera, delay):
         """Python itself takes a moment to start; from then on, nothing heavy is imported unguarded."""
-        program = "from aniso.__main__ import main; print(flush=True); main()"
-        with subprocess.Popen(
-            [sys.executable, "-c", program, "denoise", "camera.png"], cwd=camera, env=WIDE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        words = ["diffuse", "camera.png", "--time", "1e6", "--contrast", "0.1"]  # it never gets there
+        with started(
+            [sys.executable, "-c", STARTING, *words],
+            cwd=camera, env=WIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
-            assert process.stdout is not None
-            process.stdout.readline()
+            assert process.stdout.readline() == b"False\n"
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, b"Traceback" in errors) == (130, False)
         assert set(os.listdir(camera)) == {"camera.png"}
 
@@ -89,14 +112,13 @@ class TestListeners:
 
     def piped(self, folder, *words):
         """The exit code, and standard error, if only one line is read."""
-        with subprocess.Popen(
+        with started(
             [*PROGRAM, *words], cwd=folder, env=WIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
             process.stdout.readline()
             process.stdout.close()
             errors = process.stderr.read()
+            process.wait(PATIENCE)
         return process.returncode, errors
 
     def test_enough_was_heard(self, camera):

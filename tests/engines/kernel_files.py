@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import aniso
+from tests.processes import PATIENCE
 
 ON_UNIX = hasattr(os, "geteuid")
 AS_ROOT = ON_UNIX and os.geteuid() == 0
@@ -40,7 +41,7 @@ def run(folder, script=RUN, before="", **environment):
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=True,
     )
 

@@ -24,6 +24,7 @@ from aniso.engines.cpu.evolution import Evolution
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from tests import bounds, interrupts
 from tests.engines.kernel_files import RUN
+from tests.processes import PATIENCE, started, wait_until
 from tests.registry import SAMPLES, colours
 
 SOURCE = Path(aniso.__file__).parent
@@ -136,7 +137,7 @@ def run(script, *arguments, source=SOURCE, **environment):
         env={**os.environ, "PYTHONPATH": str(source.parent), **environment},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -178,16 +179,11 @@ class TestProcesses:
             except KeyboardInterrupt:
                 print("interrupted,", threading.active_count(), "thread", flush=True)
         """
-        with subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
+        words = [sys.executable, "-c", textwrap.dedent(script)]
+        with started(words, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout.readline() == "going\n"
             process.send_signal(signal.SIGINT)
-            try:
-                rest, _ = process.communicate(timeout=60)
-            finally:
-                process.kill()
+            rest, _ = process.communicate(timeout=PATIENCE)
         assert rest.endswith("interrupted, 1 thread\n")
 
 
@@ -367,10 +363,7 @@ class TestInterrupts:
     def test_helpers_that_nobody_ends_end_by_themselves(self):
         team = ThreadTeam(3)
         team.run(lambda number: time.sleep(0.001), 10)
-        deadline = time.monotonic() + 30
-        while any(thread.name == "aniso" for thread in threading.enumerate()):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: not any(thread.name == "aniso" for thread in threading.enumerate()))
         done: list[int] = []
         team.run(done.append, 100)  # others take their place
         team.close()
@@ -397,10 +390,9 @@ def _raise():
 
 def test_kernels_stay_within_their_arrays():
     """A slice of `python -m tests.bounds`."""
-    with bounds.checking(
-        ["--cases", "40", "--models", "edge", "coherence", "--dtypes", "float32"]
-    ) as process:
-        assert process.wait(600) == 0
+    words = ["--cases", "40", "--models", "edge", "coherence", "--dtypes", "float32"]
+    with started(bounds.command(words), env=bounds.environment()) as process:
+        assert process.wait(5 * PATIENCE) == 0  # it compiles the kernels with checks
 
 
 class TestThreadLimits:
@@ -444,7 +436,7 @@ class TestThreadLimits:
                 same = (aniso.diffuse(image, aniso.Homogeneous(), 1.0, engine="cpu") == expected).all()
                 os._exit(0 if same else 1)
             import time
-            for _ in range(600):
+            for _ in range(2400):
                 ended, status = os.waitpid(child, os.WNOHANG)
                 if ended:
                     break

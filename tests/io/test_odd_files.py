@@ -9,6 +9,7 @@ import tifffile
 from aniso import io
 from aniso.io.picture import FileError, Picture
 from tests.cli.command_calls import PROGRAM, WIDE, aniso_command, called, noisy
+from tests.processes import PATIENCE, started
 
 mrcfile = pytest.importorskip("mrcfile")
 
@@ -73,13 +74,11 @@ class TestStacksOfImagesInMRC:
 @pytest.mark.parametrize("words", [["--help"], ["denoise", "--help"], []])
 def test_help_that_nobody_reads_to_its_end(words):
     """As in `aniso --help | head`: silent, and an exit code as that of other programs."""
-    process = subprocess.Popen([*PROGRAM, *words], env=WIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    errors = process.stderr.read()
-    process.stderr.close()
-    assert process.wait() == 128 + 13
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started([*PROGRAM, *words], env=WIDE, **pipes) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(PATIENCE) == 128 + 13
     assert errors == b""
 
 

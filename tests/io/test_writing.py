@@ -27,6 +27,7 @@ from tests.io.files import (
     refused,
     tiff,
 )
+from tests.processes import started
 
 
 class TestPaths:
@@ -225,7 +226,7 @@ class TestInterruptions:
                 # the file is complete but for its name; cut it, as if the bytes were still on their way
                 os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
                 print("half", flush=True)
-                time.sleep(60)
+                time.sleep(1e4)
 
             os.fsync = slow
             io.write(sys.argv[1], np.zeros((50, 70), np.uint8), force=True)
@@ -236,10 +237,9 @@ class TestInterruptions:
             **os.environ,
             "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]),
         }
-        with subprocess.Popen(
+        with started(
             [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True, env=environment
         ) as process:
-            assert process.stdout is not None
             assert process.stdout.readline() == "half\n"
             process.kill()
         assert path.read_bytes() == before
