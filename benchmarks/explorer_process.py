@@ -21,6 +21,8 @@ PLACES = (
     "C:/Program Files/Google/Chrome/Application/chrome.exe",
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 )
+# Seconds to wait for the explorer, also on a busy machine.
+_PATIENCE = 240.0
 
 
 def browser_path():
@@ -30,7 +32,7 @@ def browser_path():
 
 def wait_for_port(port):
     """The address is told a moment before somebody listens there."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + _PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 5).close()
@@ -60,7 +62,7 @@ class Visitor:
         headers = {"Host": self.host, **{name.replace("_", "-"): value for name, value in headers.items()}}
         if cookie is not None:
             headers["Cookie"] = cookie or self.cookie
-        connection = http.client.HTTPConnection(self.host, timeout=60)
+        connection = http.client.HTTPConnection(self.host, timeout=_PATIENCE)
         try:
             connection.request(method, path, body, headers)
             answer: Any = connection.getresponse()
@@ -76,7 +78,7 @@ class Visitor:
     def raw(self, request):
         """A connection on which these lines were sent, the host and the cookie among them."""
         name, _, port = self.host.rpartition(":")
-        connection = socket.create_connection((name, int(port)), 60)
+        connection = socket.create_connection((name, int(port)), _PATIENCE)
         lines = [*request, f"Host: {self.host}", f"Cookie: {self.cookie}", "", ""]
         connection.sendall("\r\n".join(lines).encode())
         return connection
@@ -120,7 +122,7 @@ def explorer(*words, prelude=None, opens=False):
     listener = threading.Thread(target=listen)
     listener.start()
     try:
-        assert ready.wait(60), said
+        assert ready.wait(_PATIENCE), said
         address = re.search(r"http://\S+", "".join(said))
         assert address, said
         wait_for_port(int(re.findall(r":(\d+)/", address[0])[0]))
@@ -128,7 +130,7 @@ def explorer(*words, prelude=None, opens=False):
     finally:
         process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -171,7 +171,7 @@ def test_commands(tmp_path, monkeypatch, command):
 
 def test_explore():
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the token becomes a cookie
-    with explorer() as (address, _, said), browser.open(address, timeout=30) as page:
+    with explorer() as (address, _, said), browser.open(address, timeout=300) as page:
         assert page.status == 200
         assert "aniso" in page.read().decode()
     assert not [line for line in said if "Traceback" in line]

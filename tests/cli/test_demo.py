@@ -30,7 +30,7 @@ def written(tmp_path_factory):
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=1200,
     )
     assert answer.returncode == 0, answer.stderr
     assert [entry.name for entry in place.iterdir()] == ["aniso-demo"]

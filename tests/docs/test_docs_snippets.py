@@ -75,7 +75,7 @@ def test_the_python_of_a_page_runs(page, tmp_path):
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=1200,
     )
     assert answer.returncode == 0, f"{page.name} (lines as in the page):\n{answer.stderr}"
 

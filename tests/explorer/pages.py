@@ -2,15 +2,15 @@
 
 import base64
 import contextlib
-import time
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from benchmarks.explorer_process import browser_path
+from tests.processes import PATIENCE, wait_until
 
-WAIT = 30_000  # milliseconds: the machine may be busy
+WAIT = 1000 * PATIENCE  # milliseconds
 expect.set_options(timeout=WAIT)
 needs_browser = pytest.mark.skipif(
     browser_path() is None,
@@ -53,14 +53,6 @@ def copied_and_downloaded(tab):
     return program, download.value
 
 
-def wait_until(condition):
-    """For what the browser does not see."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def choose_method(tab, name):
     tab.get_by_role("button", name=name, exact=True).click()
 
@@ -77,6 +69,19 @@ def slide(tab, name, to):
         "slider.dispatchEvent(new Event('change')); }",
         to,
     )
+
+
+def still_pixels(tab):
+    """What the canvas shows when it has come to rest."""
+    shown = [pixels(tab)]
+
+    def rests():
+        tab.wait_for_timeout(100)
+        shown.append(pixels(tab))
+        return (shown[-1] == shown[-2]).all()
+
+    wait_until(rests)
+    return shown[-1]
 
 
 def pixels(tab):

@@ -11,6 +11,7 @@ from aniso.explorer.choosing.source import Source
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.page.session import Session
 from aniso.io.picture import Picture
+from tests.processes import PATIENCE
 
 
 class Notes:
@@ -44,7 +45,7 @@ def in_a_session(scenario):
         notes = Notes()
         session = Session(notes, Pace())
         try:
-            return await asyncio.wait_for(scenario(session, notes), 40)
+            return await asyncio.wait_for(scenario(session, notes), PATIENCE)
         finally:
             session.close()
 

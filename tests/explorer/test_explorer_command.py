@@ -13,6 +13,7 @@ from aniso.cli import app
 from aniso.explorer import server
 from aniso.io.picture import FileError
 from benchmarks.explorer_process import explorer
+from tests.processes import PATIENCE
 
 
 def called(*words):
@@ -93,7 +94,7 @@ def test_without_nicegui_it_says_what_to_install(monkeypatch):
 def test_it_ends_quietly():
     with explorer() as (_, process, said):
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     address, end = said  # on both streams
     assert address.startswith("The explorer is at ")
     assert end == "The explorer was stopped.\n"

@@ -18,6 +18,7 @@ from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
 from aniso.explorer.showing import rendering
 from tests.explorer.sessions import afford, layers, scene_of
+from tests.processes import PATIENCE
 
 
 class TestPreviews:
@@ -115,13 +116,13 @@ class TestWorkers:
         def job(number):
             def run(ticket):
                 begun.set()
-                go_on.wait(10)
+                go_on.wait(PATIENCE)
                 done.append(number)
 
             return run
 
         worker.submit(job(0))
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
         for number in range(1, 100):
             worker.submit(job(number))
         go_on.set()
@@ -141,7 +142,7 @@ class TestWorkers:
                 ended.append("endless")
 
         worker.submit(endless)
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
         worker.submit(lambda ticket: ended.append("new"))
         worker.close()
         assert ended == ["endless", "new"]
@@ -158,7 +159,7 @@ class TestWorkers:
         def noted(lane, ticket):
             done.append(lane)
 
-        worker.submit(lambda ticket: go_on.wait(10), "first")
+        worker.submit(lambda ticket: go_on.wait(PATIENCE), "first")
         for lane in ("a", "b", "a"):
             worker.submit(partial(noted, lane), lane)
         go_on.set()

@@ -18,8 +18,9 @@ from tests.explorer.pages import (
     pixels,
     settled,
     slide,
-    wait_until,
+    still_pixels,
 )
+from tests.processes import wait_until
 
 pytestmark = needs_browser
 
@@ -133,24 +134,22 @@ def test_zoom_pan_and_flicker(page):
     stage.hover()
     fitted = pixels(page)
     page.mouse.wheel(0, -600)
-    page.wait_for_timeout(100)
-    zoomed = pixels(page)
-    assert (zoomed != fitted).any()
+    wait_until(lambda: (pixels(page) != fitted).any())
+    zoomed = still_pixels(page)
     expect(page.locator(".readout")).to_contain_text("%")
     page.keyboard.down("f")
     expect(page.locator(".tag.before")).to_have_text("after")
     expect(page.locator(".tag.after")).to_have_text("before")
-    assert (pixels(page) != zoomed).any()
+    wait_until(lambda: (pixels(page) != zoomed).any())
     page.keyboard.up("f")
     expect(page.locator(".tag.after")).to_have_text("after")
-    assert (pixels(page) == zoomed).all()
+    wait_until(lambda: (pixels(page) == zoomed).all())
     page.keyboard.down("f")
     expect(page.locator(".tag.before")).to_have_text("after")
     page.evaluate("window.dispatchEvent(new Event('blur'))")  # the key will be released elsewhere
     expect(page.locator(".tag.before")).to_have_text("before")
     page.get_by_role("button", name="Fit").click()
-    page.wait_for_timeout(200)
-    assert (pixels(page) == fitted).all()
+    wait_until(lambda: (pixels(page) == fitted).all())
 
 
 def test_the_difference(page):

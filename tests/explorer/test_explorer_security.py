@@ -23,7 +23,8 @@ import aniso
 from aniso.explorer import server as explorer_server
 from aniso.explorer.guard import HostGuard
 from benchmarks.explorer_process import Visitor, explorer, reset
-from tests.explorer.pages import needs_browser
+from tests.explorer.pages import WAIT, needs_browser
+from tests.processes import PATIENCE, wait_until
 
 NAMES = ("127.0.0.1", "localhost", "::1")
 UPGRADE = (
@@ -192,10 +193,7 @@ def test_the_browser_is_opened_with_a_token_that_is_valid_once():
     prelude = "import webbrowser; webbrowser.open = lambda address: print('opened', address, flush=True)"
     with explorer(prelude=prelude, opens=True) as (address, _, said):
         visitor = Visitor(address)
-        end = time.monotonic() + 30
-        while len(said) < 2:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_until(lambda: len(said) > 1)
         home, _, ticket = said[1].split()[1].partition("?token=")
         assert home == visitor.home
         assert ticket != visitor.token
@@ -243,10 +241,7 @@ class TestRequests:
             text = visitor.request("GET", "/", **headers).text
             picture = re.findall(r"(/explorer/[^/]+)/file", text)[0] + "/after/1"
             assert visitor.request("GET", picture).status == 204
-            end = time.monotonic() + 30
-            while visitor.request("GET", picture).status != 404:
-                assert time.monotonic() < end
-                time.sleep(0.1)
+            wait_until(lambda: visitor.request("GET", picture).status == 404)
         assert len(said) == 2
 
     def test_within_a_minute(self):
@@ -334,14 +329,8 @@ class TestUploads:
             slow = [f"POST {path} HTTP/1.1", "Content-Length: 1000"]
             for _ in range(explorer_server.UPLOADS_AT_ONCE):
                 stack.enter_context(visitor.raw(slow))
-            self.wait_for(lambda: visitor.request("POST", path, b"x"), 429)
-        self.wait_for(lambda: visitor.request("POST", path, b"x"), 200)
-
-    def wait_for(self, request, status):
-        end = time.monotonic() + 30
-        while request().status != status:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+            wait_until(lambda: visitor.request("POST", path, b"x").status == 429)
+        wait_until(lambda: visitor.request("POST", path, b"x").status == 200)
 
     def test_another_site_cannot_upload(self, visitor):
         path = f"{visitor.open_page()}/file?name=a.png"
@@ -380,7 +369,7 @@ class TestSilence:
             stay = [self.handshake(visitor), self.upload(visitor)]
             time.sleep(0.5)
             process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-            assert process.wait(60) == 0
+            assert process.wait(PATIENCE) == 0
             for connection in stay:
                 connection.close()
         assert said[1:] == ["The explorer was stopped.\n"]  # on both streams
@@ -400,7 +389,7 @@ class TestInABrowser:
     @pytest.fixture
     def tab(self, browser):
         context = browser.new_context()
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(WAIT)
         yield context.new_page()
         context.close()
 
@@ -410,12 +399,12 @@ class TestInABrowser:
         wrong = []
         tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         tab.goto(running[0])
-        expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=60_000)
+        expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=WAIT)
         for content, place in ((b"<svg onload=document.title=1>", ".error"), (None, ".status")):
             image = content or (tmp_path / "image.png").read_bytes()
             tab.set_input_files("#open-file", {"name": name, "mimeType": "image/png", "buffer": image})
-            expect(tab.locator(place)).to_contain_text(name, timeout=60_000)
-        expect(tab.locator(".status")).to_contain_text("full resolution", timeout=60_000)
+            expect(tab.locator(place)).to_contain_text(name, timeout=WAIT)
+        expect(tab.locator(".status")).to_contain_text("full resolution", timeout=WAIT)
         tab.get_by_role("button", name="Copy as Python").click()
         expect(tab.get_by_role("textbox", name="The same result as Python")).to_have_value(
             re.compile("onerror")
@@ -427,7 +416,7 @@ class TestInABrowser:
     def test_injected_markup_does_nothing(self, tab, running):
         """If names were taken for markup all the same, the policy would stop them."""
         tab.goto(running[0])
-        expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=60_000)
+        expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=WAIT)
         tab.evaluate(
             """() => {
                 const injected = document.createElement('div');
@@ -441,10 +430,8 @@ class TestInABrowser:
         tab.wait_for_timeout(500)
         assert tab.title() == "aniso explorer"
         fetched = "fetch('http://127.0.0.1:1/').then(() => 'sent', (error) => error.message)"
-        refused = []
-        tab.on("console", lambda message: refused.append(message.text))
-        tab.evaluate(fetched)
-        assert any("Content Security Policy" in text for text in refused)
+        with tab.expect_console_message(lambda message: "Content Security Policy" in message.text):
+            tab.evaluate(fetched)
 
     def test_other_sites_can_link_to_the_address_and_show_nothing_of_it(self, tab, running):
         address = running[0]
@@ -467,12 +454,9 @@ class TestInABrowser:
             # Another name is another site for cookies; another port is not.
             tab.goto(f"http://localhost:{port}/")
             tab.get_by_text("explorer").click()
-            expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=60_000)
+            expect(tab.locator(".status")).to_contain_text("lighthouse", timeout=WAIT)
             assert tab.url == address.partition("?")[0]
-            refused = []
-            tab.on("console", lambda message: refused.append(message.text))
-            tab.goto(f"http://127.0.0.1:{port}/frame")
-            tab.wait_for_timeout(500)
-            assert any("frame-ancestors" in text for text in refused)
+            with tab.expect_console_message(lambda message: "frame-ancestors" in message.text):
+                tab.goto(f"http://127.0.0.1:{port}/frame")
             assert "explorer" not in [frame.title() for frame in tab.frames]
             other.shutdown()

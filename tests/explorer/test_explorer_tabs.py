@@ -24,8 +24,8 @@ from tests.explorer.pages import (
     pixels,
     settled,
     slide,
-    wait_until,
 )
+from tests.processes import PATIENCE, wait_until
 
 pytestmark = needs_browser
 
@@ -227,7 +227,7 @@ def test_an_end_with_an_open_tab_leaves_no_files_behind(browser, files, tmp_path
         (folder,) = tmp_path.glob("aniso-explorer-*")
         wait_until(lambda: list(folder.iterdir()) == [])  # what was uploaded is not needed any more
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
         context.close()
     assert list(tmp_path.glob("aniso-explorer-*")) == []
     assert said[1:] == ["The explorer was stopped.\n"]  # on both streams

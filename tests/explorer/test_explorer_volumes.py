@@ -13,7 +13,8 @@ from aniso.explorer.choosing.source import Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.computing import memory, previews
 from aniso.explorer.computing.slabs import Slab
-from tests.explorer.sessions import a_volume, afford, in_a_session, layers, until
+from tests.explorer.sessions import a_volume, afford, idle, in_a_session, layers, until
+from tests.processes import PATIENCE
 
 
 def test_a_volume_is_filtered_as_one_and_another_slice_takes_nothing_new():
@@ -84,7 +85,7 @@ def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
 
     def diffuse(image, model, time, *, scheme, progress, **options):
         if not isinstance(scheme, aniso.Explicit):  # a preview
-            full_is_there.wait(20)
+            full_is_there.wait(PATIENCE)
             previewed.set()
         return image
 
@@ -95,7 +96,7 @@ def test_a_preview_that_comes_after_the_result_is_not_shown(monkeypatch):
         await until(lambda: session.result is not None)
         full_is_there.set()
         await until(previewed.is_set)
-        await asyncio.sleep(0.3)
+        await idle(session.preview_worker)
         return [facts["preview"] for slot, _, facts in notes.shown if slot == "after"]
 
     assert in_a_session(scenario) == [False]
