@@ -5,10 +5,14 @@ The signal handlers are installed before the slow imports, so that an early Ctrl
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
 import signal
 import sys
+import threading
+import time
+from typing import Any
 
 _SIGPIPE = 128 + 13  # exit code of programs that are ended by SIGPIPE
 
@@ -23,6 +27,24 @@ def _interrupt(number: int, frame: object) -> None:
     raise _Interrupted(128 + number)
 
 
+def _interrupt_again(ignored: Any) -> None:
+    """Raise an interrupt once more that Python ignored, because it arrived in a destructor or a callback."""
+    if not isinstance(ignored.exc_value, _Interrupted):
+        sys.__unraisablehook__(ignored)
+        return
+    number, main = int(str(ignored.exc_value)) - 128, threading.main_thread().ident
+
+    def send() -> None:
+        time.sleep(0.01)
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main or 0, number)  # also wakes a thread that waits
+        else:  # on Windows
+            _thread.interrupt_main(number)
+
+    signal.signal(number, _interrupt)
+    _thread.start_new_thread(send, ())
+
+
 def _handled() -> list[signal.Signals]:
     """Return the signals that end the process, with SIGHUP unless nohup ignores it."""
     handled = [signal.SIGINT, signal.SIGTERM]
@@ -35,6 +57,7 @@ def main() -> None:
     """Run the command."""
     for each in _handled():
         signal.signal(each, _interrupt)
+    sys.unraisablehook = _interrupt_again
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):

@@ -37,6 +37,22 @@ Evolution.advance = said
 from aniso.__main__ import main
 main()
 """
+# Waits in a destructor, where Python ignores what is raised, and then for a lock.
+DESTROYING = """
+import threading, time
+from aniso import __main__ as program
+class Slow:
+    def __del__(self):
+        print("destroying", flush=True)
+        time.sleep(1e4)
+def run():
+    Slow()
+    lock = threading.Lock()
+    with lock, lock:
+        pass
+program._run = run
+program.main()
+"""
 # The signal handlers are there, and nothing that takes long to import.
 STARTING = """
 import sys
@@ -88,6 +104,17 @@ class TestInterruptions:
             _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, b"Traceback" in errors) == (143, False)
         assert set(contents(camera)) == before
+
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+    def test_in_a_destructor(self, camera, number, code):
+        with started(
+            [sys.executable, "-c", DESTROYING],
+            cwd=camera, env=WIDE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdout.readline() == "destroying\n"
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, errors) == (code, "aniso: interrupted; no file was left half-written.\n")
 
 
 class TestAnImpatientFinger:
