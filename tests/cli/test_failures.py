@@ -118,8 +118,8 @@ class TestUsage:
         ("words", "text"),
         [
             (("denoise", "camera.png", "--strength", "3"), "No such option: --strength"),
-            (("denoise", "camera.png", "--noise", "-1"), "-1 is out of range: must be at least 0"),
-            (("denoise", "camera.png", "--noise", "much"), "'much' is not a number"),
+            (("denoise", "camera.png", "--noise", "-1"), "noise must be a number or \"auto\", got '-1'"),
+            (("denoise", "camera.png", "--noise", "much"), "noise must be a number or \"auto\", got 'much'"),
             (("denoise", "camera.png", "--time", "soon"), "'soon' is not a number or 'auto'"),
             (("denoise", "camera.png", "--contrast", "inf"), "inf is not a finite number"),
             (("denoise", "camera.png", "--threads", "0"), "--threads"),

@@ -180,7 +180,7 @@ class TestApplying:
         [
             ("colour", 3, "unknown key 'colour'"),
             ("noise", "loud", "plan.noise has the value 'loud'"),
-            ("channels", 2, "this plan of denoise is for 2 channels, got"),
+            ("channels", 2, "the weights of a plan for 2 channels must be"),
             ("scheme", {"type": "Magic"}, "unknown type 'Magic'"),
         ],
     )

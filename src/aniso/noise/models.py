@@ -296,9 +296,12 @@ def _magnitudes() -> tuple[Field, Field]:
 @functools.lru_cache(maxsize=1)
 def _rician_tables() -> tuple[Field, Field, Field, Field]:
     """Return mean and variance of the magnitude, and magnitudes with their stabilised values."""
-    _, magnitudes = _magnitudes()
-    means = _WEIGHTS @ magnitudes @ _WEIGHTS
-    variances = _WEIGHTS @ magnitudes**2 @ _WEIGHTS - means**2
+    from scipy.special import i0e, i1e
+
+    signals, _ = _magnitudes()
+    half = signals**2 / 2
+    means = math.sqrt(math.pi / 2) * ((1 + half) * i0e(half / 2) + half * i1e(half / 2))
+    variances = 2 + 2 * half - means**2
     places = np.concatenate([np.linspace(0, 8, 401), np.linspace(8.1, _LARGE_SIGNAL + 10, 320)])
     slopes = 1 / np.sqrt(np.interp(places, means, variances))
     rises = 0.5 * (slopes[1:] + slopes[:-1]) * np.diff(places)

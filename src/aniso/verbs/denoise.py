@@ -375,8 +375,8 @@ def choose(
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
     scale = _mean_scale(found.models, windows)
-    # What remains of the noise itself, since the estimate of a small error may be negative.
-    least = LEAST_REMAINING * best.divergence * judge.level**2
+    # What remains of the noise itself, since estimates of small errors and divergences may be negative.
+    least = LEAST_REMAINING * max(best.divergence, 0.0) * judge.level**2
     return DenoisePlan(
         spacings=settings.spacings,
         channel_axis=source.channel_axis,
