@@ -78,17 +78,17 @@ class DenoisePlan(Plan):
     verb: ClassVar[str] = "denoise"
     on_tensors: ClassVar[bool] = True
 
-    noise: float = describe("noise level", GREY)
+    noise: float = describe("noise level", GREY, low=0)
     noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
-    certainty: float = describe("its certainty, from 0 to 1")
+    certainty: float = describe("its certainty, from 0 to 1", low=0, high=1)
     impulses: Impulses | None = describe("impulses")  # noqa: RUF009
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
-    contrast: float | None = describe("its contrast λ", CONTRAST_UNIT)
-    time: float = describe("its time")
-    single_error: float = describe("its expected error (root mean square)", GREY)
-    expected_error: float = describe("expected error of the result", GREY)
-    candidates: int = describe("diffusions computed")
-    mixed: int = describe("images averaged")
+    contrast: float | None = describe("its contrast λ", CONTRAST_UNIT, low=0)
+    time: float = describe("its time", low=0)
+    single_error: float = describe("its expected error (root mean square)", GREY, low=0)
+    expected_error: float = describe("expected error of the result", GREY, low=0)
+    candidates: int = describe("diffusions computed", low=0)
+    mixed: int = describe("images averaged", low=1)
     scheme: Scheme
     start: Weights | None = field(repr=False)
     paths: tuple[Path, ...] = field(repr=False)
@@ -163,8 +163,10 @@ class DenoisePlan(Plan):
         return None
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
-        """Return the best single diffusion."""
-        return None if self.model is None else (self.model, self.time)
+        """Return the best single diffusion, as one of the image before it is stabilised."""
+        if self.model is None or self.contrast is None:
+            return None
+        return replace(self.model, contrast=self.contrast), self.time  # type: ignore[call-arg]
 
     def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
         """Return the diffusions one after another, each added to the mixture where it has weights."""
@@ -387,7 +389,7 @@ def choose(
         certainty=found.certainty,
         impulses=impulses,
         model=best.model,
-        contrast=getattr(best.model, "contrast", None),
+        contrast=None if best.model is None else _contrast(best.model) * found.level / level,
         time=best.time,
         single_error=scale * math.sqrt(max(judge.risk(best), least)),
         expected_error=scale * math.sqrt(max(risk, 0.5 * least)),
@@ -397,6 +399,11 @@ def choose(
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
     )
+
+
+def _contrast(model: ImageDriven) -> float:
+    contrast: float = getattr(model, "contrast")  # noqa: B009 (all candidates have one)
+    return contrast
 
 
 def _mean_scale(models: Models, windows: list[Array]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,10 +152,17 @@ class HoledFrames(Frames):
     """Images with unknown pixels that are filled alike; `frames` are `HoledSource` objects."""
 
     def sample_holes(self) -> list[tuple[Array, Mask]]:
-        """Return windows of some of the frames, from the first to the last."""
+        """Return windows of some of the frames, from the first to the last.
+
+        If none of them has both known and unknown pixels, those of the first frame with both are added.
+        """
         numbers = sampled_frames(len(self.frames))
-        frames: Any = [self.frames[k] for k in numbers]
-        return [window for frame in frames for window in frame.sample_holes(len(numbers))]
+        frames: Any = self.frames
+        found = [window for k in numbers for window in frames[k].sample_holes(len(numbers))]
+        if all(known.all() or not known.any() for _, known in found):
+            mixed = (frame for frame in frames if bool(frame.known.any()) and not bool(frame.known.all()))
+            found += [window for frame in itertools.islice(mixed, 1) for window in frame.sample_holes()]
+        return found
 
     def sample_known(self, share: int = 1) -> list[Mask]:
         """Return masks of the known pixels in the windows that `sample` returns."""

@@ -62,20 +62,13 @@ class InpaintPlan(Plan):
 
     verb: ClassVar[str] = "inpaint"
 
-    unknown: float = describe("fraction of unknown pixels")
-    contrast: float = describe("contrast λ", CONTRAST_UNIT)
-    sigma: float = describe("noise scale σ")
-    rho: float = describe("integration scale ρ")
-    cycles: int = describe("cycles on the finest grid")
-    residual: float | None = describe("change in the last cycle (of the spread)")
-    tolerance: float = describe("tolerance")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.cycles < 0:
-            raise ValueError(
-                f"the number of cycles of a plan of inpaint must not be negative: {self.cycles}."
-            )
+    unknown: float = describe("fraction of unknown pixels", low=0, high=1)
+    contrast: float = describe("contrast λ", CONTRAST_UNIT, low=0)
+    sigma: float = describe("noise scale σ", low=0)
+    rho: float = describe("integration scale ρ", low=0)
+    cycles: int = describe("cycles on the finest grid", low=0, high=1e7)
+    residual: float | None = describe("change in the last cycle (of the spread)", low=0)
+    tolerance: float = describe("tolerance", low=0, high=1)
 
     @property
     def converged(self) -> bool:

@@ -33,9 +33,9 @@ SAME: Any = object()
 UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
 
-def describe(meaning: str, unit: str = "") -> Any:
-    """Return a field of a plan that is printed, with its meaning and unit."""
-    return field(metadata={"meaning": meaning, "unit": unit})
+def describe(meaning: str, unit: str = "", *, low: float = -math.inf, high: float = math.inf) -> Any:
+    """Return a field of a plan that is printed, with its meaning, unit and range."""
+    return field(metadata={"meaning": meaning, "unit": unit, "range": (low, high)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +73,10 @@ class Plan(ABC):
             raise ValueError(f"a plan has one to three positive spacings, got {self.spacings}.")
         if self.channels < 1:
             raise ValueError(f"a plan is for at least one channel, got {self.channels}.")
+        for about in fields(self):
+            value, (low, high) = getattr(self, about.name), about.metadata.get("range", (-math.inf, math.inf))
+            if isinstance(value, int | float) and not low <= value <= high:
+                raise ValueError(f"{about.name} of a plan must lie in [{low:g}, {high:g}], got {value:g}.")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -8,23 +8,23 @@ import math
 import sys
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any
 
 from aniso import models, noise, schemes, stencil
 from aniso.noise.models import MODELS
 
 
-def _dataclasses_in(module: Any) -> dict[str, type]:
-    classes = {name: one for name, one in vars(module).items() if isinstance(one, type)}
-    return {name: one for name, one in classes.items() if dataclasses.is_dataclass(one)}
+def _by_name(classes: Iterable[type]) -> dict[str, type]:
+    return {one.__name__: one for one in classes}
 
 
 # The types of fields that are one of several classes, and these classes by name.
 _CLASSES: dict[Any, dict[str, type]] = {
-    models.ImageDriven: _dataclasses_in(models),
-    noise.NoiseModel: {one.__name__: one for one in MODELS.values()},
-    schemes.Scheme: _dataclasses_in(schemes),
-    stencil.Stencil: _dataclasses_in(stencil),
+    models.ImageDriven: _by_name(models.kinds().values()),
+    noise.NoiseModel: _by_name(MODELS.values()),
+    schemes.Scheme: _by_name(schemes.kinds().values()),
+    stencil.Stencil: _by_name([stencil.DeltaStencil, stencil.SplitStencil]),
 }
 
 

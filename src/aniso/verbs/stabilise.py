@@ -149,8 +149,9 @@ class FillImpulses(Stage):
         import torch
 
         # One by one and in NumPy: they are few, and searching is not differentiable.
-        filled = [self.impulses.fill(one.numpy(force=True)) for one in image]
-        state["image"] = torch.stack([torch.from_numpy(one) for one in filled]).to(image)
+        each = [self.impulses.fill(one.numpy(force=True)) for one in image]
+        filled = torch.stack([torch.from_numpy(one) for one in each]).to(image)
+        state["image"] = torch.where(filled == image, image, filled)  # other pixels have their gradients
 
     def channels(self, before: Channels) -> Channels:
         """Return the same channels."""

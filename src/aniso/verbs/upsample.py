@@ -72,11 +72,11 @@ class UpsamplePlan(Plan):
     keeps_grid: ClassVar[bool] = False
 
     factor: int | tuple[int, ...] = describe("factor")
-    contrast: float = describe("contrast λ", CONTRAST_UNIT)
-    sigma: float = describe("noise scale σ")
-    rho: float = describe("integration scale ρ")
-    time: float = describe("diffusion time")
-    steps: int = describe("steps, each with a projection")
+    contrast: float = describe("contrast λ", CONTRAST_UNIT, low=0)
+    sigma: float = describe("noise scale σ", low=0)
+    rho: float = describe("integration scale ρ", low=0)
+    time: float = describe("diffusion time", low=0)
+    steps: int = describe("steps, each with a projection", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
