@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import math
 import os
 import secrets
 import socket
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nicegui import Client, app, core, ui
+from nicegui import Client, app, binding, core, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
@@ -288,6 +289,7 @@ def run(
 
     app.on_startup(ready)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_reporting)
+    binding.MAX_PROPAGATION_TIME = math.inf  # NiceGUI would print a warning when the machine is busy
     # Workers run Python code as well, and must not block the page.
     sys.setswitchinterval(1e-3)
     threading.Thread(target=_warm_up, daemon=True).start()
