@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy
+from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy, line_tensor
 from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -198,7 +198,8 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
         here = images[0].shape
         places = coarse_grid(length, here, sizes)
         window = WINDOW[ndim] * SCALE * length
-        energy, coherence = line_energy(images, length, sizes, window, smooth, places, blurred)
+        tensor = line_tensor(images, length, sizes, smooth, places, blurred)
+        energy, coherence = line_energy(tensor, window, sizes, smooth, places)
         found = energy * np.maximum(coherence - COHERENT[ndim][0], 0)
         for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
             found = _interpolate(found, axis, (np.array(place) - 0.5 * (n - 1)) * h, point)

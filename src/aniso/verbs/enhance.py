@@ -17,6 +17,8 @@ from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
 from aniso.models import CoherenceEnhancing, ImageDriven
+from aniso.noise.given import find_noise
+from aniso.noise.level import choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
@@ -32,6 +34,8 @@ __all__ = ["EnhancePlan", "enhance"]
 
 # How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
+# The certainty from which on an estimate of correlated or signal-dependent noise is used.
+_CERTAIN = 0.25
 # What is usual is learned from windows up to this number of pixels (with margins) times the wavelength in
 # pixels, by the number of axes: the time that it takes is about proportional to both.
 _LEARNED = {2: 6e6, 3: 4e6}
@@ -53,8 +57,8 @@ class EnhancePlan(Plan):
     `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
     usual departure of the image from the diffused one, and `energies`, for each scale at which structure is
     put back, twice the usual energy of what was lost. `window` is the width of the Gaussian within which
-    lines must be coherent; volumes have none. Like `interrupted`, `put_back` and `lines`, they are
-    measured on windows of the image.
+    lines must be coherent. Like `interrupted`, `put_back` and `lines`, they are measured on windows of the
+    image.
     """
 
     verb: ClassVar[str] = "enhance"
@@ -68,9 +72,9 @@ class EnhancePlan(Plan):
     diffusions: int = describe("diffusions")
     interrupted: float = describe("fraction treated as gaps in lines")
     put_back: float = describe("fraction of structure restored")
-    lines: float | None = describe("fraction with lines")
+    lines: float = describe("fraction with lines")
     first: float
-    window: float | None
+    window: float
     plates: bool
     departures: tuple[float, ...]
     energies: tuple[float, ...]
@@ -79,10 +83,8 @@ class EnhancePlan(Plan):
         super().__post_init__()
         if len(self.spacings) < 2:
             raise ValueError(f"a plan of enhance is for images or volumes, got the spacings {self.spacings}.")
-        if min(self.wavelength, self.time, self.first) <= 0:
-            raise ValueError("wavelength and times of a plan of enhance must be positive.")
-        if (self.window is None or self.window <= 0) == (len(self.spacings) == 2):
-            raise ValueError("a plan of enhance must have a window for images, and none for volumes.")
+        if min(self.wavelength, self.time, self.first, self.window) <= 0:
+            raise ValueError("wavelength, window and times of a plan of enhance must be positive.")
         if len(self.departures) != max(self.diffusions - 1, 0):
             raise ValueError("a plan of enhance must have a departure for each diffusion but the first one.")
         if len(self.energies) != (len(PUT_BACK) if self.departures else 0):
@@ -120,9 +122,8 @@ class EnhancePlan(Plan):
                 FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
             )
             stages.append(Diffuse("diffused", "diffused", prepared, later))
-        if self.window is not None:
-            parts = (self.spacings, self.wavelength, self.window, self.sigma, settings.threads)
-            stages.append(KeepToLines(shape, margins, *parts))
+        parts = (self.spacings, self.wavelength, self.window, self.noise, settings.threads)
+        stages.append(KeepToLines(shape, margins, *parts))
         for part, energy in zip(PUT_BACK, self.energies, strict=True):
             stages.append(PutBack(wavelengths, settings.threads, energy, part))
         return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
@@ -258,7 +259,8 @@ def choose(
     checks.instance("refine", refine, (bool, type(None)), "True, False or None", "refine=False")
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
-    windows, level = source.sample_with_level(noise)
+    windows = source.checked_sample()
+    level = _choose_level(noise, windows)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
     estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
     scales = LineScales.combine(estimates, len(source.shape))
@@ -289,6 +291,19 @@ def choose(
     # Nothing departs from a constant.
     lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
     return _learn(plan, lined, settings, source.alive)
+
+
+def _choose_level(noise: float | Auto, windows: list[Array]) -> float:
+    """Return the given noise level, or that of the windows.
+
+    If their noise is not certain, because hardly any place is flat, it is the median of what second
+    differences say, which resists lines.
+    """
+    if checks.number_or_auto("noise", noise, "the standard deviation of the noise", open_low=False) is None:
+        found = find_noise("auto", windows)
+        if found.certainty >= _CERTAIN:
+            return found.level
+    return float(np.median([choose_noise(noise, window) for window in windows]))
 
 
 def _learn(
