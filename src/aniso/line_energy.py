@@ -106,6 +106,24 @@ def line_energy(
     return _coherence(_average(tensor, window, spacings, smooth, places))
 
 
+def own_energy(
+    tensor: Tensor,
+    wavelength: float,
+    energy: Field,
+    spacings: Sequence[float],
+    smooth: Smooth,
+    places: Sequence[range],
+) -> tuple[Field, Field]:
+    """Return the energy at each place itself, and 1 where it belongs to the lines in the window.
+
+    `energy` is that within the window. What has far less does not belong to its lines: the share is 0.
+    """
+    widths = _widths(_OWN * wavelength, spacings, places)
+    own = sum(smooth(tensor[i, i], widths) for i in range(len(spacings)))
+    share = own / np.maximum(energy, _tiny(energy))
+    return own, np.clip((share - _FAINT) / (_STRONG - _FAINT), 0, 1)
+
+
 def line_weight(
     tensor: Tensor,
     wavelength: float,
@@ -125,7 +143,7 @@ def line_weight(
     parts = (spacings, smooth, places)
     ndim = len(spacings)
     energy, coherence = line_energy(tensor, window, *parts)
-    own = sum(smooth(tensor[i, i], _widths(_OWN * wavelength, spacings, places)) for i in range(ndim))
+    own, share = own_energy(tensor, wavelength, energy, *parts)
     noise = _noise_energy(_average(tensor, 0.5 * window, *parts), energy, window, *parts)
     coherence = coherence * energy / np.maximum(np.maximum(energy - noise, noise), _tiny(energy))
     least, enough = COHERENT[ndim]
@@ -134,8 +152,7 @@ def line_weight(
     weight *= np.clip(own / np.maximum(_LOUD * noise, _tiny(own)) - 1, 0, 1)
     around = smooth(weight, around_widths(wavelength, spacings, places))
     weight = np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
-    share = own / np.maximum(energy, _tiny(own))
-    return weight * np.clip((share - _FAINT) / (_STRONG - _FAINT), 0, 1)
+    return weight * share
 
 
 def _noise_energy(
