@@ -16,7 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy
+from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy, line_tensor, own_energy
 from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -148,34 +148,51 @@ def wavelength(
 def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
     pixel = pixel_size(spacings)
-    lengths, sizes, energies = _oriented_energies(channels, spacings)
+    lengths, sizes, energies, certainties = _oriented_energies(channels, spacings)
     # The shortest waves that are stronger than shorter and longer ones: a slow background is stronger still.
     rising = np.diff(energies, axis=0, prepend=0.0, append=np.inf) > 0
     peaks = rising[:-1] & ~rising[1:]
     found = peaks.argmax(axis=0)
-    strength = np.where(peaks.any(axis=0), np.take_along_axis(energies, found[np.newaxis], 0)[0], 0)
-    if not strength.any():
+    certain = np.where(peaks.any(axis=0), np.take_along_axis(certainties, found[np.newaxis], 0)[0], 0)
+    if not certain.any():
         return 8.0 * pixel
-    # By amplitudes, not energies, so that few strong edges do not outweigh many lines.
-    votes = np.bincount(found, np.sqrt(strength), len(lengths))
+    # By areas, not by energies, so that few strong edges do not outweigh many lines.
+    votes = np.bincount(found, certain, len(lengths))
     votes = np.convolve(votes, [0.5, 1, 0.5], "same")
     tops = (votes >= np.append(votes[1:], 0)) & (votes >= _ENOUGH_VOTES * votes.max())
-    best = int(tops.argmax())
-    # A wave of the wavenumber k has the energy s⁶·exp(−k²s²) at the scale s.
-    near = slice(max(best - 1, 0), best + 2)
-    around = energies[near][:, (abs(found - best) <= 2) & (strength > 0)].sum(axis=1)
-    around /= [_passed(lengths[best], size) for size in sizes[near]]
-    scales = SCALE * lengths[near]
-    slope = np.polyfit(scales**2, np.log(around) - 6 * np.log(scales), 1)[0] if around.all() else 0.0
-    place = 2 * math.pi / math.sqrt(-slope) if slope < 0 else lengths[best]
-    return float(min(max(place, lengths[near][0]), lengths[near][-1]))
+    near = (abs(found - int(tops.argmax())) <= 1) & (certain > 0)
+    return _weighted_median(_refine(lengths, sizes, energies[:, near], found[near]), certain[near])
 
 
-def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field]:
+def _refine(lengths: Field, sizes: Field, energies: Field, found: Field) -> Field:
+    """Return the wavelength at each place, from the energies at the strongest scale and the one below it.
+
+    A wave of the wavenumber k has the energy s⁶·exp(−k²s²) at the scale s. Longer scales have more of the
+    background.
+    """
+    low = np.maximum(found - 1, 0)
+    high = np.minimum(low + 1, len(lengths) - 1)
+    logs = []
+    for scale in (low, high):
+        one = np.take_along_axis(energies, scale[np.newaxis], 0)[0] / _passed(lengths[found], sizes[scale])
+        logs.append(np.log(np.maximum(one, np.finfo(float).tiny)) - 6 * np.log(SCALE * lengths[scale]))
+    rise = (SCALE * lengths[high]) ** 2 - (SCALE * lengths[low]) ** 2
+    slope = np.divide(logs[1] - logs[0], rise, out=np.zeros_like(rise), where=rise > 0)
+    places = np.where(slope < 0, 2 * math.pi / np.sqrt(np.maximum(-slope, 1e-300)), lengths[found])
+    return np.clip(places, lengths[low], lengths[np.minimum(found + 1, len(lengths) - 1)])
+
+
+def _weighted_median(values: Field, weights: Field) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
+
+
+def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field, Field]:
     """Return wavelengths, the sizes of the pixels, and at some places the energies of lines that far apart.
 
-    What noise may have, which has no direction, is subtracted. All grids are symmetric, so that the results
-    are the same for a mirrored image.
+    The last array says how certain lines are, from 0 to 1. All grids are symmetric, so that the results are
+    the same for a mirrored image.
     """
     from scipy import ndimage
 
@@ -188,7 +205,7 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
     counts = [-(-n // 4) for n in channels.shape[1:]]
     # From the middle, in units of length.
     points = [(np.arange(n) - 0.5 * (n - 1)) * 4 * h for n, h in zip(counts, spacings, strict=True)]
-    energies, pixels = [], []
+    energies, certainties, pixels = [], [], []
     for length in lengths:
         for axis in range(ndim):
             while sizes[axis] * _FINE * 2 <= length:
@@ -198,13 +215,19 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
         here = images[0].shape
         places = coarse_grid(length, here, sizes)
         window = WINDOW[ndim] * SCALE * length
-        energy, coherence = line_energy(images, length, sizes, window, smooth, places, blurred)
-        found = energy * np.maximum(coherence - COHERENT[ndim][0], 0)
+        tensor = line_tensor(images, length, sizes, smooth, places, blurred)
+        energy, coherence = line_energy(tensor, window, sizes, smooth, places)
+        own, share = own_energy(tensor, length, energy, sizes, smooth, places)
+        least, enough = COHERENT[ndim]
+        certain = np.clip((coherence - least) / (enough - least), 0, 1)
+        pair = [share * own * np.maximum(coherence - least, 0), share * certain]
         for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
-            found = _interpolate(found, axis, (np.array(place) - 0.5 * (n - 1)) * h, point)
-        energies.append(found.ravel())
+            middle = (np.array(place) - 0.5 * (n - 1)) * h
+            pair = [_interpolate(one, axis, middle, point) for one in pair]
+        energies.append(pair[0].ravel())
+        certainties.append(pair[1].ravel())
         pixels.append(pixel_size(tuple(sizes)))
-    return lengths, np.array(pixels), np.array(energies)
+    return lengths, np.array(pixels), np.array(energies), np.array(certainties)
 
 
 def _halve(image: Field, axis: int) -> Field:
@@ -227,10 +250,10 @@ def _interpolate(values: Field, axis: int, places: Field, points: Field) -> Fiel
     return np.moveaxis(np.tensordot(hats, values, (1, axis)), 0, axis)
 
 
-def _passed(length: float, size: float) -> float:
-    """Return the share of the energy of waves that differences of pixels of this size pass."""
-    angle = 2 * math.pi * size / length
-    return (math.sin(angle) / angle * (math.sin(angle / 2) / (angle / 2)) ** 2) ** 2
+def _passed(lengths: Field, sizes: Field) -> Field:
+    """Return the share of the energy of waves that differences of pixels of these sizes pass."""
+    turns = 2 * sizes / lengths
+    return (np.sinc(turns) * np.sinc(turns / 2) ** 2) ** 2
 
 
 def pixel_size(spacings: tuple[float, ...]) -> float:

@@ -25,18 +25,29 @@ from aniso.arrays import Field
 #: image is mirrored.
 Smooth = Callable[[Any, Sequence[float]], Any]
 
+#: Averages of products of derivatives, by the numbers i ≥ j of their axes.
+Tensor = dict[tuple[int, int], Any]
+
 #: Standard deviation of the Gaussian over the wavelength that passes best: k³·exp(−k²s²/2) has its maximum at
 #: k·s = √3.
 SCALE = math.sqrt(3) / (2 * math.pi)
 #: The coherence from which on there may be lines, and from which on there certainly are, by the number of
 #: axes. Fibres have less of it than layers.
-COHERENT = {2: (0.4, 0.6), 3: (0.16, 0.24)}
+COHERENT = {2: (0.4, 0.6), 3: (0.12, 0.2)}
 #: Standard deviation of the window over S, with which the coherence of noise exceeds the first of them in one
 #: of 100 places: √(0.156·χ²/0.4²) for images, χ² = 9.21 (two degrees of freedom). Measured for volumes.
 WINDOW = {2: 3.0, 3: 3.0}
 # Places around which there are lines belong to them: the standard deviation of a Gaussian over the
 # wavelength, and the mean weight within it from which on they do, and from which on they do entirely.
 _AROUND, _SOME, _MOST = 1.2, 0.3, 0.6
+# Standard deviation of the Gaussian within which a place has energy of its own, over the wavelength; and the
+# shares of the energy in the window from which on it may belong to the lines, and from which on it does.
+_OWN, _FAINT, _STRONG = 0.2, 0.05, 0.15
+# The energy of a place over that of noise from which on it may be a line; from twice of that on it is.
+_LOUD = 0.8
+# The harmonic mean of the energy of noise over its mean, measured; and the share of the energy in the window
+# below which a place is constant.
+_HARMONIC, _CONSTANT = {2: 0.82, 3: 0.91}, 1e-4
 
 
 def coarse_grid(wavelength: float, shape: Sequence[int], spacings: Sequence[float]) -> list[range]:
@@ -59,50 +70,163 @@ def coarse_grid(wavelength: float, shape: Sequence[int], spacings: Sequence[floa
     return found
 
 
-def line_energy(
+def line_tensor(
     channels: Iterable[Field],
     wavelength: float,
     spacings: Sequence[float],
-    window: float,
     smooth: Smooth,
     places: Sequence[range],
     blurred: Sequence[float] = (),
-) -> tuple[Field, Field]:
-    """Return the energy of lines and its coherence, from 0 to 1, at the pixels of a coarse grid.
+) -> Tensor:
+    """Return the structure tensor of lines at the pixels of a coarse grid, not averaged yet.
 
-    `places` are those of `coarse_grid`. `window` is the standard deviation of the window, in units of length.
-    `blurred` are the variances of Gaussians that the channels have passed already.
+    `places` are those of `coarse_grid`. `blurred` are the variances of Gaussians that the channels have
+    passed already.
     """
     scale = SCALE * wavelength
     done = blurred or (0.0,) * len(spacings)
     narrow = [math.sqrt(scale**2 - less) / h for less, h in zip(done, spacings, strict=True)]
-    tensor: dict[tuple[int, int], Any] = {}
+    tensor: Tensor = {}
     for channel in channels:
         rates = _slopes(smooth(channel, narrow), places, [scale / h for h in spacings])
         for i, one in enumerate(rates):
             for j, other in enumerate(rates[: i + 1]):
                 product = one * other
                 tensor[i, j] = tensor[i, j] + product if (i, j) in tensor else product
-    wide = [window / (h * one.step) for h, one in zip(spacings, places, strict=True)]
-    return _coherence({pair: smooth(entry, wide) for pair, entry in tensor.items()})
+    return tensor
+
+
+def line_energy(
+    tensor: Tensor, window: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
+) -> tuple[Field, Field]:
+    """Return the energy of lines and its coherence, from 0 to 1, within a Gaussian window.
+
+    `window` is its standard deviation, in units of length.
+    """
+    return _coherence(_average(tensor, window, spacings, smooth, places))
+
+
+def own_energy(
+    tensor: Tensor,
+    wavelength: float,
+    energy: Field,
+    spacings: Sequence[float],
+    smooth: Smooth,
+    places: Sequence[range],
+) -> tuple[Field, Field]:
+    """Return the energy at each place itself, and 1 where it belongs to the lines in the window.
+
+    `energy` is that within the window. What has far less does not belong to its lines: the share is 0.
+    """
+    widths = _widths(_OWN * wavelength, spacings, places)
+    own = sum(smooth(tensor[i, i], widths) for i in range(len(spacings)))
+    share = own / np.maximum(energy, _tiny(energy))
+    return own, np.clip((share - _FAINT) / (_STRONG - _FAINT), 0, 1)
 
 
 def line_weight(
-    coherence: Field, wavelength: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
+    tensor: Tensor,
+    wavelength: float,
+    window: float,
+    spacings: Sequence[float],
+    smooth: Smooth,
+    places: Sequence[range],
+    whole: Sequence[range] = (),
 ) -> Field:
     """Return 0 where there are no lines, and 1 where there are.
 
-    Lines that bend, meet or end have little coherence, but others around them.
+    Lines are coherent within the window, apart from the energy of the noise, and have more energy themselves
+    than noise has. Lines that bend, meet or end have little coherence, but others around them. What has far
+    less energy than the lines in its window does not belong to them. `whole` is the coarse grid of the whole
+    image if `places` are a part of it: near the boundary, less of the image is in the window.
     """
-    least, enough = COHERENT[coherence.ndim]
-    weight = np.clip((coherence - least) / (enough - least), 0, 1)
+    parts = (spacings, smooth, places)
+    ndim = len(spacings)
+    energy, coherence = line_energy(tensor, window, *parts)
+    own, share = own_energy(tensor, wavelength, energy, *parts)
+    noise = _noise_energy(_average(tensor, 0.5 * window, *parts), energy, window, *parts)
+    coherence = coherence * energy / np.maximum(np.maximum(energy - noise, noise), _tiny(energy))
+    least, enough = COHERENT[ndim]
+    chance = _chance(places, whole or places, spacings, window).astype(energy.dtype)
+    weight = np.clip((coherence - least * chance) / (enough - least), 0, 1)
+    weight *= np.clip(own / np.maximum(_LOUD * noise, _tiny(own)) - 1, 0, 1)
     around = smooth(weight, around_widths(wavelength, spacings, places))
-    return np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
+    weight = np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
+    return weight * share
+
+
+def _noise_energy(
+    tensor: Tensor,
+    energy: Field,
+    window: float,
+    spacings: Sequence[float],
+    smooth: Smooth,
+    places: Sequence[range],
+) -> Field:
+    """Return the energy of noise around each place, from tensors that are averaged over half of the window.
+
+    It is the harmonic mean over directions and over places in the window, to which lines contribute little:
+    1/trace(J⁻¹). Constant regions, which have next to no energy, do not count.
+    """
+    ndim = len(spacings)
+    here = sum(tensor[i, i] for i in range(ndim))
+    if ndim == 2:
+        minors = here
+        determinant = tensor[0, 0] * tensor[1, 1] - tensor[1, 0] * tensor[1, 0]
+    else:
+        (xx, xy, yy, xz, yz, zz) = (tensor[i, j] for i in range(3) for j in range(i + 1))
+        first, second, third = yy * zz - yz * yz, xx * zz - xz * xz, xx * yy - xy * xy
+        minors = first + second + third
+        determinant = xx * first - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+    tiny = _tiny(here)
+    mean = ndim * ndim * determinant / np.maximum(minors, tiny)
+    # Differences of nearly equal products are inexact, but such tensors are coherent anyway.
+    mean = np.maximum(mean, np.asarray(0.01, here.dtype) * here)
+    counts = (here > np.asarray(_CONSTANT, here.dtype) * energy) & (mean > tiny)
+    inverse = np.divide(1, mean, out=np.zeros_like(mean), where=counts)
+    widths = _widths(window, spacings, places)
+    count, total = smooth(counts.astype(here.dtype), widths), smooth(inverse, widths)
+    found = np.divide(count, total, out=np.zeros_like(mean), where=total > 0)
+    return found / np.asarray(_HARMONIC[ndim], here.dtype)
+
+
+def _chance(
+    places: Sequence[range], whole: Sequence[range], spacings: Sequence[float], window: float
+) -> Field:
+    """Return how much more coherent noise is by chance, since the window has mirror images at the boundary.
+
+    A Gaussian window and its mirror image at the distance 2d overlap by exp(−d²/ρ²).
+    """
+    chance: Any = 1.0
+    for axis, (one, every, h) in enumerate(zip(places, whole, spacings, strict=True)):
+        width = window / h
+        before = np.arange(one.start, one.stop, one.step) - (every.start - 0.5 * every.step)
+        length = float(len(every) * every.step)
+        mirrored = 1 + 2 * math.exp(-((length / width) ** 2))
+        mirrored = mirrored + sum(np.exp(-((far / width) ** 2)) for far in (before, length - before))
+        chance = chance * mirrored.reshape([-1 if k == axis else 1 for k in range(len(places))])
+    return np.sqrt(chance)
+
+
+def _average(
+    tensor: Tensor, window: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
+) -> Tensor:
+    widths = _widths(window, spacings, places)
+    return {pair: smooth(entry, widths) for pair, entry in tensor.items()}
+
+
+def _widths(length: float, spacings: Sequence[float], places: Sequence[range]) -> list[float]:
+    """Return a length in steps of the coarse grid."""
+    return [length / (h * one.step) for h, one in zip(spacings, places, strict=True)]
+
+
+def _tiny(values: Field) -> Any:
+    return np.finfo(values.dtype).tiny
 
 
 def around_widths(wavelength: float, spacings: Sequence[float], places: Sequence[range]) -> list[float]:
     """Return the standard deviations of the Gaussian around a place, in steps of the coarse grid."""
-    return [_AROUND * wavelength / (h * one.step) for h, one in zip(spacings, places, strict=True)]
+    return _widths(_AROUND * wavelength, spacings, places)
 
 
 def spread(values: Field, places: Sequence[range], shape: Sequence[int]) -> Field:
@@ -184,7 +308,7 @@ def _shift(image: Any, where: tuple[slice, ...], axis: int, along: slice) -> Any
     return image[(*where[:axis], along, *where[axis + 1 :])]
 
 
-def _coherence(tensor: dict[tuple[int, int], Any]) -> tuple[Field, Field]:
+def _coherence(tensor: Tensor) -> tuple[Field, Field]:
     """Return the trace of tensors (entries i, j ≤ i), and the norm of their deviators over its maximum."""
     ndim = max(i for i, _ in tensor) + 1
     energy = sum(tensor[i, i] for i in range(ndim))

@@ -265,7 +265,7 @@ class TestInpaint:
             (np.zeros((40, 32), bool), "inpaint", ValueError, r"mask has shape \(40, 32\), but the image"),
             (np.zeros((40, 33)), "inpaint", TypeError, "mask must be boolean"),
             ("missing.zarr", "inpaint", FileNotFoundError, r"missing\.zarr does not exist"),
-            (np.zeros((40, 33), bool), "denoise", ValueError, "denoise does not fill in unknown pixels"),
+            (np.zeros((40, 33), bool), "denoise", ValueError, "denoise takes no mask for stores"),
         ],
     )
     def test_refusals(self, tmp_path, mask, verb, kind, words):

@@ -24,7 +24,9 @@ from aniso.formulas.gaussian import gaussian_radius
 Mode = Literal["nearest", "reflect"]
 
 # Standard deviations of Gaussians, as parts of the wavelength.
-_COMPARED, _MEAN, _NEIGHBOURHOOD, _LOST = 0.12, 0.5, 0.25, 0.35
+_COMPARED, _MEAN, _NEIGHBOURHOOD, _PATTERN, _LOST = 0.12, 0.5, 0.25, 1.2, 0.35
+# By the number of axes. Lines in volumes rarely meet.
+_AT_SINGLE_LINES = {2: 0.3, 3: 0.75}
 #: Scales at which lost structure is put back, one after another, as parts of the wavelength.
 PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 
@@ -70,7 +72,8 @@ class FillGaps(Correction):
     """Replace the image by the diffused one where a line is interrupted.
 
     There the image departs from the diffused one towards the mean, by more than 2.5 of the usual departure,
-    and has less than ¾ of its energy around. The last one leaves "trust": 1 where the image counts.
+    and has less than ¾ of its energy around. Single lines of an image, with less energy farther away, may
+    just meet or cross: there it has less than 0.3. The last one leaves "trust": 1 where the image counts.
     """
 
     last: bool
@@ -82,12 +85,12 @@ class FillGaps(Correction):
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """The radii of the mean and of the neighbourhood."""
-        return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD)
+        """The radii of the mean, of the neighbourhood and of the pattern around it."""
+        return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD, _PATTERN)
 
     def working(self, channels: Channels, ndim: int) -> int:
         """Count the departure, and the images for sums and for one channel at a time."""
-        return channels["image"] + 7
+        return channels["image"] + 8
 
     def channels(self, before: Channels) -> Channels:
         """Return the channels, the last time with those of "trust"."""
@@ -114,9 +117,18 @@ class FillGaps(Correction):
         del mean, wave, seen
         towards_mean /= np.sqrt(np.maximum(energy, tiny))
         seen, energy = (self._smooth(each, _NEIGHBOURHOOD) for each in (faint, energy))
+        # The share of the energy that a gap has at most, in a pattern of lines and at single lines.
+        single = _AT_SINGLE_LINES[energy.ndim]
+        wide = self._smooth(energy, _PATTERN)
+        most = np.divide(wide, energy, out=np.ones_like(wide), where=wide < energy)
+        most = np.clip((most - 0.7) / 0.25, 0, 1, out=most)
+        most *= 0.75 - single
+        most += single
         # Where nothing is missing, the quotient does not matter, and might overflow.
         left = np.divide(seen, energy, out=np.ones_like(seen), where=seen < energy)
-        faint = np.clip(4 * (0.75 - left), 0, 1, out=left)
+        most -= left
+        most *= 4
+        faint = np.clip(most, 0, 1, out=most)
         excess = np.maximum(towards_mean, 0, out=towards_mean)
         excess *= faint
         scale = max(2.5 * self.usual, tiny)

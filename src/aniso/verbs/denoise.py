@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, estimates
-from aniso.arrays import Array, Mask, NotFiniteError
+from aniso.arrays import Array, Mask
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
@@ -28,8 +28,7 @@ from aniso.settings import EngineName, Prepared, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_strong
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.holes import HoledFrames, HoledSource
-from aniso.verbs.inpaint import inpaint
+from aniso.verbs.inpaint import fill_unknown
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
@@ -294,18 +293,16 @@ def denoise(
     True
     """
     checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
-    holes: HoledSource | HoledFrames | None = None
-    if mask is None:
-        try:
-            source = ImageSource.check(image, channel_axis, progress, frame_axis)
-        except NotFiniteError:  # pixels are looked at once, if all of them are known
-            holes = HoledSource.check_holes(image, None, channel_axis, progress, frame_axis)
-    else:
-        holes = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
-    if holes is not None:
-        axes: Any = {"channel_axis": channel_axis, "frame_axis": frame_axis}
-        filled = inpaint(image, mask, spacing=spacing, engine=engine, threads=threads, **axes)
-        source = ImageSource.check(filled, channel_axis, progress, frame_axis)
+    source, holes = fill_unknown(
+        image,
+        mask,
+        spacing=spacing,
+        channel_axis=channel_axis,
+        frame_axis=frame_axis,
+        engine=engine,
+        threads=threads,
+        progress=progress,
+    )
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )

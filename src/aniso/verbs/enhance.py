@@ -11,18 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks
-from aniso.arrays import Array
+from aniso.arrays import Array, Mask
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, State, Take, whole_region
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
 from aniso.estimates import pixel_size
 from aniso.models import CoherenceEnhancing, ImageDriven
+from aniso.noise.given import find_noise
+from aniso.noise.level import choose_noise
 from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
 from aniso.verbs.extension import Extend
+from aniso.verbs.inpaint import fill_unknown
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
 from aniso.verbs.line_test import KeepToLines
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
@@ -32,6 +35,8 @@ __all__ = ["EnhancePlan", "enhance"]
 
 # How often gaps are filled and diffusion starts again.
 _ROUNDS = 3
+# The certainty from which on an estimate of correlated or signal-dependent noise is used.
+_CERTAIN = 0.25
 # What is usual is learned from windows up to this number of pixels (with margins) times the wavelength in
 # pixels, by the number of axes: the time that it takes is about proportional to both.
 _LEARNED = {2: 6e6, 3: 4e6}
@@ -53,8 +58,8 @@ class EnhancePlan(Plan):
     `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
     usual departure of the image from the diffused one, and `energies`, for each scale at which structure is
     put back, twice the usual energy of what was lost. `window` is the width of the Gaussian within which
-    lines must be coherent; volumes have none. Like `interrupted`, `put_back` and `lines`, they are
-    measured on windows of the image.
+    lines must be coherent. Like `interrupted`, `put_back` and `lines`, they are measured on windows of the
+    image.
     """
 
     verb: ClassVar[str] = "enhance"
@@ -68,9 +73,9 @@ class EnhancePlan(Plan):
     diffusions: int = describe("diffusions")
     interrupted: float = describe("fraction treated as gaps in lines")
     put_back: float = describe("fraction of structure restored")
-    lines: float | None = describe("fraction with lines")
+    lines: float = describe("fraction with lines")
     first: float
-    window: float | None
+    window: float
     plates: bool
     departures: tuple[float, ...]
     energies: tuple[float, ...]
@@ -79,10 +84,8 @@ class EnhancePlan(Plan):
         super().__post_init__()
         if len(self.spacings) < 2:
             raise ValueError(f"a plan of enhance is for images or volumes, got the spacings {self.spacings}.")
-        if min(self.wavelength, self.time, self.first) <= 0:
-            raise ValueError("wavelength and times of a plan of enhance must be positive.")
-        if (self.window is None or self.window <= 0) == (len(self.spacings) == 2):
-            raise ValueError("a plan of enhance must have a window for images, and none for volumes.")
+        if min(self.wavelength, self.time, self.first, self.window) <= 0:
+            raise ValueError("wavelength, window and times of a plan of enhance must be positive.")
         if len(self.departures) != max(self.diffusions - 1, 0):
             raise ValueError("a plan of enhance must have a departure for each diffusion but the first one.")
         if len(self.energies) != (len(PUT_BACK) if self.departures else 0):
@@ -120,9 +123,8 @@ class EnhancePlan(Plan):
                 FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
             )
             stages.append(Diffuse("diffused", "diffused", prepared, later))
-        if self.window is not None:
-            parts = (self.spacings, self.wavelength, self.window, self.sigma, settings.threads)
-            stages.append(KeepToLines(shape, margins, *parts))
+        parts = (self.spacings, self.wavelength, self.window, self.noise, settings.threads)
+        stages.append(KeepToLines(shape, margins, *parts))
         for part, energy in zip(PUT_BACK, self.energies, strict=True):
             stages.append(PutBack(wavelengths, settings.threads, energy, part))
         return Pipeline(shape, (*stages, Take("diffused", ndim)), margins)
@@ -138,6 +140,8 @@ def enhance(
     time: Annotated[float | Auto, replace(TIME, auto="from the wavelength and the noise")] = "auto",
     plates: Annotated[bool, PLATES] = True,
     refine: Annotated[bool | None, _REFINE] = None,
+    mask: npt.ArrayLike | None = None,
+    keep_nan: bool = False,
     stencil: Stencil = DeltaStencil(alpha=0.45),  # noqa: B008 (frozen)
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
@@ -155,9 +159,9 @@ def enhance(
     - The image is extended beyond its boundary along its lines, since mirroring would bend them.
     - Gaps weaken the lines next to them. Where the image is significantly fainter than the diffused one, a
       line is considered interrupted, and diffusion starts again with those pixels filled in, three times.
-    - Diffusion draws lines into noise. Images keep the result only where lines are significant: where
-      structure at their distance has one direction, more than noise that may be correlated has by chance.
-      Elsewhere the image is slightly smoothed. Volumes are not tested.
+    - Diffusion draws lines into noise. The result is kept only where lines are significant: where structure
+      at their distance has one direction, more than noise that may be correlated has by chance, and more
+      energy than noise has. Elsewhere noise is smoothed by a Gaussian, and other structure is left alone.
     - Diffusion removes strongly curved structures. Where the residual is significantly larger than
       elsewhere, it is added again, smoothed at scales from coarse to fine.
 
@@ -170,7 +174,8 @@ def enhance(
         An image (H, W) or a volume (D, H, W), with any number of channels along `channel_axis`. Never
         modified.
     noise : float or "auto"
-        Standard deviation of the noise in grey values; by default :func:`aniso.estimates.noise_level`.
+        Standard deviation of the noise in grey values; by default that of :func:`aniso.noise.estimate`, or
+        :func:`aniso.estimates.noise_level` where hardly any place is flat.
     wavelength : float or "auto"
         Distance between lines in units of length; :func:`aniso.estimates.wavelength` by default.
     contrast : float or "auto"
@@ -186,6 +191,12 @@ def enhance(
         see :class:`aniso.CoherenceEnhancing`. Has no effect on images.
     refine : bool, optional
         If False, diffuse only once, without the four corrections.
+    mask : array of bool, optional
+        True at pixels that are not to be trusted, with the axes of the image without channels; by default
+        those that are NaN. They have no influence: they are filled in by :func:`aniso.inpaint` first. Dask
+        arrays with NaN need a mask.
+    keep_nan : bool
+        If True, these pixels are NaN in the result.
     stencil : DeltaStencil or FreeStencil
         The spatial discretisation.
     spacing : float or one float per axis, optional
@@ -220,7 +231,17 @@ def enhance(
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    source = ImageSource.check(image, channel_axis, progress, frame_axis)
+    checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
+    source, holes = fill_unknown(
+        image,
+        mask,
+        spacing=spacing,
+        channel_axis=channel_axis,
+        frame_axis=frame_axis,
+        engine=engine,
+        threads=threads,
+        progress=progress,
+    )
     if len(source.shape) < 2:
         raise ValueError(
             "image must have at least two axes besides the channels, got shape "
@@ -238,8 +259,11 @@ def enhance(
         time=time,
         plates=plates,
         refine=refine,
+        known=None if holes is None else holes.sample_known(),
     )
     result = plan.filter(source, settings, progress)
+    if holes is not None and keep_nan:
+        result = holes.hide(result)
     return (result, plan) if return_info else result
 
 
@@ -253,12 +277,17 @@ def choose(
     time: float | Auto = "auto",
     plates: bool = True,
     refine: bool | None = None,
+    known: list[Mask] | None = None,
 ) -> EnhancePlan:
-    """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`."""
+    """Return the scales of windows of the image and what is usual in them; arguments as for `enhance`.
+
+    `known` are masks of windows, True where pixels are to be trusted.
+    """
     checks.instance("refine", refine, (bool, type(None)), "True, False or None", "refine=False")
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
-    windows, level = source.sample_with_level(noise)
+    windows = source.checked_sample()
+    level = _choose_level(noise, windows, known)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
     estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
     scales = LineScales.combine(estimates, len(source.shape))
@@ -289,6 +318,19 @@ def choose(
     # Nothing departs from a constant.
     lined = [window for window, one in zip(windows, estimates, strict=True) if not one.flat]
     return _learn(plan, lined, settings, source.alive)
+
+
+def _choose_level(noise: float | Auto, windows: list[Array], known: list[Mask] | None) -> float:
+    """Return the given noise level, or that of known pixels of the windows.
+
+    If their noise is not certain, because hardly any place is flat, it is the median of what second
+    differences say, which resists lines.
+    """
+    if checks.number_or_auto("noise", noise, "the standard deviation of the noise", open_low=False) is None:
+        found = find_noise("auto", windows, None if known is None else [~one for one in known])
+        if found.certainty >= _CERTAIN:
+            return found.level
+    return float(np.median([choose_noise(noise, window) for window in windows]))
 
 
 def _learn(

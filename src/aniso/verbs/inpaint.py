@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import arrays, checks
-from aniso.arrays import Array, Mask
+from aniso.arrays import Array, Mask, NotFiniteError
 from aniso.blocks import lazy
 from aniso.blocks.stages import Pipeline
 from aniso.checks import Auto, Spacing
@@ -32,6 +32,7 @@ from aniso.verbs.edge_contrast import (
 from aniso.verbs.holes import HoledFrames, HoledSource
 from aniso.verbs.inpaint_solver import Convergence, Solver, nothing_known
 from aniso.verbs.plan import CONTRAST_UNIT, SAME, Plan, describe
+from aniso.verbs.source import ImageSource
 
 __all__ = ["InpaintPlan", "inpaint"]
 
@@ -382,3 +383,29 @@ def _fill_lazily(source: HoledSource, solver: Solver, cycles: int) -> Any:
     low, high = source.limits(pixels)
     filled = da.where(known, pixels, da.maximum(da.minimum(filled, high), low))
     return arrays.channels_back(filled.rechunk(source.channels.chunks), source.channel_axis)
+
+
+def fill_unknown(
+    image: Any,
+    mask: Any,
+    *,
+    spacing: Spacing | None,
+    channel_axis: int | None,
+    frame_axis: int | None,
+    engine: EngineName | None,
+    threads: int | None,
+    progress: Progress,
+) -> tuple[ImageSource, HoledSource | HoledFrames | None]:
+    """Return an image for other verbs, with unknown pixels filled in, and where they were, if anywhere.
+
+    They are those that are True in the mask, by default those that are NaN.
+    """
+    if mask is None:
+        try:
+            return ImageSource.check(image, channel_axis, progress, frame_axis), None
+        except NotFiniteError:  # pixels are looked at once, if all of them are known
+            pass
+    holes = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
+    axes: Any = {"channel_axis": channel_axis, "frame_axis": frame_axis}
+    filled = inpaint(image, mask, spacing=spacing, engine=engine, threads=threads, **axes)
+    return ImageSource.check(filled, channel_axis, progress, frame_axis), holes

@@ -11,7 +11,16 @@ import numpy as np
 from aniso import checks, estimates
 from aniso.arrays import Array
 from aniso.checks import Auto
-from aniso.line_energy import SCALE, WINDOW, coarse_grid, line_energy, line_weight, noise_width, spread
+from aniso.line_energy import (
+    SCALE,
+    WINDOW,
+    coarse_grid,
+    line_energy,
+    line_tensor,
+    line_weight,
+    noise_width,
+    spread,
+)
 from aniso.models import CoherenceEnhancing
 from aniso.noise.level import check_squares, choose_noise
 
@@ -52,9 +61,9 @@ class LineScales:
     time: float
     first: float
     flat: bool
-    #: Of the test for lines and its result; None for volumes, which are not tested.
-    window: float | None
-    lines: float | None
+    #: Of the test for lines, and its result.
+    window: float
+    lines: float
 
     @classmethod
     def estimate(
@@ -97,7 +106,7 @@ class LineScales:
         else:
             first = duration
         model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
-        window, lines = _find_lines(channels, period, spacings) if len(spacings) == 2 else (None, None)
+        window, lines = _find_lines(channels, period, spacings)
         return cls(level, period, model, duration, first, flat, window, lines)
 
     @classmethod
@@ -120,8 +129,8 @@ class LineScales:
             usual(lambda one: one.time),
             usual(lambda one: one.first),
             scales[0].flat,
-            usual(lambda one: (one.window or 0.0) / one.wavelength) * period if ndim == 2 else None,
-            float(np.mean([one.lines or 0.0 for one in windows])) if ndim == 2 else None,
+            usual(lambda one: one.window / one.wavelength) * period,
+            float(np.mean([one.lines for one in windows])),
         )
 
 
@@ -133,16 +142,14 @@ def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...])
     """
     from scipy import ndimage
 
-    shape, doubles = channels.shape[1:], channels.astype(np.float64)
+    shape, doubles, smooth = channels.shape[1:], channels.astype(np.float64), ndimage.gaussian_filter
     places = coarse_grid(wavelength, shape, spacings)
     factor = WINDOW[len(spacings)]
-    _, coherence = line_energy(
-        doubles, wavelength, spacings, factor * SCALE * wavelength, ndimage.gaussian_filter, places
-    )
+    tensor = line_tensor(doubles, wavelength, spacings, smooth, places)
+    _, coherence = line_energy(tensor, factor * SCALE * wavelength, spacings, smooth, places)
     quiet = spread(coherence, places, shape) <= np.median(coherence)
     window = factor * noise_width(doubles, wavelength, spacings, quiet)
-    _, coherence = line_energy(doubles, wavelength, spacings, window, ndimage.gaussian_filter, places)
-    weight = line_weight(coherence, wavelength, spacings, ndimage.gaussian_filter, places)
+    weight = line_weight(tensor, wavelength, window, spacings, smooth, places)
     return window, float(np.mean(weight))
 
 

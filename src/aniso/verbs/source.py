@@ -14,7 +14,7 @@ from aniso.arrays import Array, is_dask
 from aniso.blocks import halo, lazy, worker
 from aniso.blocks.sample import windows
 from aniso.blocks.stages import Pipeline
-from aniso.noise.level import check_squares, choose_noise
+from aniso.noise.level import check_squares
 from aniso.settings import Progress, check_progress, report_progress
 
 #: Called with the part of 1 that is done.
@@ -104,11 +104,6 @@ class ImageSource:
                 worker.check_pixels(pixels, [part.start for part in window], block_of)
         # In one order in memory, so that sums over them have the same bits.
         return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
-
-    def sample_with_level(self, noise: float | checks.Auto) -> tuple[list[Array], float]:
-        """Return windows, and the given noise level or the median of theirs, which resists texture."""
-        found = self.checked_sample()
-        return found, float(np.median([choose_noise(noise, window) for window in found]))
 
     def checked_sample(self) -> list[Array]:
         """Return windows, after a check that squares of all grey values are in range."""

@@ -37,7 +37,7 @@ class Verb:
     output: str
     #: The result is `factor` times finer than the image; the module has a function `choose_factors`.
     refines: bool = False
-    #: Takes a mask of unknown pixels, which may be NaN.
+    #: Fills in unknown pixels and does nothing else.
     fills: bool = False
     #: Options that make a preview quick: switches are replaced, numbers are lower limits.
     preview: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +84,11 @@ class Verb:
     def takes_model(self) -> bool:
         """Whether model, time and scheme are given rather than chosen by the verb."""
         return "model" in self._signature.parameters
+
+    @property
+    def takes_mask(self) -> bool:
+        """Whether there may be unknown pixels, which are given by a mask or are NaN."""
+        return "mask" in self._signature.parameters
 
     @property
     def has_scale_space(self) -> bool:

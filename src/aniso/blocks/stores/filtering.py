@@ -188,7 +188,7 @@ def _check_unknown(given: Plan | Verb, mask: Any) -> UnknownPixels | None:
     if VERBS.get(name, DIFFUSE).fills:
         return UnknownPixels.of(mask)
     if mask is not None:
-        raise ValueError(f"{name} does not fill in unknown pixels. Leave the mask out.")
+        raise ValueError(f"{name} takes no mask for stores. Fill in their unknown pixels with inpaint first.")
     return None
 
 

@@ -37,7 +37,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
         ("files", Files),
         *([("stencil", StencilOptions)] if verb.takes_stencil else []),
         *([("plans", PlanOptions)] if verb.choose else []),
-        *([("unknown", MaskOptions)] if verb.fills else []),
+        *([("unknown", MaskOptions)] if verb.takes_mask else []),
         *[("reading", ReadingOptions), ("writing", WritingOptions), ("computing", ComputingOptions)],
         *([("cluster", ClusterOptions)] if verb.choose else []),
         ("reporting", ReportingOptions),
@@ -128,6 +128,9 @@ def _run(
     cluster: ClusterOptions | None = None,
     **values: Any,
 ) -> None:
+    import numpy as np
+
+    import aniso
     from aniso.checks import axis_spacing
     from aniso.cli.files.reading import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
@@ -143,6 +146,8 @@ def _run(
         options["stencil"] = chosen
     if unknown is not None:
         unknown.check()
+        if not (verb.fills or unknown.given):
+            unknown = None
     if plans is None or plans.plan is None:
         _check_needed(verb, options)
     if options.get("isotropic") and computing.spacing is None:
@@ -152,6 +157,10 @@ def _run(
     if frames:
         if reading.volume:
             raise typer.BadParameter("--frames and --volume contradict each other. Give one of them.")
+        if unknown is not None and not verb.fills:
+            raise typer.BadParameter(
+                "--frames takes no mask. Fill in unknown pixels with aniso inpaint first."
+            )
         reading = replace(reading, volume=False)
     job = FileJob(verb.name, files, reading, writing, computing, reporting)
     plan, saved = None, None
@@ -179,8 +188,12 @@ def _run(
             if mask is not None:
                 used["mask"] = pages.part_of_mask(mask, page)
             if common is not None:
+                image = page.image
+                if not verb.fills and (mask is not None or np.isnan(image).any()):
+                    image = aniso.inpaint(image, **used)
+                    used.pop("mask", None)
                 del used["spacing"]  # the plan has its own
-                return common.apply(page.image, **used, progress=tell), common
+                return common.apply(image, **used, progress=tell), common
             result, info = verb.function(page.image, **options, **used, progress=tell, return_info=True)
             return result, info
 
@@ -204,7 +217,7 @@ def _run(
         stores=stores,
         saved=saved,
         factors=factors,
-        unknown=verb.fills,
+        unknown=verb.takes_mask,
         summary=summary,
     )
 
