@@ -24,9 +24,10 @@ from aniso.blocks.sample import windows
 from aniso.dispatch import takes_arrays
 from aniso.noise.compression import has_blocks
 from aniso.noise.correlation import Probe, freedom, gain, slope_gain
+from aniso.noise.curve_models import make_model
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
-from aniso.noise.models import MODELS, Gaussian, NoiseModel, PoissonGaussian, Rician, Speckle
+from aniso.noise.models import MODELS, Gaussian, NoiseModel
 from aniso.noise.statistics import SEEN, Blocks, collect_blocks
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
@@ -274,7 +275,7 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     if curve.share < _SAFE and kind in ("auto", "gaussian"):
         return Gaussian(_lowest_level(blocks)), curve.share
     lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
-    model = _make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat, lowest)
+    model = make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat, lowest)
     return model, curve.share
 
 
@@ -466,25 +467,3 @@ def _quantum(windows: Sequence[Field]) -> float:
     if len(values) < 2 or len(values) > min(size, 20000) / 2:
         return 0.0
     return float(np.diff(values).min())
-
-
-def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lowest: float) -> NoiseModel:
-    """Return the model of a curve whose variances are multiplied by a factor.
-
-    No offset is above the lowest grey values.
-    """
-    first, *rest = (factor * value for value in curve.coefficients)
-    if curve.kind == "rician":
-        return Rician(curve.coefficients[0] * math.sqrt(factor), correlation)
-    if curve.kind == "gaussian" or rest[0] == 0:
-        return Gaussian(math.sqrt(max(first, 0.0)), correlation)
-    if curve.kind == "poisson":
-        slope = rest[0]
-        least = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
-        read = first + slope * least
-        if read < 0:
-            return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
-        return PoissonGaussian(slope, least, math.sqrt(read), correlation)
-    level = math.sqrt(rest[0])
-    floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
-    return Speckle(level, floor, correlation)
