@@ -24,9 +24,10 @@ from aniso.blocks.sample import windows
 from aniso.dispatch import takes_arrays
 from aniso.noise.compression import has_blocks
 from aniso.noise.correlation import Probe, freedom, gain, slope_gain
+from aniso.noise.curve_models import make_model
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
-from aniso.noise.models import MODELS, Gaussian, NoiseModel, PoissonGaussian, Rician, Speckle
+from aniso.noise.models import MODELS, Gaussian, NoiseModel
 from aniso.noise.statistics import SEEN, Blocks, collect_blocks
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
@@ -36,9 +37,11 @@ _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
 _NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
 # textured block among a hundred.
-_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 20.0, 0.1, 4.0
+_CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 12.0, 0.2, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
 _RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
+# Gain of magnitudes if this share of photons would be negative; offset over the median that is large.
+_NO_NEGATIVE_GAIN, _NEGATIVE_OF_PHOTONS, _LARGE_OFFSET = 25.0, 0.002, 0.2
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -53,12 +56,12 @@ _MOST_ZEROS = 0.004
 # Correlations that are tried, in pixels.
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
-_ERROR, _ERROR_OF_TEXTURE = 0.12, 0.8
+_ERROR, _ERROR_OF_TEXTURE = 0.05, 0.8
 # Logarithm of a variance beyond which it is rather texture.
 _USUAL_EXCESS = 0.15
 # Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
 # log-likelihood will do.
-_CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (12.0, 5.0), 10.0, 0.5
+_CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (15.0, 5.0), 10.0, 0.5
 # Part of the variance of correlated noise that may be white.
 _WHITE_PART = 0.01
 # Part of the grey values that errors of computation may have.
@@ -69,6 +72,8 @@ _ABOVE_ROUNDING = 1.5
 _COARSER = 2
 # Least part of the variance of correlated noise that differences must see.
 _SEEN_PART = 0.3
+# The correlation of a second try, and the share of flat blocks that it needs.
+_COARSE_START, _SURELY_COARSE = 1.0, 0.6
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
@@ -258,23 +263,48 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     kinds = _possible_kinds(windows) if kind == "auto" else (kind,)
     rounding = _quantum(windows) ** 2 / 12
     flat = blocks.flattest(max(_FLAT_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks))), blocks.steepness)
-    probe, correlation, joined = next(iter(blocks.energies)), 0.0, 0
     extent = max(float(window.max()) for window in windows) - min(float(window.min()) for window in windows)
-    if float(np.median(flat.energies[probe])) <= _ROUNDING * extent**2:
+    finest = next(iter(blocks.energies))
+    if float(np.median(flat.energies[finest])) <= _ROUNDING * extent**2:
         return Gaussian(0.0), 1.0
+    found = _refine(blocks, flat, 0.0, kinds, rounding)
+    if found.curve.share < _SAFE:  # fine differences may see nothing of correlated noise
+        coarse = _refine(blocks, flat, _COARSE_START, kinds, rounding)
+        found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
+    curve, correlation, probe, flat = found.curve, found.correlation, found.probe, found.flat
+    if curve.share < _SAFE and kind in ("auto", "gaussian"):
+        return Gaussian(_lowest_level(blocks)), curve.share
+    lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
+    model = make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat, lowest)
+    return model, curve.share
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A curve, the correlation, the difference that sees the curve, and the flat blocks."""
+
+    curve: Curve
+    correlation: float
+    probe: Probe
+    flat: Blocks
+
+
+def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[str], rounding: float) -> _Fit:
+    """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds."""
+    probe, joined = _sharpest(flat, correlation), 0
     for _ in range(_ROUNDS):
         curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
         correlation = _find_correlation(flat, curve, rounding)
         seen = gain(correlation, probe, flat.ndim)
         flat = _flat_blocks(blocks, curve.at(blocks.means) / seen, correlation)
-        sharp = (one for one in flat.energies if gain(correlation, one, flat.ndim) >= _SEEN_PART)
-        probe, joined = next(sharp, probe), _COARSER
-    curve = _choose_curve(blocks, flat, probe, correlation, kinds, joined)
-    if curve.share < _SAFE and kind in ("auto", "gaussian"):
-        return Gaussian(_lowest_level(blocks)), curve.share
-    lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
-    model = _make_model(curve, 1 / gain(correlation, probe, flat.ndim), correlation, flat, lowest)
-    return model, curve.share
+        probe, joined = _sharpest(flat, correlation), _COARSER
+    return _Fit(_choose_curve(blocks, flat, probe, correlation, kinds, joined), correlation, probe, flat)
+
+
+def _sharpest(blocks: Blocks, correlation: float) -> Probe:
+    """Return the finest differences that see enough of the noise."""
+    seen = [one for one in blocks.energies if gain(correlation, one, blocks.ndim) >= _SEEN_PART]
+    return seen[0] if seen else next(iter(blocks.energies))
 
 
 def _lowest_level(blocks: Blocks) -> float:
@@ -329,10 +359,28 @@ def _choose_curve(
             or _low_share(blocks, probe, freedoms[0], curve, plain) > _LOW_SHARES[won > _LARGE_GAIN]
         ):
             continue
-        won -= _RARE_GAIN if name in ("speckle", "rician") else 0.0
+        won -= _handicap(name, fits, blocks, seen)
         if won > most:
             best, most = curve, won
     return best
+
+
+def _handicap(name: str, fits: dict[str, Curve], blocks: Blocks, seen: float) -> float:
+    """Return the further gain that less common kinds need over photons, whose curve is similar.
+
+    It is negative for magnitudes if photons with such a curve would often be negative: there are none.
+    Speckle needs none over photons with a large offset.
+    """
+    photons = fits.get("poisson")
+    if name not in ("speckle", "rician") or photons is None:
+        return 0.0
+    if name == "rician":
+        from scipy import special
+
+        below = special.ndtr(-blocks.means / np.sqrt(photons.at(blocks.means) / seen))
+        return -_NO_NEGATIVE_GAIN if float(below.mean()) > _NEGATIVE_OF_PHOTONS else _RARE_GAIN
+    first, slope = photons.coefficients
+    return 0.0 if -first > _LARGE_OFFSET * slope * float(np.median(blocks.means)) else _RARE_GAIN
 
 
 def _join(probe: Probe, probes: tuple[Probe, ...], count: int) -> tuple[Probe, ...]:
@@ -419,25 +467,3 @@ def _quantum(windows: Sequence[Field]) -> float:
     if len(values) < 2 or len(values) > min(size, 20000) / 2:
         return 0.0
     return float(np.diff(values).min())
-
-
-def _make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lowest: float) -> NoiseModel:
-    """Return the model of a curve whose variances are multiplied by a factor.
-
-    No offset is above the lowest grey values.
-    """
-    first, *rest = (factor * value for value in curve.coefficients)
-    if curve.kind == "rician":
-        return Rician(curve.coefficients[0] * math.sqrt(factor), correlation)
-    if curve.kind == "gaussian" or rest[0] == 0:
-        return Gaussian(math.sqrt(max(first, 0.0)), correlation)
-    if curve.kind == "poisson":
-        slope = rest[0]
-        least = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
-        read = first + slope * least
-        if read < 0:
-            return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
-        return PoissonGaussian(slope, least, math.sqrt(read), correlation)
-    level = math.sqrt(rest[0])
-    floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
-    return Speckle(level, floor, correlation)

@@ -25,6 +25,10 @@ _CERTAINLY_FLAT = -0.3
 _LEAST = 1e-4
 # Where the search begins: a quantile of the energies.
 _START_QUANTILE = 0.3
+# Share of flat blocks below which another beginning is tried; the least variance of that one.
+_FEW_FLAT, _START_FLOOR = 0.5, 0.01
+# Powers of the mean that curves have.
+_POWERS = {"gaussian": 0, "poisson": 1, "speckle": 2}
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Curve:
         """Return the variances at other means."""
         if self.kind == "rician":
             return Rician(self.coefficients[0]).variance(means)
-        power = {"gaussian": 0, "poisson": 1, "speckle": 2}[self.kind]
+        power = _POWERS[self.kind]
         slope = self.coefficients[1] if power else 0.0
         return np.maximum(self.coefficients[0] + slope * means**power, self.variances.min())
 
@@ -57,11 +61,24 @@ def fit_curve(kind: str, means: Field, energies: Field, freedoms: Sequence[float
     `energies` has the variances that one or more differences see in all blocks, and `freedoms` their degrees
     of freedom. The first of them gives the curve; all of them tell which blocks are flat.
     """
+    found = _fit_from(kind, np.ones_like(means), means, energies, freedoms)
+    power = _POWERS.get(kind)
+    if power and found.share < _FEW_FLAT:
+        # Levels that differ a hundredfold are not found from one level: the search begins with such a curve.
+        above = means - means.min() if power == 1 else np.abs(means)
+        shape = (above + _START_FLOOR * above.max()) ** power
+        other = _fit_from(kind, shape, means, energies, freedoms) if above.max() > 0 else found
+        return max(found, other, key=lambda curve: curve.likelihood)
+    return found
+
+
+def _fit_from(kind: str, shape: Field, means: Field, energies: Field, freedoms: Sequence[float]) -> Curve:
+    """Return the curve to which the search leads that begins with variances of this shape."""
     sharpest = energies[0]
     floor = max(_LEAST * float(np.median(sharpest)), 1e-300)
     fit = _FITS[kind]
-    # The largest means have about the variance that is seen there; textured blocks must not decide.
-    start = np.maximum(np.full_like(sharpest, np.quantile(sharpest, _START_QUANTILE)), floor)
+    # Textured blocks must not decide.
+    start = np.maximum(shape * np.quantile(sharpest / shape, _START_QUANTILE), floor)
     variances, share = start, 0.5
     coefficients: tuple[float, ...] = ()
     for _ in range(_ROUNDS):

@@ -33,6 +33,8 @@ _LARGE_COUNT = 60.0
 RAYLEIGH_MEAN, RAYLEIGH_VARIANCE = math.sqrt(math.pi / 2), 2 - math.pi / 2
 # Signals, in noise levels, beyond which the magnitude of complex noise is practically normal.
 _LARGE_SIGNAL = 30.0
+# Signals, in noise levels, below which a magnitude tells hardly anything.
+_WEAK_SIGNAL = 0.5
 
 
 class NoiseModel(ABC):
@@ -263,9 +265,15 @@ class Rician(NoiseModel):
         return interpolate(as_array(image) / self.level, places, stabilised)
 
     def table(self) -> tuple[Field, Field]:
-        """Return the mean of the stabilised magnitude for signals up to 30 noise levels."""
+        """Return the mean of the stabilised magnitude for signals up to 30 noise levels.
+
+        The mean hardly changes with a weak signal, so that an exact inverse would turn small errors of it
+        into large signals. Those that are weaker than half a level are therefore reduced.
+        """
         signals, means, _ = _rician_means()
-        return means, self.level * signals
+        weakest = np.searchsorted(signals, _WEAK_SIGNAL)
+        chord = (means - means[0]) * (signals[weakest] / (means[weakest] - means[0]))
+        return means, self.level * np.where(signals < _WEAK_SIGNAL, chord, signals)
 
     def stabilised_variance(self, image: Field) -> Field:
         """Return the variance, which is a little smaller where there is no signal."""

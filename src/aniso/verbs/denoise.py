@@ -49,6 +49,8 @@ __all__ = ["DenoisePlan", "denoise"]
 # Expected error over the noise level from which on an image is hardly changed, and certainty below which the
 # noise is in doubt.
 _HARDLY, _DOUBTFUL = 0.9, 0.25
+# Level of stabilised noise, nominally 1, below which it is far from normal even in bright regions: one photon.
+_NORMAL = 0.9
 _NOISE = replace(
     NOISE,
     kinds=("gaussian", "poisson", "rician", "speckle"),
@@ -351,6 +353,8 @@ def choose(
     models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
     levels = remaining_levels(found.models, stabilised)
+    if levels is not None and np.quantile(np.concatenate([one.ravel() for one in levels]), 0.95) < _NORMAL:
+        mixing = False  # weights rest on the estimate of the error, which is for normal noise
     if known is not None:  # pixels that were filled in have no noise
         everywhere = levels or [np.full_like(window, level) for window in stabilised]
         levels = [each * inside for each, inside in zip(everywhere, known, strict=True)]
