@@ -82,7 +82,7 @@ class NotFiniteError(ValueError):
     """An array has NaN or infinite values."""
 
 
-def check_finite(name: str, array: Array, why: str) -> None:
+def check_finite(name: str, array: Array, why: str, remedy: str = "Replace them first.") -> None:
     """Reject NaN and infinity; the error gives their number and the first index."""
     bad = ~np.isfinite(array)
     if bad.any():
@@ -91,7 +91,7 @@ def check_finite(name: str, array: Array, why: str) -> None:
             NotFiniteError,
             f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
             f"({array[first]}): {why}.",
-            python="Replace them first, e.g. with numpy.nan_to_num.",
+            python=remedy,
             command="Fill them in first, with aniso inpaint.",
         )
 
@@ -108,7 +108,8 @@ def check_image(image: npt.ArrayLike, channel_axis: int | None) -> Array:
     """Return the image as an array; reject masked, complex and non-finite ones, and wrong axes."""
     array = check_layout(image, channel_axis)
     if array.dtype.kind == "f":
-        check_finite("image", array, "a single one would spread over the whole image")
+        remedy = "Fill them in first: aniso.inpaint(image, ~numpy.isfinite(image))."
+        check_finite("image", array, "a single one would spread over the whole image", remedy)
     return array
 
 
@@ -128,11 +129,16 @@ def check_layout(image: npt.ArrayLike, channel_axis: int | None) -> Array:
 def check_type(dtype: np.dtype[Any]) -> None:
     """Reject types that are not real numbers."""
     if dtype.kind not in "iuf":
-        file = ", or aniso.io.read(name).pixels for a file" if dtype.kind in "US" else ""
+        remedies = {
+            "c": "Take e.g. its magnitude, numpy.abs(image).",
+            "b": "Convert it first, e.g. image.astype(numpy.float32).",
+            "U": "Give its pixels, e.g. aniso.io.read(name).pixels for a file.",
+            "S": "Give its pixels, e.g. aniso.io.read(name).pixels for a file.",
+        }
         raise checks.refusal(
             TypeError,
             f"image must have a real numeric dtype, got {dtype}.",
-            python=f"Convert it first, e.g. image.astype(numpy.float32){file}.",
+            python=remedies.get(dtype.kind, "Give an array of numbers."),
             command="Convert it to numbers first.",
         )
 
@@ -246,7 +252,7 @@ def check_tensor_image(image: torch.Tensor, channel_axis: int | None) -> None:
         raise ValueError(
             f"image holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
             f"({image[first].item()}): a single one would spread over the whole image. Replace them first, "
-            "e.g. with torch.nan_to_num."
+            "e.g. with aniso.inpaint(image, ~image.isfinite())."
         )
 
 

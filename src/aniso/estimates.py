@@ -29,6 +29,10 @@ _RANGE = {1: 1.0, 2: 1.0, 3: 4.142 / 3}
 _ENOUGH_VOXELS = 2**16
 # Wavelengths at which lines are sought: how many to an octave, and their least length in joined pixels.
 _PER_OCTAVE, _FINE = 2, 8
+# In pixels: the shortest wavelength, and that of an image without lines.
+_SHORTEST, _USUAL = 4.0, 8.0
+# Power over that of the signal that may be rounding.
+_ROUNDING = 1e-20
 # Of several wavelengths in an image, the shortest one with this share of the votes of the most frequent one.
 _ENOUGH_VOTES = 0.35
 
@@ -147,6 +151,8 @@ def wavelength(
 
 def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     """Return the wavelength of an array (channels, …) that is checked already."""
+    if len(spacings) == 1:
+        return _signal_wavelength(channels) * spacings[0]
     pixel = pixel_size(spacings)
     lengths, sizes, energies, certainties = _oriented_energies(channels, spacings)
     # The shortest waves that are stronger than shorter and longer ones: a slow background is stronger still.
@@ -155,7 +161,7 @@ def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     found = peaks.argmax(axis=0)
     certain = np.where(peaks.any(axis=0), np.take_along_axis(certainties, found[np.newaxis], 0)[0], 0)
     if not certain.any():
-        return 8.0 * pixel
+        return _USUAL * pixel
     # By areas, not by energies, so that few strong edges do not outweigh many lines.
     votes = np.bincount(found, certain, len(lengths))
     votes = np.convolve(votes, [0.5, 1, 0.5], "same")
@@ -188,6 +194,20 @@ def _weighted_median(values: Field, weights: Field) -> float:
     return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
 
 
+def _signal_wavelength(channels: Array) -> float:
+    """Return the strongest wavelength of a signal (channels, samples): all of it has the same direction."""
+    from scipy.signal import detrend
+
+    count = channels.shape[1]
+    if count < 2 * _SHORTEST:
+        return _USUAL
+    given, bell = channels.astype(np.float64), np.hanning(count + 2)[1:-1]
+    power = (np.abs(np.fft.rfft(detrend(given) * bell)) ** 2).sum(axis=0)[2 : int(count / _SHORTEST) + 1]
+    if power.max() <= _ROUNDING * (given**2).sum():
+        return _USUAL
+    return count / (2 + int(power.argmax()))
+
+
 def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Field, Field, Field, Field]:
     """Return wavelengths, the sizes of the pixels, and at some places the energies of lines that far apart.
 
@@ -199,7 +219,7 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
     images, ndim, smooth = list(channels.astype(np.float64)), len(spacings), ndimage.gaussian_filter
     sizes, blurred = list(spacings), [0.0] * ndim
     sides = [n * h for n, h in zip(channels.shape[1:], spacings, strict=True)]
-    shortest = 4.0 * pixel_size(spacings)
+    shortest = _SHORTEST * pixel_size(spacings)
     steps = math.floor(_PER_OCTAVE * math.log2(max(max(sides) / (2 * shortest), 1)) + 1e-9)
     lengths = shortest * 2 ** (np.arange(steps + 1) / _PER_OCTAVE)
     counts = [-(-n // 4) for n in channels.shape[1:]]

@@ -37,7 +37,7 @@ class TestFailures:
             ("empty.png", (), "empty.png is empty"),
             ("missing.png", (), "missing.png does not exist"),
             ("nothing*.png", (), "nothing*.png does not exist"),
-            ("note.txt", (), "note.txt has no suffix that stands for an image file"),
+            ("note.txt", (), "note.txt does not have the suffix of an image format"),
             ("folder.png", (), "folder.png is a folder"),
             ("camera.png", ("-o", "camera.png"), "camera.png exists already: it is the input itself"),
             (

@@ -159,7 +159,7 @@ class TestBeforeComputing:
     @pytest.mark.parametrize(
         ("place", "text"),
         [
-            ("result.gif", "result.gif has no suffix that stands for an image file"),
+            ("result.gif", "result.gif does not have the suffix of an image format"),
             ("out/{stem}.txt", "out/camera.txt has no suffix"),
             ("results", "For a folder, write results/."),
         ],

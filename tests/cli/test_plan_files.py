@@ -167,7 +167,7 @@ class TestApplying:
             ("[" * 100_000, "the plan is damaged"),
             ('{"aniso": "99.0", "verb": "denoise"}', "the plan was made by aniso 99.0"),
             (f'{{"aniso": "{aniso.__version__}", "verb": "sharpen"}}', "the plan is for 'sharpen'"),
-            (f'{{"aniso": "{aniso.__version__}", "verb": "denoise"}}', "missing key"),
+            (f'{{"aniso": "{aniso.__version__}", "verb": "denoise"}}', "lacks the key"),
         ],
         ids=["empty", "truncated", "list", "no plan", "nested", "version", "verb", "keys"],
     )

@@ -42,7 +42,7 @@ class TestNumbersThatAreNone:
             "index (2, 3)",
             f"({value})",
             "spread over the whole image",
-            "numpy.nan_to_num",
+            "aniso.inpaint(image, ~numpy.isfinite(image))",
             image=image,
         )
 
@@ -93,9 +93,11 @@ class TestTypes:
             TypeError,
             "image must have a real numeric dtype",
             str(np.asarray(image).dtype),
-            "image.astype(numpy.float32)",
             image=image,
         )
+
+    def test_complex_images(self):
+        refused(TypeError, "got complex128", "numpy.abs(image)", image=np.ones((4, 4), complex))
 
     def test_the_name_of_a_file(self):
         refused(TypeError, "aniso.io.read(name).pixels for a file", image="camera.png")

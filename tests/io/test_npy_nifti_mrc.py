@@ -128,6 +128,18 @@ class TestNifti:
             np.testing.assert_allclose(corner, self.AFFINE @ [-0.5, -0.5, -0.5, 1], atol=1e-5)
             np.testing.assert_allclose(end, self.AFFINE @ [5.5, 3.5, 1.5, 1], atol=1e-5)
 
+    def test_a_series_of_one_volume(self, tmp_path):
+        path = tmp_path / "one.nii.gz"
+        values = np.arange(140, dtype=np.int16).reshape(7, 5, 4, 1)
+        nibabel.Nifti1Image(values, np.diag([1.0, 2.0, 3.0, 1.0])).to_filename(path)
+        picture = read(path)
+        assert picture.shape == (4, 5, 7)
+        assert picture.spacing == (3.0, 2.0, 1.0)
+        write(tmp_path / "again.nii", picture)
+        again = nibabel.load(tmp_path / "again.nii")
+        assert again.shape == (7, 5, 4)
+        assert np.array_equal(again.affine, np.diag([1.0, 2.0, 3.0, 1.0]))
+
     def test_series_and_colours_are_refused(self, tmp_path):
         nibabel.Nifti1Image(pixels((5, 4, 3, 2)), np.eye(4)).to_filename(tmp_path / "a.nii")
         refused(lambda: read(tmp_path / "a.nii"), "(5, 4, 3, 2)", "Split")

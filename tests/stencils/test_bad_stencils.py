@@ -181,7 +181,7 @@ def test_slightly_negative_eigenvalues_are_not_mistaken_for_rounding():
 def test_a_tensor_with_nan_or_infinity(function, name, value):
     tensor = {"a": ONE, "b": ZERO, "c": ONE}
     tensor[name] = changed(changed(tensor[name], (1, 2), value), (3, 0), value)
-    with refused(ValueError, f"{name} holds 2 values", f"index (1, 2) ({value})", "nan_to_num"):
+    with refused(ValueError, f"{name} holds 2 values", f"index (1, 2) ({value})", "Replace them"):
         function(*tensor.values())
 
 
@@ -220,11 +220,11 @@ def test_given_tensors_that_are_not_semidefinite():
 def test_given_tensors_with_nan():
     tensor = np.zeros((2, 2, 4, 5))
     tensor[0, 0, 3, 1] = math.nan
-    with refused(ValueError, "tensor holds 1 values", "index (0, 0, 3, 1) (nan)", "nan_to_num"):
+    with refused(ValueError, "tensor holds 1 values", "index (0, 0, 3, 1) (nan)", "Replace them"):
         aniso.FixedTensor(tensor)
     tensor = np.zeros((2, 2, 4, 5))
     tensor[[0, 1], [1, 0], 0, 2] = math.nan
-    with refused(ValueError, "tensor holds 2 values", "index (0, 1, 0, 2) (nan)", "nan_to_num"):
+    with refused(ValueError, "tensor holds 2 values", "index (0, 1, 0, 2) (nan)", "Replace them"):
         aniso.FixedTensor(tensor)
 
 

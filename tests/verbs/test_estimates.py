@@ -163,3 +163,13 @@ def test_bad_values_are_refused():
         estimates.contrast(image, quantile=1.5)
     with pytest.raises(ValueError, match="NaN"):
         estimates.noise_level(np.full((4, 4), np.nan))
+
+
+@pytest.mark.parametrize("period", [5.0, 9.0, 16.0, 31.0])
+def test_wavelengths_of_signals(period):
+    places = np.arange(400.0)
+    noise = np.random.default_rng(0).normal(0, 10, 400)
+    signal = 50 * np.sin(2 * np.pi * places / period) + 0.5 * places + noise
+    assert estimates.wavelength(signal) == pytest.approx(period, rel=0.1)
+    assert estimates.wavelength(signal, spacing=0.5) == estimates.wavelength(signal) / 2
+    assert estimates.wavelength(np.ones(6)) == estimates.wavelength(np.ones(60)) == 8.0

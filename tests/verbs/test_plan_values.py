@@ -54,8 +54,7 @@ def test_the_contrast_of_stabilised_images_is_in_grey_values():
     noisy = photons.sample(TRUTH, np.random.default_rng(0))
     given: list[Any] = [{}, {"contrast": 30.0, "time": 4.0}]
     plan, again = (
-        aniso.denoise(noisy, noise=photons, mix=False, return_info=True, **options)[1]
-        for options in given
+        aniso.denoise(noisy, noise=photons, mix=False, return_info=True, **options)[1] for options in given
     )
     assert again.contrast == pytest.approx(30.0)
     assert again.model.contrast < 3.0  # noise has the level 1 there

@@ -217,7 +217,7 @@ def changed(text, **changes):
         ({"aniso": ...}, "not a plan of aniso"),
         ({"verb": "sharpen"}, "'sharpen', which is not one of"),
         ({"colour": 1}, "unknown key 'colour'"),
-        ({"noise": ...}, "missing key 'noise'"),
+        ({"noise": ...}, "lacks the key 'noise'"),
         ({"noise": "much"}, "plan.noise has the value 'much'"),
         ({"noise": True}, "plan.noise has the value True"),
         ({"spacings": 1.0}, "plan.spacings has the value 1.0"),

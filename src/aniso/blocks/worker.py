@@ -58,6 +58,6 @@ def check_pixels(
         raise ValueError(
             f"block {block_of(where)} holds NaN or infinite values, the first at index {where} of the whole "
             f"array ({pixels[(channel, *place)]}, channel {channel}{of_frame}): one would spread over all "
-            "blocks. Replace them first, e.g. with dask.array.nan_to_num."
+            "blocks. Fill them in first, with inpaint and a mask of them."
         )
     return pixels

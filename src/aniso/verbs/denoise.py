@@ -49,7 +49,7 @@ __all__ = ["DenoisePlan", "denoise"]
 # Expected error over the noise level from which on an image is hardly changed, and certainty below which the
 # noise is in doubt.
 _HARDLY, _DOUBTFUL = 0.9, 0.25
-# Level of stabilised noise, nominally 1, below which it is far from normal even in bright regions: one photon.
+# Level of stabilised noise, nominally 1, below which it is far from normal in bright regions too: one photon.
 _NORMAL = 0.9
 _NOISE = replace(
     NOISE,
@@ -142,26 +142,27 @@ class DenoisePlan(Plan):
     def remark(self) -> str | None:
         """Why the image is not, or hardly, changed; or that the noise is in doubt."""
         smoothing = self.mixed > 1 or self.model is not None
-        advice = "To smooth anyway, give its level, e.g. noise=4 (on the command line --noise 4)"
+        example = f"{2 * self.noise:.2g}" if self.noise > 0 else "4"
+        advice = f"give a level, e.g. noise={example} (on the command line --noise {example})"
+        doubt = (
+            f"the noise level {self.noise:.3g} is in doubt, since hardly any part of the image is flat"
+            if self.certainty < _DOUBTFUL
+            else ""
+        )
         if not smoothing and self.impulses is None:
-            why = (
-                "no noise was found"
-                if self.noise == 0
-                else (
-                    f"noise of {self.noise:.3g} grey values is so weak here that any diffusion would change "
-                    "the image more than the noise does"
-                )
+            why = doubt or (
+                f"noise of {self.noise:.3g} grey values is so weak here that any diffusion would change the "
+                "image more than the noise does"
             )
-            return f"the image is left unchanged: {why}. {advice}."
-        if smoothing and self.expected_error > _HARDLY * self.noise:
-            return f"the image is hardly changed: little of the noise can be told from texture. {advice}."
-        if self.certainty < _DOUBTFUL:
-            return (
-                f"the noise level {self.noise:.3g} is in doubt: hardly any part of the image is flat. "
-                "Compare the result with the image, or give the level, e.g. noise=4 (on the command line "
-                "--noise 4)."
-            )
-        return None
+            if self.noise == 0:
+                why = "no noise was found"
+            return f"the image is left unchanged: {why}. To smooth anyway, {advice}."
+        # The expected error is that of all grey values; noise whose level depends on them has no single one.
+        plain = is_plain(self.noise_models)
+        if smoothing and plain and self.expected_error > _HARDLY * self.noise:
+            why = doubt or "little of the noise can be told from texture"
+            return f"the image is hardly changed: {why}. To smooth more, {advice}."
+        return f"{doubt}. Compare the result with the image, or {advice}." if doubt else None
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion, as one of the image before it is stabilised."""

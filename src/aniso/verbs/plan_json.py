@@ -71,10 +71,10 @@ def decode(cls: type, values: dict[str, Any], place: str) -> Any:
     """Return a dataclass from its encoded fields; wrong keys and types are named with their place."""
     hints = typing.get_type_hints(cls)
     known = {each.name for each in dataclasses.fields(cls)}
-    for problem, keys in (("unknown", values.keys() - known), ("missing", known - values.keys())):
+    for problem, keys in (("has the unknown", values.keys() - known), ("lacks the", known - values.keys())):
         if keys:
             raise ValueError(
-                f"{place} has the {problem} key {min(keys)!r}: it is damaged, or not a plan of this version."
+                f"{place} {problem} key {min(keys)!r}: it is damaged, or not a plan of this version."
             )
     return cls(**{name: _decode(hints[name], values[name], f"{place}.{name}") for name in sorted(known)})
 

@@ -138,7 +138,8 @@ class FileJob:
                 )
             return
         if len(picture.shape) == 3:
-            note("pages", f"{pages} one by one. Add --volume if they are slices of a volume.")
+            advice = "" if self.reading.volume is False else " Add --volume if they are slices of a volume."
+            note("pages", f"{pages} one by one.{advice}")
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
             return

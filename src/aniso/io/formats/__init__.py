@@ -153,8 +153,7 @@ def format_of(path: Path) -> Format:
             return format
     known = ", ".join(f"{each.name} ({', '.join(each.suffixes)})" for each in FORMATS.values())
     raise FileError(
-        f"{path} has no suffix that stands for an image file: the format follows from the suffix. Use one of "
-        f"{known}."
+        f"{path} does not have the suffix of an image format that can be used. Use one of {known}."
     )
 
 

@@ -35,8 +35,10 @@ def read(path: Path, limit: int | None) -> Picture:
     with nibabel.imageglobals.LoggingOutputSuppressor():  # it mends small faults, and would say so
         _check_offset(path, nibabel, limit)
         image = nibabel.load(path, mmap=False)
-    header = image.header
+    header = image.header.copy()
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
+    while len(shape) > 3 and shape[-1] == 1:  # a series of one volume
+        shape = shape[:-1]
     check_numbers(path, dtype)
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
@@ -49,10 +51,11 @@ def read(path: Path, limit: int | None) -> Picture:
         raise cut_short(path)
     if path.suffix.lower() == ".gz":
         _check_whole(path, image.dataobj.offset + needed)
-    values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).T)
+    header.set_data_shape(shape)
+    values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).reshape(shape).T)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     slope, inter = float(image.dataobj.slope), float(image.dataobj.inter)
-    details: dict[str, Any] = {"image": type(image), "header": header.copy(), "affine": image.affine}
+    details: dict[str, Any] = {"image": type(image), "header": header, "affine": image.affine}
     if (slope, inter) != (1.0, 0.0):
         details["scale"] = slope, inter, dtype.newbyteorder("=")
         wide = np.float32 if dtype.itemsize <= 2 or dtype == np.float32 else np.float64
