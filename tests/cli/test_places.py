@@ -116,7 +116,11 @@ class TestBeforeComputing:
             (("denoise", "colour.png", "-o", "a.mrc"), "MRC files hold grey values"),
             (("scale-space", "stack.tif", "--times", "1", "-o", "a{time}.jpg"), "JPEG files hold one image"),
             (("upsample", "wide.png", "--factor", 8, "-o", "a.jpg"), "at most 65500 pixels along an axis"),
-            (("denoise", "heights.npy"), "NaN or infinite, the first at index (1, 3, 4)"),
+            (
+                ("diffuse", "heights.npy", "--time", 1),
+                "NaN or infinite, the first at index (1, 3, 4) (nan): a single one would spread over the whole "
+                "image. Fill them in first, with aniso inpaint.",
+            ),
             (("diffuse", "heights.npy", "--time", 1), "Fill them in first"),
             (("scale-space", "camera.png", "--times", "1", "-o", "there{time}.png"), "there1.png exists"),
             (("denoise", "camera.png", "-o", "camera.png/a/{stem}.png"), "its folder is not a folder"),
@@ -160,7 +164,7 @@ class TestBeforeComputing:
         ("place", "text"),
         [
             ("result.gif", "result.gif does not have the suffix of an image format"),
-            ("out/{stem}.txt", "out/camera.txt has no suffix"),
+            ("out/{stem}.txt", "out/camera.txt does not have the suffix"),
             ("results", "For a folder, write results/."),
         ],
     )
