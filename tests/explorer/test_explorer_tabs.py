@@ -65,6 +65,7 @@ def test_a_mask_is_drawn_and_filled_in(page):
     choose_method(page, "Inpaint")
     settled(page)
     page.get_by_role("button", name="Brush").click()
+    expect(page.locator(".viewer")).to_have_class(re.compile("painting"))
     box = page.locator(".stage").bounding_box()
     page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 200)
     page.mouse.down()
