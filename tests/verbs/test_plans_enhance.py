@@ -168,7 +168,7 @@ class TestJson:
             ({"energies": []}, "must have 4 energies"),
             ({"wavelength": -3.0}, "must be positive"),
             ({"spacings": [1.0]}, "for images or volumes"),
-            ({"window": None}, "must have a window for images"),
+            ({"window": 0.0}, "must be positive"),
             ({"first": "long"}, "plan.first has the value 'long'"),
         ],
     )

@@ -18,7 +18,7 @@ from aniso.verbs.corrections import smooth
 # Standard deviations over the wavelength of the Gaussian where there are no lines, and of that within which
 # the image varies; the variance over that of the noise up to which there is nothing but noise.
 _SMOOTHED, _VARIANCE, _NOISE = 0.12, 0.25, 1.5
-# Standard deviation over the wavelength of the Gaussian around a gap, and the factor of the mean weight in it.
+# Standard deviation over the wavelength of the Gaussian around a gap; the factor of the mean weight in it.
 _AROUND_GAP, _NEAR_LINES = 0.5, 4.0
 
 
