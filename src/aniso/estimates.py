@@ -16,7 +16,16 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.line_energy import COHERENT, SCALE, WINDOW, coarse_grid, line_energy, line_tensor, own_energy
+from aniso.line_energy import (
+    COHERENT,
+    SCALE,
+    WINDOW,
+    certainty,
+    coarse_grid,
+    line_energy,
+    line_tensor,
+    own_energy,
+)
 from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -162,8 +171,9 @@ def measure_wavelength(channels: Array, spacings: tuple[float, ...]) -> float:
     certain = np.where(peaks.any(axis=0), np.take_along_axis(certainties, found[np.newaxis], 0)[0], 0)
     if not certain.any():
         return _USUAL * pixel
-    # By areas, not by energies, so that few strong edges do not outweigh many lines.
-    votes = np.bincount(found, certain, len(lengths))
+    # By areas, not by energies, so that few strong edges do not outweigh many lines. The area around a single
+    # line grows with the wavelength.
+    votes = np.bincount(found, certain, len(lengths)) / np.sqrt(lengths)
     votes = np.convolve(votes, [0.5, 1, 0.5], "same")
     tops = (votes >= np.append(votes[1:], 0)) & (votes >= _ENOUGH_VOTES * votes.max())
     near = (abs(found - int(tops.argmax())) <= 1) & (certain > 0)
@@ -238,9 +248,8 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
         tensor = line_tensor(images, length, sizes, smooth, places, blurred)
         energy, coherence = line_energy(tensor, window, sizes, smooth, places)
         own, share = own_energy(tensor, length, energy, sizes, smooth, places)
-        least, enough = COHERENT[ndim]
-        certain = np.clip((coherence - least) / (enough - least), 0, 1)
-        pair = [share * own * np.maximum(coherence - least, 0), share * certain]
+        certain = share * certainty(coherence, window, sizes, places)
+        pair = [share * own * np.maximum(coherence - COHERENT[ndim][0], 0), certain]
         for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
             middle = (np.array(place) - 0.5 * (n - 1)) * h
             pair = [_interpolate(one, axis, middle, point) for one in pair]

@@ -45,6 +45,8 @@ _AROUND, _SOME, _MOST = 1.2, 0.3, 0.6
 _OWN, _FAINT, _STRONG = 0.2, 0.05, 0.15
 # The energy of a place over that of noise from which on it may be a line; from twice of that on it is.
 _LOUD = 0.8
+# The power of the number of mirror images with which the coherence of noise near the boundary grows.
+_NEAR_BOUNDARY = 0.25
 # The harmonic mean of the energy of noise over its mean, measured; and the share of the energy in the window
 # below which a place is constant.
 _HARMONIC, _CONSTANT = {2: 0.82, 3: 0.91}, 1e-4
@@ -141,18 +143,31 @@ def line_weight(
     image if `places` are a part of it: near the boundary, less of the image is in the window.
     """
     parts = (spacings, smooth, places)
-    ndim = len(spacings)
     energy, coherence = line_energy(tensor, window, *parts)
     own, share = own_energy(tensor, wavelength, energy, *parts)
     noise = _noise_energy(_average(tensor, 0.5 * window, *parts), energy, window, *parts)
     coherence = coherence * energy / np.maximum(np.maximum(energy - noise, noise), _tiny(energy))
-    least, enough = COHERENT[ndim]
-    chance = _chance(places, whole or places, spacings, window).astype(energy.dtype)
-    weight = np.clip((coherence - least * chance) / (enough - least), 0, 1)
+    weight = certainty(coherence, window, spacings, places, whole)
     weight *= np.clip(own / np.maximum(_LOUD * noise, _tiny(own)) - 1, 0, 1)
     around = smooth(weight, around_widths(wavelength, spacings, places))
     weight = np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
     return weight * share
+
+
+def certainty(
+    coherence: Field,
+    window: float,
+    spacings: Sequence[float],
+    places: Sequence[range],
+    whole: Sequence[range] = (),
+) -> Field:
+    """Return 0 where noise may be as coherent by chance, and 1 where it certainly is not.
+
+    `whole` is the coarse grid of the whole image, as in `line_weight`.
+    """
+    least, enough = COHERENT[coherence.ndim]
+    chance = _chance(places, whole or places, spacings, window).astype(coherence.dtype)
+    return np.clip((coherence - least * chance) / (enough - least), 0, 1)
 
 
 def _noise_energy(
@@ -195,7 +210,8 @@ def _chance(
 ) -> Field:
     """Return how much more coherent noise is by chance, since the window has mirror images at the boundary.
 
-    A Gaussian window and its mirror image at the distance 2d overlap by exp(−d²/ρ²).
+    A Gaussian window and its mirror image at the distance 2d overlap by exp(−d²/ρ²). With the root of that
+    there would be as few errors as elsewhere, but lines near the boundary would be lost.
     """
     chance: Any = 1.0
     for axis, (one, every, h) in enumerate(zip(places, whole, spacings, strict=True)):
@@ -205,7 +221,7 @@ def _chance(
         mirrored = 1 + 2 * math.exp(-((length / width) ** 2))
         mirrored = mirrored + sum(np.exp(-((far / width) ** 2)) for far in (before, length - before))
         chance = chance * mirrored.reshape([-1 if k == axis else 1 for k in range(len(places))])
-    return np.sqrt(chance)
+    return np.asarray(chance**_NEAR_BOUNDARY)
 
 
 def _average(

@@ -95,6 +95,10 @@ class TestReach:
     def test_volumes(self, kind):
         self.check(kind, (24, 30, 34), (1.0, 1.5, 1.0), share=0.5)
 
+    def test_lines_in_volumes(self):
+        # Blocks as large as the reach: noise next to layers.
+        self.check(KeepToLines, (80, 12, 12), (1.0, 1.0, 1.0), share=0.2)
+
     @pytest.mark.parametrize("axis", [0, 1])
     def test_lines_that_cross_the_boundary_where_sources_are_farthest(self, axis):
         pipeline = _pipeline((70, 70), (1.0, 1.0))
@@ -117,8 +121,7 @@ class TestReach:
 
 
 def _pipeline(shape, spacings):
-    window = 4.0 if len(spacings) == 2 else None
-    plan = _plan(spacings=spacings, wavelength=5.0, sigma=0.6, rho=1.75, window=window)
+    plan = _plan(spacings=spacings, wavelength=5.0, sigma=0.6, rho=1.75, window=4.0)
     plan = replace(plan, departures=(2.0,) * 3, energies=(3.0,) * 4)
     return plan.pipeline(shape, Settings(spacings=spacings))
 
@@ -165,7 +168,7 @@ class TestJson:
             ({"energies": []}, "must have 4 energies"),
             ({"wavelength": -3.0}, "must be positive"),
             ({"spacings": [1.0]}, "for images or volumes"),
-            ({"window": None}, "must have a window for images"),
+            ({"window": 0.0}, "must be positive"),
             ({"first": "long"}, "plan.first has the value 'long'"),
         ],
     )

@@ -25,8 +25,8 @@ Mode = Literal["nearest", "reflect"]
 
 # Standard deviations of Gaussians, as parts of the wavelength.
 _COMPARED, _MEAN, _NEIGHBOURHOOD, _PATTERN, _LOST = 0.12, 0.5, 0.25, 1.2, 0.35
-# By the number of axes. Lines in volumes rarely meet.
-_AT_SINGLE_LINES = {2: 0.3, 3: 0.75}
+# The energy of a gap at single lines of an image, as a part of that of the diffused one.
+_AT_SINGLE_LINES = 0.3
 #: Scales at which lost structure is put back, one after another, as parts of the wavelength.
 PUT_BACK = (0.15, 0.1, 0.05, 0.025)
 
@@ -86,7 +86,13 @@ class FillGaps(Correction):
     @property
     def reach(self) -> tuple[int, ...]:
         """The radii of the mean, of the neighbourhood and of the pattern around it."""
-        return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD, _PATTERN)
+        pattern = (_PATTERN,) if self._single_lines_meet else ()
+        return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD, *pattern)
+
+    @property
+    def _single_lines_meet(self) -> bool:
+        """Whether single lines may meet or cross; in volumes they rarely do."""
+        return len(self.wavelengths) == 2
 
     def working(self, channels: Channels, ndim: int) -> int:
         """Count the departure, and the images for sums and for one channel at a time."""
@@ -118,12 +124,13 @@ class FillGaps(Correction):
         towards_mean /= np.sqrt(np.maximum(energy, tiny))
         seen, energy = (self._smooth(each, _NEIGHBOURHOOD) for each in (faint, energy))
         # The share of the energy that a gap has at most, in a pattern of lines and at single lines.
-        single = _AT_SINGLE_LINES[energy.ndim]
-        wide = self._smooth(energy, _PATTERN)
-        most = np.divide(wide, energy, out=np.ones_like(wide), where=wide < energy)
-        most = np.clip((most - 0.7) / 0.25, 0, 1, out=most)
-        most *= 0.75 - single
-        most += single
+        most = np.full_like(energy, 0.75)
+        if self._single_lines_meet:
+            wide = self._smooth(energy, _PATTERN)
+            most = np.divide(wide, energy, out=np.ones_like(wide), where=wide < energy)
+            most = np.clip((most - 0.7) / 0.25, 0, 1, out=most)
+            most *= 0.75 - _AT_SINGLE_LINES
+            most += _AT_SINGLE_LINES
         # Where nothing is missing, the quotient does not matter, and might overflow.
         left = np.divide(seen, energy, out=np.ones_like(seen), where=seen < energy)
         most -= left

@@ -111,8 +111,10 @@ class LineScales:
 
     @classmethod
     def combine(cls, windows: Sequence[LineScales], ndim: int) -> LineScales:
-        """Return the medians over the windows that have lines; over all of them if none has."""
+        """Return the medians over the windows with at least half as many lines as any; not constant ones."""
         scales = [one for one in windows if not one.flat] or windows
+        most = max(one.lines for one in scales)
+        scales = [one for one in scales if one.lines >= 0.5 * most]
 
         def usual(value: Callable[[LineScales], float]) -> float:
             return float(np.median([value(one) for one in scales]))

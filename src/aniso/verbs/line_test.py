@@ -18,6 +18,8 @@ from aniso.verbs.corrections import smooth
 # Standard deviations over the wavelength of the Gaussian where there are no lines, and of that within which
 # the image varies; the variance over that of the noise up to which there is nothing but noise.
 _SMOOTHED, _VARIANCE, _NOISE = 0.12, 0.25, 1.5
+# Standard deviation over the wavelength of the Gaussian around a gap; the factor of the mean weight in it.
+_AROUND_GAP, _NEAR_LINES = 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class KeepToLines(Stage):
             window = self.window / (h * places.step)
             wide = sum(gaussian_radius(width) for width in (0.5 * window, window, around))
             variance = 2 * gaussian_radius(_VARIANCE * self.wavelength / h)
-            found.append(max(near + wide * places.step + seen, variance))
+            around_gap = gaussian_radius(_AROUND_GAP * self.wavelength / h)
+            found.append(max(near + wide * places.step + seen + around_gap, variance))
         return tuple(found)
 
     def working(self, channels: Channels, ndim: int) -> int:
@@ -68,7 +71,11 @@ class KeepToLines(Stage):
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Mix the diffused image with the smoothed one; "trust" is 1 where there are no lines."""
+        (trust,) = state["trust"]
         weight = self._weight(state["image"], region)
+        # In a gap there is no line, but there are some around it.
+        gaps = (1 - trust) * np.minimum(_NEAR_LINES * self._smooth(weight, _AROUND_GAP), 1)
+        weight = np.maximum(weight, gaps, out=weight)
         other = self._other_structure(state["image"])
         for start, result in zip(state["image"], state["diffused"], strict=True):
             plain = self._smooth(start, _SMOOTHED)
@@ -76,7 +83,6 @@ class KeepToLines(Stage):
             result -= plain
             result *= weight
             result += plain
-        (trust,) = state["trust"]
         # 1 − weight·(1 − trust)
         trust -= 1
         trust *= weight
