@@ -108,6 +108,39 @@ class TestVerbs:
         ).stdout  # fmt: skip
 
 
+class TestDenoiseWithMask:
+    def spoiled(self):
+        """An image with a square of 0, and where it is."""
+        image = noisy((64, 64), "uint16")
+        image[20:24, 20:30] = 0
+        return image, image == 0
+
+    def test_marked_pixels_have_no_influence(self, tmp_path):
+        image, unknown = self.spoiled()
+        io.write(tmp_path / "scan.tif", image)
+        io.write(tmp_path / "mask.png", (255 * unknown).astype(np.uint8))
+        results = []
+        for words in (("--mask", "mask.png"), ("--mask-value", 0)):
+            assert called(tmp_path, "denoise", "scan.tif", *words, "--force").exit_code == 0
+            results.append(io.read(tmp_path / "scan_denoised.tif").pixels)
+            assert results[-1][unknown].min() > 10000
+        np.testing.assert_array_equal(*results)
+
+    def test_nan_and_pages(self, tmp_path):
+        stack = noisy((2, 64, 64), "float32")
+        stack[1, 3:5, 3:5] = np.nan
+        np.save(tmp_path / "stack.npy", stack)
+        assert called(tmp_path, "denoise", "stack.npy").exit_code == 0
+        assert np.isfinite(np.load(tmp_path / "stack_denoised.npy")).all()
+
+    def test_not_for_all_frames_at_once(self, tmp_path):
+        image, _ = self.spoiled()
+        io.write(tmp_path / "scan.tif", Picture(np.stack([image, image])))
+        answer = called(tmp_path, "denoise", "scan.tif", "--mask-value", 0, "--frames")
+        assert answer.exit_code == 2
+        assert "takes a mask for single images" in " ".join(answer.stderr.split())
+
+
 class TestInpaint:
     def mask(self, shape=(40, 44)):
         mask = np.zeros(shape, np.uint8)

@@ -81,6 +81,11 @@ class Verb:
         return "stencil" in self._signature.parameters
 
     @property
+    def takes_mask(self) -> bool:
+        """Whether pixels can be marked as unknown."""
+        return "mask" in self._signature.parameters
+
+    @property
     def takes_model(self) -> bool:
         """Whether model, time and scheme are given rather than chosen by the verb."""
         return "model" in self._signature.parameters
@@ -108,6 +113,7 @@ _ROWS = (
             "aniso denoise photo.jpg",
             "aniso denoise scan.tif --noise 12 -o clean.tif",
             "aniso denoise cells.tif --noise poisson",
+            "aniso denoise scan.tif --mask scratches.png",
             "aniso denoise 'scans/*.tif' -o clean/ --json",
             "aniso denoise huge.zarr clean.zarr --workers 4 --memory 4GB",
         ),

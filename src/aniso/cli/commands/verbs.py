@@ -37,7 +37,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
         ("files", Files),
         *([("stencil", StencilOptions)] if verb.takes_stencil else []),
         *([("plans", PlanOptions)] if verb.choose else []),
-        *([("unknown", MaskOptions)] if verb.fills else []),
+        *([("unknown", MaskOptions)] if verb.takes_mask else []),
         *[("reading", ReadingOptions), ("writing", WritingOptions), ("computing", ComputingOptions)],
         *([("cluster", ClusterOptions)] if verb.choose else []),
         ("reporting", ReportingOptions),
@@ -134,7 +134,7 @@ def _run(
     from aniso.cli.jobs.filtering import Filter, filter_files
     from aniso.cli.jobs.plans import PlanFile, read_plan, reject_options
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.zarrs import StoreFilter
+    from aniso.cli.jobs.zarrs import StoreFilter, are_stores
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import note_spacing
 
@@ -153,6 +153,13 @@ def _run(
         if reading.volume:
             raise typer.BadParameter("--frames and --volume contradict each other. Give one of them.")
         reading = replace(reading, volume=False)
+    masked = unknown is not None and (verb.fills or unknown.given)
+    alone = not frames and (plans is None or plans.plan is None)
+    if masked and not verb.fills and (not alone or are_stores(files)):
+        raise typer.BadParameter(
+            f"{verb.name} takes a mask for single images, not with --plan, --frames or Zarr stores. Run "
+            "aniso inpaint with the mask first."
+        )
     job = FileJob(verb.name, files, reading, writing, computing, reporting)
     plan, saved = None, None
     if plans is not None:
@@ -169,7 +176,7 @@ def _run(
                 job.report.finish()
 
     def filters(pages: Pages, report: Report) -> Filter:
-        mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
+        mask = unknown_pixels(unknown, pages.picture, reading, report) if unknown and masked else None
         common = _plan_of_frames(verb, pages, mask, computing, options) if frames and plan is None else plan
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
@@ -194,7 +201,8 @@ def _run(
     summary = [] if plans is None or plan is None else [("plan", f"{plans.plan}, {_OTHER_IMAGE}")]
     stores = None
     if cluster is not None:
-        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary, unknown)
+        marked = unknown if verb.fills else None
+        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary, marked)
     filter_files(
         job,
         verb.output.replace(
@@ -204,7 +212,7 @@ def _run(
         stores=stores,
         saved=saved,
         factors=factors,
-        unknown=verb.fills,
+        unknown=verb.fills or (verb.takes_mask and alone),
         summary=summary,
     )
 

@@ -251,6 +251,11 @@ class MaskOptions:
     invert: bool = option("Invert the mask: pixels are unknown where it is 0.", "--invert", default=False)
     mask_value: float | None = number("Pixels are unknown where all channels have this value.")
 
+    @property
+    def given(self) -> bool:
+        """Whether any pixels are marked."""
+        return self.mask_file is not None or self.mask_value is not None
+
     def check(self) -> None:
         """Reject options that contradict each other."""
         if self.mask_file is not None and self.mask_value is not None:
