@@ -229,7 +229,8 @@ def measure(cases: int, seed: int, failures: bool = False) -> Report:
             if wrong:
                 print(
                     f"{number}: {', '.join(wrong)}; {one.groups[1:4]} {one.model} "
-                    f"found {one.found.models[0]}, level × {one.ratio:.2f}, certainty {one.found.certainty:.2f}"
+                    f"found {one.found.models[0]}, level × {one.ratio:.2f}, "
+                    f"certainty {one.found.certainty:.2f}"
                 )
     return report
 

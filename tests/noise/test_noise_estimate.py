@@ -143,6 +143,32 @@ def test_masked_volume_with_zeros_outside():
     )
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "poisson", "speckle"])
+def test_a_small_correlation_is_found(kind):
+    model = {"gaussian": Gaussian(9.0, 0.4), "poisson": PoissonGaussian(6.0, 0.0, 0.0, 0.4)}.get(
+        kind, Speckle(0.3, 1.0, 0.4)
+    )
+    noisy = _sample(model, (256, 256))
+    _assert_found(noise.estimate(noisy), model, _greys(noisy), 0.12)
+
+
+@pytest.mark.parametrize("level", [8.0, 25.0])
+def test_the_background_of_magnitudes_gives_their_level(level):
+    truth = np.zeros((160, 160))
+    truth[50:110, 50:110] = 120.0
+    found = noise.estimate(Rician(level).sample(truth, _random()))
+    assert found.kind == "rician"
+    assert found.models[0].level == pytest.approx(level, rel=0.02)
+
+
+def test_speckle_over_a_wide_range():
+    y, x = np.indices((160, 160))
+    truth = 2 + 100 * (1 + np.sin(y / 25) * np.sin(x / 21)) ** 2
+    found = noise.estimate(Speckle(0.35, 1.0).sample(truth, _random()))
+    assert found.kind == "speckle"
+    assert found.models[0].level == pytest.approx(0.35, rel=0.15)
+
+
 def test_zero_mean_data_with_muted_part():
     random = _random()
     waves = 30 * np.sin(np.arange(400) / 15) * np.ones((200, 1))

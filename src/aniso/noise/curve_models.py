@@ -23,7 +23,7 @@ _UNSEEN_READING = 0.25
 # Error of the level of magnitudes that the mean of a background may correct; the largest mean of blocks that
 # may belong to it, in levels; the share of blocks that must; the width of the distribution of their means, in
 # standard deviations.
-_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH = 0.12, 1.6, 0.03, 2.0
+_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH = 0.2, 1.6, 0.03, 2.0
 _ROUNDS = 8
 
 

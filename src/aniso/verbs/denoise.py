@@ -30,6 +30,7 @@ from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_stro
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.inpaint import fill_unknown
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
+from aniso.verbs.noise_map import NoiseMap
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
 from aniso.verbs.source import ImageSource
@@ -49,7 +50,7 @@ __all__ = ["DenoisePlan", "denoise"]
 # Expected error over the noise level from which on an image is hardly changed, and certainty below which the
 # noise is in doubt.
 _HARDLY, _DOUBTFUL = 0.9, 0.25
-# Level of stabilised noise, nominally 1, below which it is far from normal in bright regions too: one photon.
+# Level of stabilised noise in bright regions, nominally 1, below which it is far from normal: single photons.
 _NORMAL = 0.9
 _NOISE = replace(
     NOISE,
@@ -243,11 +244,11 @@ def denoise(
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    noise : float, str, model or list
+    noise : float, str, model, list or array
         Standard deviation of the noise in grey values; a model of :mod:`aniso.noise`; or a kind of which the
         rest is estimated: "gaussian", "poisson", "rician" or "speckle", also with a parameter, as in
-        "rician:12". A list has one of them for each channel. By default, :func:`aniso.noise.estimate` finds
-        all of it.
+        "rician:12". A list has one of them for each channel. An array with the axes of the image, without
+        channels, is a map: the level at each pixel. By default, :func:`aniso.noise.estimate` finds all of it.
     contrast : float or "auto"
         λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
@@ -295,6 +296,26 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
+    if NoiseMap.is_map(noise):
+        given = NoiseMap.of(noise, image, channel_axis, frame_axis)
+        result, plan = denoise(
+            given.divide(image),
+            noise=given.level,
+            contrast=contrast,
+            time=time,
+            mix=mix,
+            mask=mask,
+            keep_nan=keep_nan,
+            stencil=stencil,
+            spacing=spacing,
+            channel_axis=channel_axis,
+            frame_axis=frame_axis,
+            engine=engine,
+            threads=threads,
+            progress=progress,
+            return_info=True,
+        )
+        return (given.multiply(result), plan) if return_info else given.multiply(result)
     checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
     source, holes = fill_unknown(
         image,
