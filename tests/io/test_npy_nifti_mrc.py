@@ -128,6 +128,14 @@ class TestNifti:
             np.testing.assert_allclose(corner, self.AFFINE @ [-0.5, -0.5, -0.5, 1], atol=1e-5)
             np.testing.assert_allclose(end, self.AFFINE @ [5.5, 3.5, 1.5, 1], atol=1e-5)
 
+    def test_a_series_of_one_volume_is_that_volume(self, tmp_path):
+        volume = pixels((5, 4, 3))
+        nibabel.Nifti1Image(volume[..., np.newaxis], np.eye(4)).to_filename(tmp_path / "a.nii")
+        picture = read(tmp_path / "a.nii")
+        np.testing.assert_array_equal(picture.pixels, volume.T)
+        write(tmp_path / "b.nii", picture)
+        np.testing.assert_array_equal(np.asarray(nibabel.load(tmp_path / "b.nii").dataobj), volume)
+
     def test_series_and_colours_are_refused(self, tmp_path):
         nibabel.Nifti1Image(pixels((5, 4, 3, 2)), np.eye(4)).to_filename(tmp_path / "a.nii")
         refused(lambda: read(tmp_path / "a.nii"), "(5, 4, 3, 2)", "Split")

@@ -74,6 +74,7 @@ class Path:
 class DenoisePlan(Plan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
+    `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged.
     """
@@ -407,7 +408,7 @@ def choose(
         channel_axis=source.channel_axis,
         channels=len(source.channels),
         stencil=settings.stencil,
-        noise=found.level,
+        noise=found.level if is_plain(found.models) else scale * level,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,

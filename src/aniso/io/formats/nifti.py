@@ -38,6 +38,8 @@ def read(path: Path, limit: int | None) -> Picture:
     header = image.header
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     check_numbers(path, dtype)
+    while len(shape) > 3 and shape[-1] == 1:  # a series of one volume
+        shape = shape[:-1]
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise FileError(
             f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
@@ -49,7 +51,8 @@ def read(path: Path, limit: int | None) -> Picture:
         raise cut_short(path)
     if path.suffix.lower() == ".gz":
         _check_whole(path, image.dataobj.offset + needed)
-    values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).T)
+    values = np.ascontiguousarray(np.asarray(image.dataobj.get_unscaled()).reshape(shape).T)
+    header.set_data_shape(shape)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     slope, inter = float(image.dataobj.slope), float(image.dataobj.inter)
     details: dict[str, Any] = {"image": type(image), "header": header.copy(), "affine": image.affine}
