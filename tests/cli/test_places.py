@@ -118,8 +118,8 @@ class TestBeforeComputing:
             (("upsample", "wide.png", "--factor", 8, "-o", "a.jpg"), "at most 65500 pixels along an axis"),
             (
                 ("diffuse", "heights.npy", "--time", 1),
-                "NaN or infinite, the first at index (1, 3, 4) (nan): a single one would spread over the whole "
-                "image. Fill them in first, with aniso inpaint.",
+                "NaN or infinite, the first at index (1, 3, 4) (nan): a single one would spread over the "
+                "whole image. Fill them in first, with aniso inpaint.",
             ),
             (("diffuse", "heights.npy", "--time", 1), "Fill them in first"),
             (("scale-space", "camera.png", "--times", "1", "-o", "there{time}.png"), "there1.png exists"),

@@ -139,7 +139,7 @@ class TestSaving:
 
     def test_no_plan_without_a_result(self, folder):
         np.save(folder / "bad.npy", np.full((20, 20), np.nan))
-        assert_rejected(folder, 1, "NaN", "denoise", "bad.npy", "--save-plan", "p.json")
+        assert_rejected(folder, 1, "all pixels are unknown", "denoise", "bad.npy", "--save-plan", "p.json")
 
 
 class TestApplying:

@@ -162,6 +162,12 @@ def test_channels_with_other_levels():
     assert rms(given, truth) == pytest.approx(rms(result, truth), rel=0.1)
 
 
+def test_the_level_in_the_plan_is_the_root_mean_square():
+    image = noisy_image("poisson")
+    _, plan = aniso.denoise(image, return_info=True)
+    assert plan.noise == pytest.approx(rms(image), rel=0.1)
+
+
 class TestRemarks:
     def test_nothing_to_do(self):
         result, plan = aniso.denoise(np.full((64, 64), 7.0), return_info=True)

@@ -40,6 +40,8 @@ _NOISE_STEEPNESS, _MORE_OF_CORRELATED, _LEAST_SHARE, _ROUNDS = 1.5, 0.5, 0.08, 3
 _CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 12.0, 0.2, 4.0
 # Further gain that less common kinds need over photons; range of variances below which there is one level.
 _RARE_GAIN, _LEAST_RANGE = 8.0, 1.1
+# Share of flat blocks below which noise is Gaussian.
+_SURE_KIND = 0.25
 # Gain of magnitudes if this share of photons would be negative; offset over the median that is large.
 _NO_NEGATIVE_GAIN, _NEGATIVE_OF_PHOTONS, _LARGE_OFFSET = 25.0, 0.002, 0.2
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
@@ -355,6 +357,7 @@ def _choose_curve(
         won = flat.weight * (curve.likelihood - plain.likelihood)
         if name != "gaussian" and (
             won < wanted
+            or curve.share < _SURE_KIND
             or high < _LEAST_RANGE * low
             or _low_share(blocks, probe, freedoms[0], curve, plain) > _LOW_SHARES[won > _LARGE_GAIN]
         ):

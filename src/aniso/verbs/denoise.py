@@ -73,6 +73,7 @@ class Path:
 class DenoisePlan(Plan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
+    `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged.
     """
@@ -158,12 +159,10 @@ class DenoisePlan(Plan):
             if self.noise == 0:
                 why = "no noise was found"
             return f"the image is left unchanged: {why}. To smooth anyway, {advice}."
-        # The expected error is that of all grey values; noise whose level depends on them has no single one.
-        plain = is_plain(self.noise_models)
-        if smoothing and plain and self.expected_error > _HARDLY * self.noise:
+        if smoothing and self.expected_error > _HARDLY * self.noise:
             why = doubt or "little of the noise can be told from texture"
             return f"the image is hardly changed: {why}. To smooth more, {advice}."
-        return f"{doubt}. Compare the result with the image, or {advice}." if doubt else None
+        return f"{doubt}. If too much or too little is removed, give a level." if doubt else None
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion, as one of the image before it is stabilised."""
@@ -407,7 +406,7 @@ def choose(
         channel_axis=source.channel_axis,
         channels=len(source.channels),
         stencil=settings.stencil,
-        noise=found.level,
+        noise=found.level if is_plain(found.models) else scale * level,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,
