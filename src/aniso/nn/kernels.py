@@ -169,7 +169,7 @@ class Stage(nn.Module):
         both = (kernels, kernels.transpose(-2, -1))
         turned = torch.stack([k.flip(axes) for k in both for axes in ((), (-1,))], dim=2)
         transfer = torch.einsum("pnk,pfk->pfn", turned.flatten(3).flatten(1, 2), self.waves)
-        largest = (transfer * transfer).sum(dim=(0, 2)).amax()
+        largest = (transfer * transfer).sum(dim=(0, 2)).amax(dim=0)
         return turned.flatten(0, 2)[:, None] * (largest + torch.finfo(largest.dtype).tiny).rsqrt()
 
     def mixed(self, energy: Tensor) -> Tensor:
@@ -207,7 +207,8 @@ class Stage(nn.Module):
     def mirrored(self, length: int, device: torch.device) -> Tensor:
         """Return the pixels of an axis with as many mirrored ones at its ends as the kernels reach."""
         reach = self.dilation * (self.side // 2) + self.dilation - 1
-        position = torch.arange(-reach, length + reach, device=device) % (2 * length)
+        position = torch.arange(-reach, length + reach, device=device)
+        position = position % torch.full_like(position, 2 * length)
         return torch.minimum(position, 2 * length - 1 - position)
 
     def smooth(self, u: Tensor, convolve: Any) -> Tensor:

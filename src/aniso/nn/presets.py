@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from aniso.nn.inputs import checked_factory
+from aniso.nn.kernels import KernelDiffusionNet
 from aniso.nn.steered import SteeredDiffusionNet
 
-_NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (SteeredDiffusionNet,)}
+_NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (KernelDiffusionNet, SteeredDiffusionNet)}
 
 
 def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = None) -> nn.Module:
