@@ -86,7 +86,7 @@ class TestStability:
     @pytest.mark.parametrize(("dilation", "side"), [(1, 3), (1, 5), (1, 7), (2, 5), (3, 3), (4, 5)])
     def test_the_bound_is_attained_but_for_the_frequencies_between_samples(self, dilation, side):
         stage = open_stage(dilation, side)
-        kernel, u = stage.kernels().detach(), images(1, 1, 48, 45)
+        kernel, u = stage.kernels(torch.float64).detach(), images(1, 1, 48, 45)
         u = u - u.mean()
         for _ in range(400):
             u = stage.responses_adjoint(stage.responses(u, kernel), kernel, u.shape)
@@ -103,7 +103,7 @@ class TestStability:
         for seed in range(20):
             torch.manual_seed(seed)
             (stage,) = KernelDiffusionNet([dilation], kernels=2, side=side, dtype=torch.float64).stages
-            kernel = stage.kernels().detach()[:, 0]
+            kernel = stage.kernels(torch.float64).detach()[:, 0]
             hat = torch.tensor([dilation - abs(n) for n in range(1 - dilation, dilation)]).double()
             wide = torch.zeros(len(kernel), 1, dilation * (side - 1) + 1, dilation * (side - 1) + 1).double()
             wide[:, 0, ::dilation, ::dilation] = kernel
@@ -116,7 +116,7 @@ class TestStability:
     @pytest.mark.parametrize("dilation", [1, 2, 4])
     def test_the_second_convolution_is_the_adjoint_of_the_first(self, shape, dilation):
         (stage,) = a_net([dilation]).stages
-        kernel, u = stage.kernels(), images(2, 1, *shape)
+        kernel, u = stage.kernels(torch.float64), images(2, 1, *shape)
         v = images(2, len(kernel), *shape, seed=5)
         left = (stage.responses(u, kernel) * v).sum()
         right = (u * stage.responses_adjoint(v, kernel, u.shape)).sum()
@@ -173,7 +173,7 @@ class TestForm:
 
     def test_kernels_have_no_mean_and_a_parity(self):
         (stage,) = a_net([1]).stages
-        kernel = stage.kernels().detach()[:, 0]
+        kernel = stage.kernels(torch.float64).detach()[:, 0]
         assert kernel.sum(dim=(1, 2)).abs().max() < 1e-12
         odd, even = kernel.chunk(2)
         torch.testing.assert_close(odd.flip((1, 2)), -odd)

@@ -114,10 +114,6 @@ class KernelDiffusionNet(nn.Module):
         level = checks.within("noise", noise, 0.0, _NOISES[1], "it is the standard deviation of the noise.")
         return torch.tensor(level, dtype=torch.float64)
 
-    def extra_repr(self) -> str:
-        """Describe the parameters."""
-        return f"parameters={sum(p.numel() for p in self.parameters())}"
-
 
 class Stage(nn.Module):
     """One stage of a `KernelDiffusionNet`."""
@@ -147,15 +143,15 @@ class Stage(nn.Module):
     def forward(self, u: Tensor, f: Tensor, noise: Tensor, polynomials: Tensor) -> Tensor:
         """Return the images after this stage."""
         images, channels = u.shape[:2]
-        kernels = self.kernels().to(u.dtype)
-        values = bounded(polynomials @ self.levels.to(u.dtype).T)[:, :, None, None]
+        kernels = self.kernels(u.dtype)
+        values = (polynomials @ bounded(self.levels).to(u.dtype).T)[:, :, None, None]
         contrast, gain, bias = (
             part.repeat_interleave(_TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
         )
         step, back = values[:, -2:].sigmoid().split(1, dim=1)
         v = self.responses(u.flatten(0, 1)[:, None], kernels).unflatten(0, (images, channels))
         most = torch.finfo(u.dtype).max ** 0.24  # so that squares stay finite
-        unit = (contrast.exp() / noise[:, :, None, None]).clamp(max=most)
+        unit = (contrast - noise.log()[:, :, None, None]).clamp(max=math.log(most)).exp()
         scaled = (v * unit[:, None]).clamp(-most, most)
         energy = (scaled * scaled).mean(dim=1).log1p()
         weights = (gain * self.mixed(energy) + bias).sigmoid()
@@ -163,19 +159,21 @@ class Stage(nn.Module):
         rate = self.responses_adjoint(flux.flatten(0, 1), kernels, u.shape)
         return torch.lerp(u - 2 * step * rate, f, back)
 
-    def kernels(self) -> Tensor:
+    def kernels(self, dtype: torch.dtype) -> Tensor:
         """Return the kernels in all orientations, (4·kernels, 1, side, side), with norm at most 1."""
         kernels = torch.einsum("pnm,pmyx->pnyx", bounded(self.coefficients), self.modes)
         both = (kernels, kernels.transpose(-2, -1))
         turned = torch.stack([k.flip(axes) for k in both for axes in ((), (-1,))], dim=2)
         transfer = torch.einsum("pnk,pfk->pfn", turned.flatten(3).flatten(1, 2), self.waves)
         largest = (transfer * transfer).sum(dim=(0, 2)).amax(dim=0)
-        return turned.flatten(0, 2)[:, None] * (largest + torch.finfo(largest.dtype).tiny).rsqrt()
+        scaled = turned.flatten(0, 2)[:, None] * (largest + torch.finfo(largest.dtype).tiny).rsqrt()
+        scaled = scaled.to(dtype)
+        return scaled - scaled.mean(dim=(-2, -1), keepdim=True)  # 0 up to the precision of the parameters
 
     def mixed(self, energy: Tensor) -> Tensor:
         """Return M e + N ē, with weights that depend on the kernels and their relative orientation."""
-        full = self.mixing[..., self.relative].transpose(2, 3).flatten(3).flatten(1, 2).to(energy.dtype)
-        own, averaged = full[..., None, None]
+        mixing = bounded(self.mixing).to(energy.dtype)[..., self.relative]
+        own, averaged = mixing.transpose(2, 3).flatten(3).flatten(1, 2)[..., None, None]
         return F.conv2d(energy, own) + F.conv2d(self.averages(energy), averaged)
 
     def averages(self, energy: Tensor) -> Tensor:
@@ -219,6 +217,11 @@ class Stage(nn.Module):
         hat = (n - torch.arange(1 - n, n, device=u.device).abs()).to(u.dtype) / n**2
         smoothed: Tensor = convolve(convolve(u, hat[None, None, :, None]), hat[None, None, None])
         return smoothed
+
+    def extra_repr(self) -> str:
+        """Describe the kernels and the bounded numbers."""
+        kernels = 2 * self.coefficients.shape[1]
+        return f"dilation={self.dilation}, kernels={kernels}, side={self.side}, w, s and μ in [0, 1]"
 
 
 def chebyshev(noise: Tensor) -> Tensor:
