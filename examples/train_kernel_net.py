@@ -159,7 +159,7 @@ def saved_net(run: Path) -> tuple[torch.nn.Module, dict[str, Any]]:
 
 def denoiser(name: str) -> Denoiser:
     """A run, or a pretrained net; one for a single level sees all noise at this level."""
-    net = saved_net(Path(name))[0] if Path(name).is_dir() else aniso.nn.pretrained(name)
+    net: Any = saved_net(Path(name))[0] if Path(name).is_dir() else aniso.nn.pretrained(name)
     if isinstance(net, aniso.nn.KernelDiffusionNet):
         return net
     unit = net.predictors[0].contrast

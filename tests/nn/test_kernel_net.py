@@ -1,6 +1,7 @@
 """A diffusion with larger kernels: stable for all parameters, symmetric, the same on every way to run it."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,13 +34,13 @@ def a_net(dilations=(1, 2, 4), *, size=0.3, seed=1, dtype=torch.float64, **optio
     net = KernelDiffusionNet(dilations, dtype=dtype, **options)
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter += size * torch.randn(parameter.shape, generator=random)
+            parameter.add_(size * torch.randn(parameter.shape, generator=random))
     return net
 
 
-def open_stage(dilation, side, dtype=torch.float64):
+def open_stage(dilation, side, dtype=torch.float64) -> Any:
     """The largest step with all weights 1 and no way back: I − 2KᵀK/B."""
-    (stage,) = a_net([dilation], side=side, kernels=2, dtype=dtype).stages
+    stage = a_net([dilation], side=side, kernels=2, dtype=dtype).stages[0]
     with torch.no_grad():
         stage.levels.zero_()
         stage.levels[2 * 2 : -1, 0] = 1e6  # b and s
@@ -102,7 +103,7 @@ class TestStability:
         """Kernels that oscillate between the samples, against a much finer grid."""
         for seed in range(20):
             torch.manual_seed(seed)
-            (stage,) = KernelDiffusionNet([dilation], kernels=2, side=side, dtype=torch.float64).stages
+            stage: Any = KernelDiffusionNet([dilation], kernels=2, side=side, dtype=torch.float64).stages[0]
             kernel = stage.kernels(torch.float64).detach()[:, 0]
             hat = torch.tensor([dilation - abs(n) for n in range(1 - dilation, dilation)]).double()
             wide = torch.zeros(len(kernel), 1, dilation * (side - 1) + 1, dilation * (side - 1) + 1).double()
@@ -225,8 +226,10 @@ class TestPyTorch:
         net, image = a_net([1, 2], dtype=torch.float32, kernels=2), images(2, 1, 12, 10, dtype=torch.float32)
         result = net(image, 20.0)
         assert torch.equal(copy.deepcopy(net)(image, 20.0), result)
+        torch._dynamo.reset()
         compiled = torch.compile(net, fullgraph=True, backend="eager")
         torch.testing.assert_close(compiled(image, 20.0), result)
+        torch.testing.assert_close(compiled(image, 25.0), net(image, 25.0))
 
     def test_it_is_exported_for_any_height_and_width(self):
         net = a_net([1, 2], dtype=torch.float32, kernels=2)
@@ -246,7 +249,7 @@ class TestPyTorch:
         net = a_net([1, 2], dtype=torch.float32, kernels=2).eval()
         example = (images(2, 1, 20, 24, dtype=torch.float32), torch.tensor([20.0, 30.0]))
         free = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
-        program = torch.onnx.export(
+        program: Any = torch.onnx.export(
             net, example, dynamo=True, dynamic_shapes=(free, {0: free[0]}), verbose=False
         )
         program.save(tmp_path / "net.onnx")

@@ -111,8 +111,11 @@ class KernelDiffusionNet(nn.Module):
                     f"{tuple(noise.shape)}."
                 )
             return noise
-        level = checks.within("noise", noise, 0.0, _NOISES[1], "it is the standard deviation of the noise.")
-        return torch.tensor(level, dtype=torch.float64)
+        if not torch.compiler.is_compiling():  # numbers without a value are not checked
+            noise = checks.within(
+                "noise", noise, 0.0, _NOISES[1], "it is the standard deviation of the noise."
+            )
+        return torch.tensor(noise, dtype=torch.float64)
 
 
 class Stage(nn.Module):
@@ -148,8 +151,9 @@ class Stage(nn.Module):
         contrast, gain, bias = (
             part.repeat_interleave(_TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
         )
-        step, back = values[:, -2:].sigmoid().split(1, dim=1)
-        v = self.responses(u.flatten(0, 1)[:, None], kernels).unflatten(0, (images, channels))
+        step, back = values[:, -2:].sigmoid().chunk(2, dim=1)
+        v = self.responses(u.flatten(0, 1)[:, None], kernels)
+        v = v.reshape(images, channels, *v.shape[1:])
         most = torch.finfo(u.dtype).max ** 0.24  # so that squares stay finite
         unit = (contrast - noise.log()[:, :, None, None]).clamp(max=math.log(most)).exp()
         scaled = (v * unit[:, None]).clamp(-most, most)
