@@ -185,10 +185,19 @@ class TestForm:
 
     @pytest.mark.parametrize(
         "options",
-        [{"dilations": []}, {"dilations": [0]}, {"kernels": 3}, {"kernels": 0}, {"side": 4}, {"side": 1}],
+        [
+            {"dilations": []},
+            {"dilations": 3},
+            {"dilations": "12"},
+            {"dilations": [0]},
+            {"kernels": 3},
+            {"kernels": 0},
+            {"side": 4},
+            {"side": 1},
+        ],
     )
     def test_bad_options_are_refused(self, options):
-        with pytest.raises(ValueError, match="Try dilations"):
+        with pytest.raises((TypeError, ValueError), match="Try dilations"):
             KernelDiffusionNet(**options)
 
     @pytest.mark.parametrize("noise", [-1.0, float("nan"), torch.ones(3), torch.ones(2, 1)])
