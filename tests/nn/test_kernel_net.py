@@ -1,6 +1,7 @@
 """A diffusion with larger kernels: stable for all parameters, symmetric, the same on every way to run it."""
 
 import copy
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from PIL import Image
 
 import aniso
 from aniso.nn import KernelDiffusionNet, kernels, presets
-from examples import train_kernel_net
+from examples import train_denoiser, train_kernel_net
 
 SYMMETRIES = {
     "mirror x": lambda u: u.flip(-1),
@@ -275,6 +276,27 @@ class TestPyTorch:
         with torch.autocast("cpu", torch.bfloat16):
             inside = net(image, 20.0)
         assert torch.equal(inside, net(image, 20.0))
+
+
+class TestPreset:
+    @pytest.mark.parametrize("level", [5.0, 15.0, 50.0])
+    def test_it_is_better_than_a_net_for_one_level(self, level):
+        truths = [image[:128, :128].astype(np.float32) for image in train_denoiser.tested_images()]
+        net, other = (
+            np.mean(train_kernel_net.qualities(train_kernel_net.denoiser(name), truths, level))
+            for name in ("denoise-2-75", "denoise-20")
+        )
+        assert net > other
+
+    def test_it_does_not_increase_the_norm(self):
+        net = presets.pretrained("denoise-2-75")
+        image = images(3, 1, 21, 18, dtype=torch.float32)
+        assert (norms(net(image, torch.tensor([2.0, 20.0, 75.0]))) <= norms(image) * (1 + 1e-6)).all()
+
+    def test_it_has_a_card(self):
+        card = (files("aniso.nn") / "trained" / "denoise-2-75.md").read_text("utf-8")
+        count = sum(p.numel() for p in presets.pretrained("denoise-2-75").parameters())
+        assert f"{count:,} parameters" in card
 
 
 class TestTraining:
