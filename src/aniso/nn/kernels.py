@@ -74,7 +74,8 @@ class KernelDiffusionNet(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(dilations, str) or not isinstance(dilations, Sequence):
+        given: Any = dilations
+        if isinstance(given, str) or not isinstance(given, Sequence):
             raise TypeError(f"dilations must be a sequence of int, got {dilations!r}. {_TRY}")
         numbers = [checks.whole_within("dilations", number, 1, 64, _TRY) for number in dilations]
         count = checks.whole_within("kernels", kernels, 2, 1000, _TRY)
