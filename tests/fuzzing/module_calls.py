@@ -38,8 +38,8 @@ def modules(draw: Draw) -> Case:
 
     name = draw.choice(
         ("DiffusionBlock", "DirectionalBlock", "SixChannelBlock", "CellBlock", "StencilBlock", "Diffusion1d",
-         "DiffusionNet", "TensorDiffusion", "TensorPredictor", "SteeredDiffusionNet", "LearnedDiffusivity",
-         "Interval", "Positive", "pretrained")
+         "DiffusionNet", "TensorDiffusion", "TensorPredictor", "SteeredDiffusionNet", "KernelDiffusionNet",
+         "LearnedDiffusivity", "Interval", "Positive", "pretrained")
     )  # fmt: skip
     positional: list[Any] = [draw.number(*MODELS, odd=0.1)]
     known: dict[str, tuple[Any, ...]] = _BLOCK
@@ -57,6 +57,9 @@ def modules(draw: Draw) -> Case:
     elif name == "SteeredDiffusionNet":
         known = {"steps": (1, 2), "kernels": (1, 2), "contrast": (20.0,), "dtype": _BLOCK["dtype"]}
         positional = [draw.number(1, 2, odd=0.2)]
+    elif name == "KernelDiffusionNet":
+        known = {"kernels": (2, 4), "side": (3, 5), "dtype": _BLOCK["dtype"], "device": _BLOCK["device"]}
+        positional = [draw.number([1], [2, 1], (4,), odd=0.2)]
     elif name in ("Interval", "Positive", "LearnedDiffusivity", "pretrained"):
         return _parts(draw, name)
     elif name != "Diffusion1d":
@@ -67,6 +70,8 @@ def modules(draw: Draw) -> Case:
         count = draw.choice((3, 4, 6, 2))
         shape = (given[0].shape[0], count, *given[0].shape[2:]) if given[0].ndim > 2 else (1, 3, 5, 6)
         given.append(torch.randn(shape))
+    elif name == "KernelDiffusionNet":
+        given.append(draw.number(20.0, torch.tensor(3.0), 0.0, odd=0.2))
 
     def call() -> Any:
         module = getattr(nn, name)(*positional, **options)

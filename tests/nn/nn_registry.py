@@ -18,6 +18,7 @@ from aniso.nn import (
     DiffusionBlock,
     DiffusionNet,
     DirectionalBlock,
+    KernelDiffusionNet,
     SixChannelBlock,
     SteeredDiffusionNet,
     StencilBlock,
@@ -111,6 +112,16 @@ def _steered(learn=None, **options):
     return SteeredDiffusionNet(stages=2, kernels=1, contrast=0.5, **options)
 
 
+def _kernels(learn=None, **options):
+    """It learns everything, whatever it is told."""
+    return KernelDiffusionNet([1, 2], kernels=2, side=3, **options)
+
+
+def _with_noise(image):
+    """Levels between 0.3 and 0.4 for each image."""
+    return image, torch.linspace(0.3, 0.4, len(image), dtype=image.dtype, device=image.device)
+
+
 SPECIMENS: tuple[Specimen, ...] = (
     *(Specimen(kind.__name__, _block(kind, EDGE, **SHORT)) for kind in BLOCKS),
     Specimen("coherence", _block(DiffusionBlock, COHERENCE, max_sigma=0.5, max_rho=0.8)),
@@ -126,6 +137,7 @@ SPECIMENS: tuple[Specimen, ...] = (
         _signals,
     ),
     Specimen("steered", _steered),
+    Specimen("kernels", _kernels, _with_noise),
     Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
     Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
     Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),

@@ -2,6 +2,7 @@
 
 import math
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class TestDimensions:
         ):
             module(batch((1, 1, 3, 4, 5)))
 
-    @pytest.mark.parametrize("ndim", [1, 4, 2.5, "3", None, True])
+    @pytest.mark.parametrize("ndim", [1, 4, 2.5, Decimal(2), "3", None, True])
     def test_that_are_none(self, ndim):
         for make in (*BLOCKS, DiffusionNet, lambda _, **options: TensorDiffusion(**options)):
             with refused(ValueError, f"no form for ndim={ndim!r}", "2 for (N, C, H, W)"):

@@ -69,7 +69,7 @@ class TestThePreset:
         assert set(json.loads(text)) == {"about", "net", "options", "parameters"}
 
     def test_an_unknown_name_is_answered_with_the_names(self):
-        with pytest.raises(ValueError, match=r"no trained net 'denoise-21'. The names are: denoise-20\."):
+        with pytest.raises(ValueError, match=r"The names are: denoise-2-75, denoise-20\."):
             pretrained("denoise-21")
 
     def test_it_comes_in_the_asked_precision(self):

@@ -8,6 +8,7 @@ if importlib.util.find_spec("torch") is None:
     raise ImportError('aniso.nn needs PyTorch. Install it with: pip install "aniso[torch]".')
 
 from aniso.nn.block import DiffusionBlock
+from aniso.nn.kernels import KernelDiffusionNet
 from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
 from aniso.nn.net import DiffusionNet
 from aniso.nn.predicted import TensorDiffusion
@@ -22,6 +23,7 @@ __all__ = [
     "DiffusionNet",
     "DirectionalBlock",
     "Interval",
+    "KernelDiffusionNet",
     "LearnedDiffusivity",
     "Positive",
     "SixChannelBlock",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import numbers
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ def full_precision(image: Tensor) -> contextlib.AbstractContextManager[Any]:
 
 def check_dimension(ndim: object, known: tuple[int, ...], name: str) -> None:
     """Check that a module supports this number of dimensions."""
-    if isinstance(ndim, bool) or ndim not in known:
+    if isinstance(ndim, bool) or not isinstance(ndim, numbers.Integral) or ndim not in known:
         forms = " or ".join(f"{dimension} for ({AXES[dimension]})" for dimension in known)
         remedy = "" if 3 in known else " For volumes use DiffusionBlock or CellBlock."
         raise ValueError(f"{name} has no form for ndim={ndim!r}: give {forms}.{remedy}")

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from aniso.nn.inputs import checked_factory
+from aniso.nn.kernels import KernelDiffusionNet
 from aniso.nn.steered import SteeredDiffusionNet
 
-_NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (SteeredDiffusionNet,)}
+_NETS: dict[str, type[nn.Module]] = {net.__name__: net for net in (KernelDiffusionNet, SteeredDiffusionNet)}
 
 
 def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = None) -> nn.Module:
@@ -22,6 +23,10 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     255, (N, C, H, W) → same; not for volumes. For another standard deviation σ, rescale the image:
     ``net(image * (20 / σ)) * (σ / 20)``. This also holds for images from 0 to 1, where σ is a fraction. It
     was trained by ``examples/train_denoiser.py``.
+
+    ``"denoise-2-75"`` removes Gaussian noise of any standard deviation from 2 to 75, which is its second
+    argument: a :class:`KernelDiffusionNet` with 4,400 parameters, trained by
+    ``examples/train_kernel_net.py``. For images from 0 to 1, multiply image and noise level by 255.
 
     Parameters
     ----------
@@ -40,6 +45,9 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     >>> import torch, aniso
     >>> net = aniso.nn.pretrained("denoise-20")
     >>> net(128 + 20 * torch.randn(1, 1, 64, 64)).std() < 5
+    tensor(True)
+    >>> net = aniso.nn.pretrained("denoise-2-75")
+    >>> net(128 + 40 * torch.randn(1, 1, 64, 64), 40.0).std() < 10
     tensor(True)
     """
     folder = files("aniso.nn") / "trained"

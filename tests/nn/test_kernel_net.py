@@ -1,0 +1,356 @@
+"""A diffusion with larger kernels: stable for all parameters, symmetric, the same on every way to run it."""
+
+import copy
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import aniso
+from aniso.nn import KernelDiffusionNet, kernels, presets
+from examples import train_denoiser, train_kernel_net
+
+SYMMETRIES = {
+    "mirror x": lambda u: u.flip(-1),
+    "mirror y": lambda u: u.flip(-2),
+    "transpose": lambda u: u.transpose(-2, -1),
+    "quarter turn": lambda u: u.rot90(1, (-2, -1)),
+}
+#: Smaller than a kernel, odd, and ordinary.
+SHAPES = [(1, 1), (1, 7), (2, 3), (4, 4), (9, 14)]
+SIZE = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+def images(*shape, seed=0, dtype=torch.float64):
+    random = torch.Generator().manual_seed(seed)
+    return (128 + 50 * torch.randn(*shape, generator=random, dtype=torch.float64)).to(dtype)
+
+
+def a_net(dilations=(1, 2, 4), *, size=0.3, seed=1, dtype=torch.float64, **options):
+    """A net whose parameters are all disturbed."""
+    random = torch.Generator().manual_seed(seed)
+    net = KernelDiffusionNet(dilations, dtype=dtype, **options)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(size * torch.randn(parameter.shape, generator=random))
+    return net
+
+
+def open_stage(dilation, side, dtype=torch.float64) -> Any:
+    """The largest step with all weights 1 and no way back: I − 2KᵀK/B."""
+    stage = a_net([dilation], side=side, kernels=2, dtype=dtype).stages[0]
+    with torch.no_grad():
+        stage.levels.zero_()
+        stage.levels[2 * 2 : -1, 0] = 1e6  # b and s
+        stage.levels[-1, 0] = -1e6
+    return stage
+
+
+def norms(u):
+    return u.double().flatten(1).norm(dim=1)
+
+
+class TestStability:
+    @pytest.mark.parametrize("dtype", SIZE, ids=str)
+    def test_no_parameters_make_the_norm_grow_or_change_the_mean(self, dtype):
+        random = torch.Generator().manual_seed(2)
+        net = KernelDiffusionNet([1, 2], kernels=2, side=3, dtype=dtype)
+        for draw in range(1000):
+            shape = SHAPES[draw % len(SHAPES)]
+            size, grey = [(1.0, 100.0), (30.0, 1.0), (1e30, 1e10), (1e-25, 255.0)][draw % 4]
+            with torch.no_grad():
+                for parameter in net.parameters():
+                    kind = torch.randn if draw % 3 else torch.rand
+                    parameter.copy_(size * kind(parameter.shape, generator=random, dtype=dtype))
+                image = grey * torch.randn(2, 1, *shape, generator=random, dtype=dtype)
+                result = net(image, torch.tensor([2.0, 1e-3 * grey]))
+            assert (norms(result) <= norms(image) * (1 + SIZE[dtype])).all(), draw
+            change = (result.double() - image.double()).mean(dim=(1, 2, 3)).abs()
+            assert (change <= norms(image) * SIZE[dtype]).all(), draw
+
+    @pytest.mark.parametrize("dtype", SIZE, ids=str)
+    def test_parameters_that_learn_to_break_it_do_not(self, dtype):
+        torch.manual_seed(0)
+        net = KernelDiffusionNet([1, 2], kernels=2, dtype=dtype)
+        image = images(1, 1, 12, 11, dtype=dtype).sub(128).requires_grad_()
+        optimiser = torch.optim.Adam([image, *net.parameters()], 0.3)
+        for _ in range(60):
+            growth = net(image, 20.0).norm() / image.norm()
+            assert growth <= 1 + SIZE[dtype]
+            optimiser.zero_grad()
+            (-growth).backward()
+            optimiser.step()
+        assert growth > 0.8  # it did try
+
+    @pytest.mark.parametrize(("dilation", "side"), [(1, 3), (1, 5), (1, 7), (2, 5), (3, 3), (4, 5)])
+    def test_the_bound_is_attained_but_for_the_frequencies_between_samples(self, dilation, side):
+        stage = open_stage(dilation, side)
+        kernel, u = stage.kernels(torch.float64).detach(), images(1, 1, 48, 45)
+        u = u - u.mean()
+        for _ in range(400):
+            u = stage.responses_adjoint(stage.responses(u, kernel), kernel, u.shape)
+            largest = u.norm().item()
+            u = u / largest
+        assert 0.85 < largest <= 1
+        # The whole stage: the eigenvector changes its sign.
+        result = stage(u, u, torch.ones(1, 1).double(), kernels.chebyshev(torch.ones(1, 1).double()))
+        torch.testing.assert_close(result, (1 - 2 * largest) * u, rtol=0, atol=1e-3)
+
+    @pytest.mark.parametrize(("dilation", "side"), [(1, 3), (1, 5), (2, 5), (3, 3)])
+    def test_no_frequency_exceeds_the_bound(self, dilation, side):
+        """Kernels that oscillate between the samples, against a much finer grid."""
+        for seed in range(20):
+            torch.manual_seed(seed)
+            stage: Any = KernelDiffusionNet([dilation], kernels=2, side=side, dtype=torch.float64).stages[0]
+            kernel = stage.kernels(torch.float64).detach()[:, 0]
+            hat = torch.tensor([dilation - abs(n) for n in range(1 - dilation, dilation)]).double()
+            wide = torch.zeros(len(kernel), 1, dilation * (side - 1) + 1, dilation * (side - 1) + 1).double()
+            wide[:, 0, ::dilation, ::dilation] = kernel
+            smooth = torch.outer(hat, hat)[None, None] / dilation**4
+            wide = torch.nn.functional.conv_transpose2d(wide, smooth)
+            transfer = torch.fft.fft2(wide[:, 0], s=(509, 509)).abs().square().sum(dim=0)
+            assert 0.8 < transfer.max() <= 1
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("dilation", [1, 2, 4])
+    def test_the_second_convolution_is_the_adjoint_of_the_first(self, shape, dilation):
+        (stage,) = a_net([dilation]).stages
+        kernel, u = stage.kernels(torch.float64), images(2, 1, *shape)
+        v = images(2, len(kernel), *shape, seed=5)
+        left = (stage.responses(u, kernel) * v).sum()
+        right = (u * stage.responses_adjoint(v, kernel, u.shape)).sum()
+        torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-8)
+
+    @pytest.mark.parametrize("k", [2, 3, 5])
+    def test_larger_cells_reach_the_square_of_their_side(self, k):
+        """The theorem of docs/theory.md on its own: all orthonormal modes, all weights 1."""
+        random = np.random.default_rng(k)
+        modes = np.linalg.qr(np.column_stack([np.ones(k * k), random.standard_normal((k * k, k * k - 1))]))[0]
+        modes = torch.tensor(modes[:, 1:].T.reshape(-1, 1, k, k).copy())
+        u = images(1, 1, 40, 40)
+        for weights in (torch.ones(1), images(1, k * k - 1, 41 - k, 41 - k).div(255).clamp(0, 1)):
+            for _ in range(300):
+                v = torch.nn.functional.conv2d(u, modes)
+                u = torch.nn.functional.conv_transpose2d(weights * v, modes)
+                largest = u.norm() / k**2
+                u = u / u.norm()
+            assert largest <= 1
+            if weights.ndim == 1:
+                assert largest > 0.99
+
+
+class TestForm:
+    @pytest.mark.parametrize("symmetry", SYMMETRIES.values(), ids=SYMMETRIES)
+    def test_turning_the_image_turns_the_result(self, symmetry):
+        net, image = a_net(), images(2, 2, 9, 13)
+        torch.testing.assert_close(net(symmetry(image), 20.0), symmetry(net(image, 20.0)), rtol=0, atol=1e-9)
+
+    def test_grey_values_may_be_shifted_and_negated(self):
+        net, image = a_net(), images(2, 1, 9, 13)
+        result = net(image, 20.0)
+        torch.testing.assert_close(net(image + 50, 20.0), result + 50, rtol=0, atol=1e-9)
+        torch.testing.assert_close(net(-image, 20.0), -result, rtol=0, atol=1e-9)
+
+    def test_equal_channels_give_the_grey_result(self):
+        net, image = a_net(), images(1, 1, 8, 9)
+        torch.testing.assert_close(
+            net(image.expand(1, 3, 8, 9), 20.0), net(image, 20.0).expand(1, 3, 8, 9), rtol=0, atol=1e-9
+        )
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_a_batch_with_one_level_per_image_gives_what_each_image_gives(self, shape):
+        net, image, levels = a_net(), images(3, 2, *shape), (2.0, 20.0, 75.0)
+        each = [net(one[None], level) for one, level in zip(image, levels, strict=True)]
+        torch.testing.assert_close(net(image, torch.tensor(levels)), torch.cat(each), rtol=0, atol=1e-9)
+
+    def test_the_level_counts_and_lies_between_its_ends(self):
+        net, image = a_net(), images(1, 1, 9, 9)
+        assert (net(image, 20.0) - net(image, 30.0)).abs().max() > 0.01
+        polynomials = kernels.chebyshev(torch.tensor([[1.0], [2.0], [75.0], [200.0]]))
+        torch.testing.assert_close(polynomials[0], polynomials[1])
+        torch.testing.assert_close(polynomials[2], polynomials[3])
+        torch.testing.assert_close(polynomials[1], torch.tensor([1.0, -1.0, 1.0, -1.0]))
+
+    def test_kernels_have_no_mean_and_a_parity(self):
+        (stage,) = a_net([1]).stages
+        kernel = stage.kernels(torch.float64).detach()[:, 0]
+        assert kernel.sum(dim=(1, 2)).abs().max() < 1e-12
+        odd, even = kernel.chunk(2)
+        torch.testing.assert_close(odd.flip((1, 2)), -odd)
+        torch.testing.assert_close(even.flip((1, 2)), even)
+
+    def test_the_default_net_is_small(self):
+        assert sum(p.numel() for p in KernelDiffusionNet().parameters()) < 10_000
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"dilations": []},
+            {"dilations": 3},
+            {"dilations": "12"},
+            {"dilations": [0]},
+            {"kernels": 3},
+            {"kernels": 0},
+            {"side": 4},
+            {"side": 1},
+        ],
+    )
+    def test_bad_options_are_refused(self, options):
+        with pytest.raises((TypeError, ValueError), match="Try dilations"):
+            KernelDiffusionNet(**options)
+
+    @pytest.mark.parametrize("noise", [-1.0, float("nan"), torch.ones(3), torch.ones(2, 1)])
+    def test_bad_levels_are_refused(self, noise):
+        with pytest.raises(ValueError, match="noise must"):
+            a_net([1])(images(2, 1, 8, 8), noise)
+
+    def test_without_noise_the_result_is_finite(self):
+        assert a_net([1, 2])(images(2, 1, 8, 8), 0.0).isfinite().all()
+
+
+class TestPyTorch:
+    def test_gradients_are_right(self):
+        net = a_net([1, 2], kernels=2, side=3)
+        image, level = images(1, 2, 4, 5).requires_grad_(), torch.tensor(20.0).double().requires_grad_()
+        names, numbers = zip(*net.named_parameters(), strict=True)
+
+        def result(image, level, *numbers):
+            return torch.func.functional_call(net, dict(zip(names, numbers, strict=True)), (image, level))
+
+        assert torch.autograd.gradcheck(result, (image, level, *numbers), atol=1e-4)
+
+    @pytest.mark.parametrize("value", [0.0, 255.0, 1e-30, 1e30])
+    def test_no_gradient_is_nan_in_single_precision(self, value):
+        torch.manual_seed(0)
+        net = KernelDiffusionNet([1, 2], kernels=2)
+        for image in (torch.full((1, 1, 6, 6), value), value * (torch.rand(1, 1, 6, 6) > 0.5)):
+            image = image.clone().requires_grad_()
+            net.zero_grad()
+            (net(image, 20.0) / max(value, 1)).square().sum().backward()
+            gradients = [tensor.grad for tensor in (image, *net.parameters())]
+            assert all(g is not None and g.isfinite().all() for g in gradients)
+
+    def test_it_can_be_copied_and_compiled(self):
+        net, image = a_net([1, 2], dtype=torch.float32, kernels=2), images(2, 1, 12, 10, dtype=torch.float32)
+        result = net(image, 20.0)
+        assert torch.equal(copy.deepcopy(net)(image, 20.0), result)
+        torch._dynamo.reset()
+        compiled = torch.compile(net, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(image, 20.0), result)
+        torch.testing.assert_close(compiled(image, 25.0), net(image, 25.0))
+
+    def test_it_is_exported_for_any_height_and_width(self):
+        net = a_net([1, 2], dtype=torch.float32, kernels=2)
+        example = (images(2, 1, 20, 24, dtype=torch.float32), torch.tensor([20.0, 30.0]))
+        names = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
+        exported = torch.export.export(
+            net, example, dynamic_shapes=(names, {0: torch.export.Dim.DYNAMIC})
+        ).module()
+        for shape in ((2, 1, 20, 24), (3, 1, 31, 17), (5, 1, 8, 40)):
+            image, levels = images(*shape, dtype=torch.float32), torch.linspace(10, 50, shape[0])
+            torch.testing.assert_close(exported(image, levels), net(image, levels))
+
+    @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+    def test_onnx_takes_any_height_and_width(self, tmp_path):
+        runtime = pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+        net = a_net([1, 2], dtype=torch.float32, kernels=2).eval()
+        example = (images(2, 1, 20, 24, dtype=torch.float32), torch.tensor([20.0, 30.0]))
+        free = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
+        program: Any = torch.onnx.export(
+            net, example, dynamo=True, dynamic_shapes=(free, {0: free[0]}), verbose=False
+        )
+        program.save(tmp_path / "net.onnx")
+        session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+        for shape in ((1, 1, 33, 47), (3, 1, 3, 2)):
+            image, levels = images(*shape, dtype=torch.float32), torch.linspace(10, 50, shape[0])
+            (result,) = session.run(None, {"image": image.numpy(), "noise": levels.numpy()})
+            torch.testing.assert_close(torch.from_numpy(result), net(image, levels), rtol=0, atol=1e-3)
+
+    def test_half_precision_and_autocast(self):
+        net, image = a_net([1, 2], dtype=torch.float32), images(1, 1, 12, 10, dtype=torch.float32)
+        assert net(image.half(), 20.0).dtype == torch.float16
+        with torch.autocast("cpu", torch.bfloat16):
+            inside = net(image, 20.0)
+        assert torch.equal(inside, net(image, 20.0))
+
+
+class TestPreset:
+    @pytest.mark.parametrize("level", [5.0, 15.0, 50.0])
+    def test_it_is_better_than_a_net_for_one_level(self, level):
+        truths = [image[:128, :128].astype(np.float32) for image in train_denoiser.tested_images()]
+        net, other = (
+            np.mean(train_kernel_net.qualities(train_kernel_net.denoiser(name), truths, level))
+            for name in ("denoise-2-75", "denoise-20")
+        )
+        assert net > other
+
+    def test_it_does_not_increase_the_norm(self):
+        net = presets.pretrained("denoise-2-75")
+        image = images(3, 1, 21, 18, dtype=torch.float32)
+        assert (norms(net(image, torch.tensor([2.0, 20.0, 75.0]))) <= norms(image) * (1 + 1e-6)).all()
+
+    def test_it_has_a_card(self):
+        card = (files("aniso.nn") / "trained" / "denoise-2-75.md").read_text("utf-8")
+        count = sum(p.numel() for p in presets.pretrained("denoise-2-75").parameters())
+        assert f"{count:,} parameters" in card
+
+
+class TestTraining:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """A folder with a few images."""
+        folder = tmp_path / "images"
+        folder.mkdir()
+        for seed in range(4):
+            sample = aniso.samples.shapes(48, seed=seed)
+            Image.fromarray(sample.truth.clip(0, 255).astype(np.uint8)).save(folder / f"{seed}.png")
+        return folder
+
+    def test_an_interrupted_run_gives_the_same_and_learns(self, folder, tmp_path):
+        images = train_kernel_net.grey_images(folder)
+        options = {"dilations": [1], "kernels": 2, "side": 3}
+
+        def a_run(name):
+            (tmp_path / name).mkdir(exist_ok=True)
+            return train_kernel_net.Run(tmp_path / name, options, 0.03, 0)
+
+        whole, part = a_run("whole"), a_run("part")
+        for iteration in range(30):
+            whole.step(images, 2, 24, 30)
+            part.step(images, 2, 24, 30)
+            if iteration == 11:
+                part.save()
+                part = a_run("part")
+        assert part.iteration == 30
+        assert part.losses == whole.losses
+        for parameter, other in zip(part.averaged.parameters(), whole.averaged.parameters(), strict=True):
+            assert torch.equal(parameter, other)
+        assert np.mean(whole.losses[-5:]) < np.mean(whole.losses[:5]) - 0.3
+
+    def test_the_commands_train_measure_and_write(self, folder, tmp_path, monkeypatch, capsys):
+        def command(*arguments):
+            monkeypatch.setattr("sys.argv", ["train_kernel_net", *map(str, arguments), "--threads", "1"])
+            threads = torch.get_num_threads()
+            try:
+                train_kernel_net.main()
+            finally:
+                torch.set_num_threads(threads)
+            return capsys.readouterr().out
+
+        run = tmp_path / "run"
+        net = ("--dilations", 1, "--kernels", 2, "--side", 3, "--patch", 24, "--batch", 1)
+        command("train", folder, run, "--iterations", 2, *net)
+        assert "noise 25: " in command("measure", run, folder, "--held-out")
+        assert "noise 20: " in command("measure", "denoise-20", folder, "--noise", 20)
+        command("write", run, folder, tmp_path / "net.json")
+        restored = presets.from_text((tmp_path / "net.json").read_text("utf-8"))
+        saved, _ = train_kernel_net.saved_net(run)
+        image = torch.rand(1, 1, 9, 9)
+        assert torch.equal(restored(image, 20.0), saved(image, 20.0))
+        assert "on 3 images" in (tmp_path / "net.md").read_text("utf-8")
+        assert (run / "curve.csv").read_text().count("\n") == 2
+        assert (run / "curve.png").exists()
