@@ -353,6 +353,8 @@ def _learn(
             continue
         observed = [stage.observe(state) for state in states]
         differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])
+        # What is constant or left alone, except for rounding, does not count.
+        differences = differences[differences >= 1e-9 * differences.max()]
         quantile, factor = stage.quantiles[len(inner)]
         stage = replace(stage, usual=factor * float(np.quantile(differences, quantile)))
         usual[type(stage)].append(stage.usual)
