@@ -173,6 +173,36 @@ class TestInpaint:
         assert contents(camera) == before
 
 
+class TestMasksOfOtherVerbs:
+    UNKNOWN = np.zeros((40, 44), bool)
+    UNKNOWN[15:19, 20:30] = True
+
+    @pytest.mark.parametrize("verb", ["denoise", "enhance"])
+    def test_a_mask_a_value_or_nan(self, tmp_path, verb):
+        image = noisy(dtype="float32")
+        expected = getattr(aniso, verb)(image, mask=self.UNKNOWN)
+        io.write(tmp_path / "mask.png", self.UNKNOWN.astype(np.uint8))
+        calls = {0.5: ["--mask", "mask.png"], -7.0: ["--mask-value", "-7"], np.nan: []}
+        for value, words in calls.items():
+            np.save(tmp_path / "a.npy", np.where(self.UNKNOWN, np.float32(value), image))
+            answer = called(tmp_path, verb, "a.npy", *words, "-o", "b.npy", "--force")
+            assert answer.exit_code == 0, answer.output
+            np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), expected)
+
+    def test_a_plan(self, tmp_path):
+        np.save(tmp_path / "a.npy", noisy(dtype="float32"))
+        np.save(tmp_path / "b.npy", np.where(self.UNKNOWN, np.nan, noisy(dtype="float32", seed=1)))
+        assert called(tmp_path, "enhance", "a.npy", "--save-plan", "p.json").exit_code == 0
+        answer = called(tmp_path, "enhance", "b.npy", "--plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        assert np.isfinite(np.load(tmp_path / "b_enhanced.npy")).all()
+
+    def test_frames_take_none(self, camera):
+        answer = called(camera, "enhance", "camera.png", "--frames", "--mask-value", "0")
+        assert answer.exit_code == 2
+        assert "--frames takes no mask" in answer.stderr
+
+
 def test_a_mask_is_read_once_for_many_files(camera, monkeypatch):
     io.write(camera / "b.png", noisy(seed=1))
     mask = np.zeros((40, 44), np.uint8)

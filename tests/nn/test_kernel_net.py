@@ -253,23 +253,6 @@ class TestPyTorch:
             image, levels = images(*shape, dtype=torch.float32), torch.linspace(10, 50, shape[0])
             torch.testing.assert_close(exported(image, levels), net(image, levels))
 
-    @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-    def test_onnx_takes_any_height_and_width(self, tmp_path):
-        runtime = pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnxscript")
-        net = a_net([1, 2], dtype=torch.float32, kernels=2).eval()
-        example = (images(2, 1, 20, 24, dtype=torch.float32), torch.tensor([20.0, 30.0]))
-        free = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
-        program: Any = torch.onnx.export(
-            net, example, dynamo=True, dynamic_shapes=(free, {0: free[0]}), verbose=False
-        )
-        program.save(tmp_path / "net.onnx")
-        session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
-        for shape in ((1, 1, 33, 47), (3, 1, 3, 2)):
-            image, levels = images(*shape, dtype=torch.float32), torch.linspace(10, 50, shape[0])
-            (result,) = session.run(None, {"image": image.numpy(), "noise": levels.numpy()})
-            torch.testing.assert_close(torch.from_numpy(result), net(image, levels), rtol=0, atol=1e-3)
-
     def test_half_precision_and_autocast(self):
         net, image = a_net([1, 2], dtype=torch.float32), images(1, 1, 12, 10, dtype=torch.float32)
         assert net(image.half(), 20.0).dtype == torch.float16

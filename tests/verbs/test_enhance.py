@@ -247,7 +247,7 @@ class TestHonesty:
         assert plan.interrupted < 0.005
 
     def test_nothing_overflows_without_noise(self):
-        stage = FillGaps((8.0, 8.0), 1, 0.0, last=True)
+        stage = FillGaps((8.0, 8.0), 1, 0.0, last=True, patterns=True)
         image = np.random.default_rng(0).normal(0, 1e14, (1, 40, 40)).astype(np.float32)
         state = {"image": image, "diffused": np.zeros_like(image)}
         gaps = stage.correct(state, *stage.observe(state))

@@ -72,11 +72,13 @@ class FillGaps(Correction):
     """Replace the image by the diffused one where a line is interrupted.
 
     There the image departs from the diffused one towards the mean, by more than 2.5 of the usual departure,
-    and has less than ¾ of its energy around. Single lines of an image, with less energy farther away, may
-    just meet or cross: there it has less than 0.3. The last one leaves "trust": 1 where the image counts.
+    and has less than ¾ of its energy around. If lines are expected in `patterns`, it has less than 0.3 at
+    single lines, with less energy farther away: they may just meet or cross. The last one leaves "trust": 1
+    where the image counts.
     """
 
     last: bool
+    patterns: bool
 
     cost = 8e-8
     # The standard deviation of normal differences. In an image with few lines, where few differences are
@@ -86,13 +88,8 @@ class FillGaps(Correction):
     @property
     def reach(self) -> tuple[int, ...]:
         """The radii of the mean, of the neighbourhood and of the pattern around it."""
-        pattern = (_PATTERN,) if self._single_lines_meet else ()
+        pattern = (_PATTERN,) if self.patterns else ()
         return self._radii(max(_MEAN, _COMPARED), _NEIGHBOURHOOD, *pattern)
-
-    @property
-    def _single_lines_meet(self) -> bool:
-        """Whether single lines may meet or cross; in volumes they rarely do."""
-        return len(self.wavelengths) == 2
 
     def working(self, channels: Channels, ndim: int) -> int:
         """Count the departure, and the images for sums and for one channel at a time."""
@@ -125,7 +122,7 @@ class FillGaps(Correction):
         seen, energy = (self._smooth(each, _NEIGHBOURHOOD) for each in (faint, energy))
         # The share of the energy that a gap has at most, in a pattern of lines and at single lines.
         most = np.full_like(energy, 0.75)
-        if self._single_lines_meet:
+        if self.patterns:
             wide = self._smooth(energy, _PATTERN)
             most = np.divide(wide, energy, out=np.ones_like(wide), where=wide < energy)
             most = np.clip((most - 0.7) / 0.25, 0, 1, out=most)

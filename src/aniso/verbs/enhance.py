@@ -118,10 +118,11 @@ class EnhancePlan(Plan):
             Diffuse("image", "diffused", prepared, first),
         ]
         wavelengths = tuple(self.wavelength / h for h in self.spacings)
+        # Fibres are single; lines in images and layers are not.
+        patterns = self.plates or ndim == 2
         for number, departure in enumerate(self.departures, 1):
-            stages.append(
-                FillGaps(wavelengths, settings.threads, departure, last=number == len(self.departures))
-            )
+            last = number == len(self.departures)
+            stages.append(FillGaps(wavelengths, settings.threads, departure, last=last, patterns=patterns))
             stages.append(Diffuse("diffused", "diffused", prepared, later))
         parts = (self.spacings, self.wavelength, self.window, self.noise, settings.threads)
         stages.append(KeepToLines(shape, margins, *parts))
@@ -352,6 +353,8 @@ def _learn(
             continue
         observed = [stage.observe(state) for state in states]
         differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])
+        # What is constant or left alone, except for rounding, does not count.
+        differences = differences[differences >= 1e-9 * differences.max()]
         quantile, factor = stage.quantiles[len(inner)]
         stage = replace(stage, usual=factor * float(np.quantile(differences, quantile)))
         usual[type(stage)].append(stage.usual)

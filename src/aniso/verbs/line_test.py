@@ -18,6 +18,8 @@ from aniso.verbs.corrections import smooth
 # Standard deviations over the wavelength of the Gaussian where there are no lines, and of that within which
 # the image varies; the variance over that of the noise up to which there is nothing but noise.
 _SMOOTHED, _VARIANCE, _NOISE = 0.12, 0.25, 1.5
+# The former in pixels, at most: the wavelength of an image without lines has no meaning.
+_MOST_PIXELS = 2.0
 # Standard deviation over the wavelength of the Gaussian around a gap; the factor of the mean weight in it.
 _AROUND_GAP, _NEAR_LINES = 0.5, 4.0
 
@@ -78,7 +80,8 @@ class KeepToLines(Stage):
         weight = np.maximum(weight, gaps, out=weight)
         other = self._other_structure(state["image"])
         for start, result in zip(state["image"], state["diffused"], strict=True):
-            plain = self._smooth(start, _SMOOTHED)
+            widths = [min(_SMOOTHED * self.wavelength / h, _MOST_PIXELS) for h in self.spacings]
+            plain = smooth(start, widths, self.threads)
             plain += other * (start - plain)
             result -= plain
             result *= weight
