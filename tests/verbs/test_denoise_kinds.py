@@ -1,5 +1,7 @@
 """denoise() on noise that is not white and Gaussian: counted photons, magnitudes, speckle, blur, impulses."""
 
+import dataclasses
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -166,6 +168,48 @@ def test_the_level_in_the_plan_is_the_root_mean_square():
     image = noisy_image("poisson")
     _, plan = aniso.denoise(image, return_info=True)
     assert plan.noise == pytest.approx(rms(image), rel=0.1)
+
+
+class TestCommonNoise:
+    """Noise that three channels have in common, as in photographs."""
+
+    COLOURS = np.stack([TRUTH, 0.6 * TRUTH + 40, 200 - 0.7 * TRUTH], -1)
+
+    def image(self):
+        random = np.random.default_rng(3)
+        common = random.normal(0, 14, TRUTH.shape)[..., np.newaxis]
+        return (self.COLOURS + common + random.normal(0, 5, self.COLOURS.shape)).astype(np.float32)
+
+    def test_it_is_removed(self):
+        image = self.image()
+        result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
+        assert plan.axes is not None
+        assert [model.level for model in plan.noise_models] == pytest.approx([24.8, 5, 5], rel=0.1)
+        assert rms(result, self.COLOURS) < 0.75 * rms(
+            aniso.denoise(image, noise=14.9, channel_axis=-1), self.COLOURS
+        )
+        assert rms(result, self.COLOURS) < 1.3 * plan.expected_error
+
+    def test_same_bits_in_blocks_and_from_a_saved_plan(self):
+        image = self.image()
+        result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
+        blocks = aniso.denoise(da.from_array(image, (70, 60, 3)), channel_axis=-1)
+        np.testing.assert_array_equal(blocks.compute(), result)
+        again = aniso.Plan.from_json(plan.to_json())
+        assert again == plan
+        np.testing.assert_array_equal(again.apply(image), result)
+        tensor = torch.from_numpy(np.moveaxis(image, -1, 0).copy())[np.newaxis]
+        np.testing.assert_allclose(np.moveaxis(plan.apply(tensor)[0].numpy(), 0, -1), result, atol=0.01)
+
+    def test_independent_noise_needs_no_axes(self):
+        image = self.COLOURS + np.random.default_rng(3).normal(0, 14, self.COLOURS.shape)
+        assert aniso.denoise(image, channel_axis=-1, return_info=True)[1].axes is None
+
+    def test_wrong_axes_are_rejected(self):
+        _, plan = aniso.denoise(self.image(), channel_axis=-1, return_info=True)
+        for axes in (((1.0, 0.0), (0.0, 1.0)), ((1.0, 0.0, 0.0),) * 3):
+            with pytest.raises(ValueError, match="axes of a plan for 3 channels must be orthonormal"):
+                dataclasses.replace(plan, axes=axes)
 
 
 class TestRemarks:

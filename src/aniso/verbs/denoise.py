@@ -35,11 +35,15 @@ from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
 from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
+    Axes,
     FillImpulses,
-    Models,
+    MixChannels,
     Restore,
     Stabilise,
+    decorrelate,
     is_plain,
+    mean_scale,
+    mix_channels,
     remaining_levels,
     stabilise,
     stabilised_level,
@@ -75,7 +79,8 @@ class DenoisePlan(Plan):
 
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
-    Without a mixture there is one path without weights, or none if the image is left unchanged.
+    Without a mixture there is one path without weights, or none if the image is left unchanged. If the
+    channels have common noise, `axes` are those on which it is independent, and `noise_models` are theirs.
     """
 
     verb: ClassVar[str] = "denoise"
@@ -95,6 +100,7 @@ class DenoisePlan(Plan):
     scheme: Scheme
     start: Weights | None = field(repr=False)
     paths: tuple[Path, ...] = field(repr=False)
+    axes: Axes | None = field(repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,6 +109,11 @@ class DenoisePlan(Plan):
                 raise ValueError("a path of a plan must have weights, or None, for each of its times.")
             if any(after <= before for before, after in zip((0.0, *path.times), path.times, strict=False)):
                 raise ValueError(f"the times of a path of a plan must increase, got {path.times}.")
+        if self.axes is not None and not (
+            {(self.channels, len(row)) for row in self.axes} == {(self.channels, self.channels)}
+            and np.allclose(np.array(self.axes) @ np.array(self.axes).T, np.eye(self.channels), atol=1e-6)
+        ):
+            raise ValueError(f"the axes of a plan for {self.channels} channels must be orthonormal.")
         weights = [self.start, *(one for path in self.paths for one in path.weights)]
         used = [one for one in weights if one is not None]
         if len(self.noise_models) not in (1, self.channels):
@@ -197,6 +208,8 @@ class DenoisePlan(Plan):
             stages.append(Take("mixture", ndim))
         if stages and not is_plain(self.noise_models):
             stages = [Stabilise(self.noise_models, ndim), *stages, Restore(self.noise_models, ndim)]
+        if stages and self.axes is not None:
+            stages = [MixChannels(self.axes, False, ndim), *stages, MixChannels(self.axes, True, ndim)]
         if self.impulses is not None:
             stages = [FillImpulses(self.impulses, ndim), *stages]
         return Pipeline(shape, tuple(stages))
@@ -363,7 +376,13 @@ def choose(
     impulses = look_for_impulses(windows)
     if impulses is not None:
         windows = [impulses.fill(window) for window in windows]
-    found = find_noise(noise, windows, None if known is None else [~one for one in known])
+    unknown = None if known is None else [~one for one in known]
+    found = find_noise(noise, windows, unknown)
+    common = decorrelate(found, windows, unknown) if isinstance(noise, str) and noise == "auto" else None
+    axes = None
+    if common is not None:
+        axes, found = common
+        windows = [mix_channels(axes, window) for window in windows]
     level = stabilised_level(found.models)
     stabilised = [stabilise(found.models, window) for window in windows]
     # Correlated noise is nearly white on a coarser grid.
@@ -398,7 +417,7 @@ def choose(
         mixture, risk = mix_stops(judge, best, helpers, level=level, sure=sure)
     if len(mixture) < 2:
         mixture = [] if best.model is None else [(best, None)]
-    scale = _mean_scale(found.models, windows)
+    scale = mean_scale(found.models, windows)
     # What remains of the noise itself, since estimates of small errors and divergences may be negative.
     least = LEAST_REMAINING * max(best.divergence, 0.0) * judge.level**2
     return DenoisePlan(
@@ -420,23 +439,13 @@ def choose(
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
         paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
+        axes=axes,
     )
 
 
 def _contrast(model: ImageDriven) -> float:
     contrast: float = getattr(model, "contrast")  # noqa: B009 (all candidates have one)
     return contrast
-
-
-def _mean_scale(models: Models, windows: list[Array]) -> float:
-    """Return grey values per unit of a stabilised image: the root mean square of noise levels."""
-    if is_plain(models):
-        return 1.0
-    total = 0.0
-    for number in range(len(windows[0])):
-        model = models[number % len(models)]
-        total += sum(float(model.variance(window[number]).sum()) for window in windows)
-    return math.sqrt(total / sum(window.size for window in windows))
 
 
 def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from aniso.arrays import Array, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State
 from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.impulses import REACH, Impulses
 
 # Width in pixels of the Gaussian that gives a local mean.
@@ -23,6 +25,56 @@ _AT_ONCE = 2**18
 Models = tuple[NoiseModel, ...]
 
 
+#: Rows of an orthonormal basis of the channels.
+Axes = tuple[tuple[float, ...], ...]
+# Brightness and two differences of colours.
+_OPPONENT: Axes = (
+    (3**-0.5, 3**-0.5, 3**-0.5),
+    (2**-0.5, -(2**-0.5), 0.0),
+    (6**-0.5, 6**-0.5, -2 * 6**-0.5),
+)
+# Noise of brightness over that of colours from which on channels have common noise, and the most by which
+# their correlations may differ.
+_COMMON, _SAME_CORRELATION = 1.3, 0.2
+
+
+def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple[Axes, NoiseEstimate] | None:
+    """Return axes of three channels on which the noise is independent, and their noise, if it is common.
+
+    The sensors of cameras, and what happens to their images, give colours common noise of Gaussian kind.
+    """
+    if len(windows[0]) != 3 or found.level == 0 or not all(isinstance(one, Gaussian) for one in found.models):
+        return None
+    turned = [mix_channels(_OPPONENT, window) for window in windows]
+    each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
+    correlations = [one.correlation for one in each]
+    if max(correlations) - min(correlations) > _SAME_CORRELATION:
+        return None
+    if each[0].level < _COMMON * max(each[1].level, each[2].level) or min(one.level for one in each) == 0:
+        return None
+    level = math.sqrt(sum(one.level**2 for one in each) / 3)
+    certainty = min(one.certainty for one in each)
+    models = tuple(one.models[0] for one in each)
+    return _OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
+
+
+def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
+    """Return the components of an image (channels, …), or tensor (images, channels, …), along axes."""
+    matrix = np.array(axes).T if back else np.array(axes)
+    channels = image.unbind(1) if is_tensor(image) else image
+    rows = []
+    for weights in matrix:
+        total: Any = 0
+        for weight, channel in zip(weights, channels, strict=True):
+            total = total + float(weight) * channel
+        rows.append(total)
+    if is_tensor(image):
+        import torch
+
+        return torch.stack(rows, 1)
+    return np.stack(rows).astype(image.dtype, copy=False)
+
+
 def is_plain(models: Models) -> bool:
     """Return whether the noise has one level everywhere, so that grey values can stay as they are."""
     return len(models) == 1 and isinstance(models[0], Gaussian)
@@ -31,6 +83,17 @@ def is_plain(models: Models) -> bool:
 def stabilised_level(models: Models) -> float:
     """Return the noise level of stabilised images."""
     return models[0].unit if is_plain(models) else 1.0
+
+
+def mean_scale(models: Models, windows: list[Array]) -> float:
+    """Return grey values per unit of a stabilised image: the root mean square of noise levels."""
+    if is_plain(models):
+        return 1.0
+    total = 0.0
+    for number in range(len(windows[0])):
+        model = models[number % len(models)]
+        total += sum(float(model.variance(window[number]).sum()) for window in windows)
+    return math.sqrt(total / sum(window.size for window in windows))
 
 
 def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None:
@@ -124,6 +187,30 @@ class Restore(_Transform):
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Replace the image."""
         state["image"] = restore(self.models, state["image"])
+
+
+@dataclass(frozen=True)
+class MixChannels(Stage):
+    """Replace channels by their components along axes, or the other way round."""
+
+    axes: Axes
+    back: bool
+    ndim: int
+
+    cost = 1e-8
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Pixel by pixel."""
+        return (0,) * self.ndim
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Replace the image."""
+        state["image"] = mix_channels(self.axes, state["image"], back=self.back)
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the same channels."""
+        return before
 
 
 @dataclass(frozen=True)
