@@ -39,7 +39,7 @@ PER_CHILD = 100
 #: How long a child may be silent, in seconds: it may have to compile.
 PATIENCE = 120.0
 #: How long threads may take to end after a call, in seconds.
-GRACE = 2.0
+GRACE = 10.0
 #: Calls that take longer than this to raise the exception, in seconds, are listed. Busy machines are slow.
 LATE = 0.5
 
