@@ -32,7 +32,8 @@ def _interrupt_again(ignored: Any) -> None:
     if not isinstance(ignored.exc_value, _Interrupted):
         sys.__unraisablehook__(ignored)
         return
-    number, main = int(str(ignored.exc_value)) - 128, threading.main_thread().ident
+    number = signal.Signals(int(str(ignored.exc_value)) - 128)
+    main = threading.main_thread().ident
 
     def send() -> None:
         time.sleep(0.01)
