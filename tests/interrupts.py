@@ -39,7 +39,9 @@ PER_CHILD = 100
 #: How long a child may be silent, in seconds: it may have to compile.
 PATIENCE = 120.0
 #: How long threads may take to end after a call, in seconds.
-GRACE = 2.0
+GRACE = 10.0
+#: Calls that take longer than this to raise the exception, in seconds, are listed. Busy machines are slow.
+LATE = 0.5
 
 
 def picture(*shape: int) -> Any:
@@ -154,6 +156,7 @@ class Tally:
     sent: int = 0
     latencies: list[float] = field(default_factory=list)
     endings: list[float] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def table(self) -> str:
@@ -162,7 +165,7 @@ class Tally:
             if values:
                 at = " ".join(f"{1e3 * np.quantile(values, q):8.1f}" for q in (0.5, 0.9, 0.99, 1.0))
                 lines.append(f"{name:20} median, 90 %, 99 %, longest, in ms: {at}")
-        return "\n".join([*lines, *self.faults])
+        return "\n".join([*lines, *self.late, *self.faults])
 
 
 def lines_of(stream: IO[bytes]) -> Iterator[str]:
@@ -219,6 +222,8 @@ def visit(
                 tally.latencies.append(float(came_out) - sent)
                 tally.endings.append(float(ended))
                 place = f"seed {seed}, interrupt {number}, {name} on {threads} threads"
+                if tally.latencies[-1] > LATE:
+                    tally.late.append(f"{place}: raised after {tally.latencies[-1]:.2f} s")
                 if int(left):
                     tally.faults.append(f"{place}: {left} threads left")
                 if found != expected[name] and not folder:

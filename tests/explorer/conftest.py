@@ -15,7 +15,7 @@ from tests.explorer.pages import WAIT, opened
 def browser():
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        running = playwright.chromium.launch(executable_path=browser_path(), args=options)
+        running = playwright.chromium.launch(executable_path=browser_path(), args=options, timeout=WAIT)
         yield running
         running.close()
 
@@ -40,7 +40,6 @@ def server(files):
 @pytest.fixture
 def page(browser, server):
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(WAIT)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     with opened(context, server[0]) as tab:
         yield tab

@@ -21,6 +21,7 @@ needs_browser = pytest.mark.skipif(
 @contextlib.contextmanager
 def opened(context, address):
     """A tab that shows its first result, and notes what it draws, asks for, and complains about."""
+    context.set_default_timeout(WAIT)
     tab = context.new_page()
     tab.asked, tab.wrong = [], []
     tab.on("request", lambda request: tab.asked.append(request.url))

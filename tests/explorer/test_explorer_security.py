@@ -244,6 +244,16 @@ class TestRequests:
             wait_until(lambda: visitor.request("GET", picture).status == 404)
         assert len(said) == 2
 
+    def test_a_page_that_takes_long_to_be_made(self):
+        """As on a busy machine: neither an error nor a line."""
+        prelude = (
+            "import time; from aniso.explorer import server; page = server.ExplorerPage; "
+            "server.ExplorerPage = lambda *given: time.sleep(4) or page(*given)"
+        )
+        with explorer(prelude=prelude) as (address, _, said):
+            assert Visitor(address).request("GET", "/").status == 200
+        assert said[1:] == ["The explorer was stopped.\n"]
+
     def test_within_a_minute(self):
         assert explorer_server._FIRST_CONNECTION < 60
 

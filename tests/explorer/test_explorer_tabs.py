@@ -221,6 +221,7 @@ def test_an_end_with_an_open_tab_leaves_no_files_behind(browser, files, tmp_path
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with explorer() as (address, process, said):
         context = browser.new_context()
+        context.set_default_timeout(WAIT)
         tab = context.new_page()
         tab.goto(address)
         tab.set_input_files("#open-file", files / "shapes.png")

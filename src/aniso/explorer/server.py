@@ -41,7 +41,8 @@ _NAME_BYTES = 150
 _FIRST_CONNECTION = 30.0
 # Seconds to wait for open responses at the end.
 _GRACE = 3
-# Seconds that a tab is kept after its connection is lost; closed tabs are removed at once.
+# Seconds that a tab is kept after its connection is lost; closed tabs are removed at once. Also how long a
+# page may take to be made: NiceGUI would answer with an error after three seconds, on a busy machine too.
 _PATIENCE = 120.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("0.0.0.0", "::")
@@ -71,7 +72,9 @@ class Explorer:
     def install(self) -> None:
         """Register the page and the routes."""
 
-        @ui.page("/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE)
+        @ui.page(
+            "/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE, response_timeout=_PATIENCE
+        )
         async def index() -> None:
             await self._page()
 
