@@ -134,7 +134,7 @@ class TestNifti:
         picture = read(tmp_path / "a.nii")
         np.testing.assert_array_equal(picture.pixels, volume.T)
         write(tmp_path / "b.nii", picture)
-        np.testing.assert_array_equal(np.asarray(nibabel.load(tmp_path / "b.nii").dataobj), volume)
+        np.testing.assert_array_equal(np.asarray(load_volume(tmp_path / "b.nii").dataobj), volume)
 
     def test_series_and_colours_are_refused(self, tmp_path):
         nibabel.Nifti1Image(pixels((5, 4, 3, 2)), np.eye(4)).to_filename(tmp_path / "a.nii")
