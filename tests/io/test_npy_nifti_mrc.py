@@ -136,7 +136,7 @@ class TestNifti:
         assert picture.shape == (4, 5, 7)
         assert picture.spacing == (3.0, 2.0, 1.0)
         write(tmp_path / "again.nii", picture)
-        again = nibabel.load(tmp_path / "again.nii")
+        again = load_volume(tmp_path / "again.nii")
         assert again.shape == (7, 5, 4)
         assert np.array_equal(again.affine, np.diag([1.0, 2.0, 3.0, 1.0]))
 

@@ -1,5 +1,7 @@
 """denoise() with a map of noise levels: one for each pixel."""
 
+from typing import Any
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def test_constants_stay_constant():
 
 def test_turning_image_and_map_turns_the_result():
     noisy = _noisy()
-    given = {"contrast": 8.0, "time": 3.0}  # those that are estimated depend on chance
+    given: Any = {"contrast": 8.0, "time": 3.0}  # those that are estimated depend on chance
     turned = aniso.denoise(np.rot90(noisy), noise=np.rot90(MAP), **given)
     np.testing.assert_allclose(turned, np.rot90(aniso.denoise(noisy, noise=MAP, **given)), atol=1e-2)
 
