@@ -28,7 +28,7 @@ from aniso.noise.curve_models import make_model
 from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.level import check_channels, measure_noise
 from aniso.noise.models import MODELS, Gaussian, NoiseModel
-from aniso.noise.statistics import SEEN, Blocks, collect_blocks
+from aniso.noise.statistics import SEEN, Blocks, average_blocks, collect_blocks, cover_masked
 
 # Share of the blocks, the flattest ones of each mean, that are looked at; and their least number.
 _FLAT_SHARE, _LEAST_BLOCKS = 0.25, 100
@@ -74,6 +74,9 @@ _ABOVE_ROUNDING = 1.5
 _COARSER = 2
 # Least part of the variance of correlated noise that differences must see.
 _SEEN_PART = 0.3
+# Sides in pixels of cells whose means show low frequencies, by the number of axes; the least number of cells;
+# and which part of the variance that correlated noise has there must be seen.
+_CELL, _ENOUGH_CELLS, _SLOW_PART = {1: 64, 2: 16, 3: 8}, 16, 0.4
 # The correlation of a second try, and the share of flat blocks that it needs.
 _COARSE_START, _SURELY_COARSE = 1.0, 0.6
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
@@ -242,6 +245,8 @@ def estimate_windows(
 
 def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
+    if masks is not None:
+        windows = [cover_masked(window, mask) for window, mask in zip(windows, masks, strict=True)]
     if all(window.min() == window.max() for window in windows):
         return Gaussian(0.0), 1.0
     largest = max(float(abs(window).max()) for window in windows)
@@ -273,6 +278,9 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     if found.curve.share < _SAFE:  # fine differences may see nothing of correlated noise
         coarse = _refine(blocks, flat, _COARSE_START, kinds, rounding)
         found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
+    if found.correlation > 0 and not _varies_slowly(windows, found):
+        white = _sharpest(flat, 0.0)
+        found = _Fit(_choose_curve(blocks, flat, white, 0.0, kinds, 0), 0.0, white, flat)
     curve, correlation, probe, flat = found.curve, found.correlation, found.probe, found.flat
     if curve.share < _SAFE and kind in ("auto", "gaussian"):
         return Gaussian(_lowest_level(blocks)), curve.share
@@ -301,6 +309,23 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
         flat = _flat_blocks(blocks, curve.at(blocks.means) / seen, correlation)
         probe, joined = _sharpest(flat, correlation), _COARSER
     return _Fit(_choose_curve(blocks, flat, probe, correlation, kinds, joined), correlation, probe, flat)
+
+
+def _varies_slowly(windows: Sequence[Field], fit: _Fit) -> bool:
+    """Return whether means over cells vary as those of correlated noise, which has all low frequencies.
+
+    Those of stripes, lattices and rings do not.
+    """
+    ndim = windows[0].ndim
+    side = _CELL[ndim]
+    means = [average_blocks(one, side) for one in windows if min(one.shape) >= side]
+    if sum(map(len, means)) < _ENOUGH_CELLS:
+        return False
+    variance = float(np.median(fit.curve.variances)) / gain(fit.correlation, fit.probe, ndim)
+    # The integral of the autocorrelation of noise that was blurred by a Gaussian.
+    area = (4 * math.pi * fit.correlation**2) ** (ndim / 2)
+    expected = variance * min(1.0, area / side**ndim)
+    return float(np.concatenate(means).var()) > _SLOW_PART * expected
 
 
 def _sharpest(blocks: Blocks, correlation: float) -> Probe:

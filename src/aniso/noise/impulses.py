@@ -33,6 +33,8 @@ _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
 # There are hot pixels if so many are found, and this part of them is still found twice as far away: the
 # distances of texture and of noise decrease faster.
 _LEAST_HOT, _FAR_HOT = 3e-5, 0.25
+# Single photons in the dark are as far from their neighbours, but more than this share of the pixels.
+_MOST_HOT = 0.03
 # And if the image is noisy: usual distance over the range of grey values.
 _NOISY = 0.004
 
@@ -79,7 +81,7 @@ def look_for_impulses(windows: Sequence[Array]) -> Impulses | None:
     near, far = (sum(int((one > k * _HOT).sum()) for one in others) for k in (1, 2))
     low, high = np.quantile(np.concatenate([channel.ravel() for channel in channels]), [0.02, 0.98])
     noisy = usual > _NOISY * float(high - low)  # otherwise corners and tips are as far from their neighbours
-    hot = noisy and near > _LEAST_HOT * size and far > _FAR_HOT * near
+    hot = noisy and _LEAST_HOT * size < near < _MOST_HOT * size and far > _FAR_HOT * near
     if not (values or hot):
         return None
     found = Impulses(0.0, usual, tuple(values), hot)

@@ -29,6 +29,8 @@ _NODES, _WEIGHTS = _normal_quadrature(40)
 _QUANTILES = (np.arange(600) + 0.5) / 600
 # Poisson distributions of a larger mean are so close to normal ones that the asymptotic inverse is exact.
 _LARGE_COUNT = 60.0
+# Read noise in counts above which noise is normal.
+_LARGE_READING = 30.0
 # Mean and variance of the Rayleigh distribution: the magnitude of complex noise of level 1.
 RAYLEIGH_MEAN, RAYLEIGH_VARIANCE = math.sqrt(math.pi / 2), 2 - math.pi / 2
 # Signals, in noise levels, beyond which the magnitude of complex noise is practically normal.
@@ -219,6 +221,8 @@ def _poisson_table(reading: float) -> tuple[Field, Field, Field]:
 
     last = _LARGE_COUNT + reading**2
     counts = np.linspace(0, math.sqrt(last), 240) ** 2
+    if reading > _LARGE_READING:  # so strong that noise is normal for any count
+        return counts, 2 * np.sqrt(counts + (0.125 + reading**2)), np.ones_like(counts)
     most = int(last + 10 * math.sqrt(last) + 20)
     found = np.arange(most + 1)
     model = PoissonGaussian(1.0, read_noise=reading)

@@ -16,6 +16,7 @@ from aniso.noise.correlation import Probe, stencil
 
 #: The differences that are taken, from fine to coarse. Those of order 4 see the least of texture.
 PROBES: tuple[Probe, ...] = ((4, 1), (2, 1), (4, 2), (2, 2), (2, 3), (2, 4), (2, 6))
+_MARGIN = max(math.prod(probe) for probe in PROBES) // 2
 #: Sides of the blocks in pixels, by the number of axes.
 SIDES = {1: 64, 2: 8, 3: 4}
 # Flatness is seen through a Gaussian of this width, and averaged by another one.
@@ -35,7 +36,8 @@ _MANY_BLOCKS, _OVERLAPPING = 1500, 0.5
 # No more flat blocks than these are needed.
 _MOST_BLOCKS = 2000
 # How many blocks there must be to leave out those with clipped pixels, or with constant regions.
-_ENOUGH_BLOCKS = (150, 16)
+# And those near masked pixels; more than this share of a block must not be masked.
+_ENOUGH_BLOCKS, _MOST_MASKED = (150, 16, 16), 0.5
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None
     """Return the blocks of windows without channels, or None if they are too small.
 
     Blocks with untrusted pixels (`masks`), clipped ones, or constant regions do not count. If hardly any
-    block is left, those with clipped pixels do, and then those with constant regions.
+    block is left, those with clipped pixels do, then those with constant regions, then those with some
+    untrusted pixels.
     """
     ndim = windows[0].ndim
     side = SIDES[ndim]
@@ -97,21 +100,44 @@ def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None
             inner = tuple(
                 slice(margin + first, n - margin) for first, n in zip(start, window.shape, strict=True)
             )
-            means, steepness, *energies = (_average(field[inner], side) for field in fields)
+            means, steepness, *energies = (average_blocks(field[inner], side) for field in fields)
             if lines:
-                coherence = _coherence([_average(line[inner], side) for line in lines])
+                coherence = _coherence([average_blocks(line[inner], side) for line in lines])
                 steepness[coherence > _COHERENT] = np.inf
-            doubt = _doubt_blocks([_average(each[inner], side) for each in doubts])
+            doubt = _doubt_blocks([average_blocks(each[inner], side) for each in doubts])
             parts.append([doubt, means, steepness, *energies])
     doubt, means, steepness, *energies = (np.concatenate(each) for each in zip(*parts, strict=True))
-    blocks = Blocks(means, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
     for allowed, enough in enumerate((*_ENOUGH_BLOCKS, 0)):
         if np.count_nonzero(doubt <= allowed) >= enough:
             break
     trusted = doubt <= allowed
-    if allowed == 2 and energies[0].any():
+    if allowed >= 2 and energies[0].any():
         trusted &= energies[0] > 0  # not within the constant regions
+    if allowed == 3 and masks is not None:
+        energies = [each / seen for each, seen in zip(energies, _seen_of_covered(masks, probes), strict=True)]
+    blocks = Blocks(means, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
     return blocks.take(trusted) if trusted.any() else None
+
+
+def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe]) -> Field:
+    """Return what differences see of white unit noise in which masked pixels are copies of others."""
+    random, seen = np.random.default_rng(0), []
+    for mask in masks:
+        white = cover_masked(random.normal(size=mask.shape), mask)
+        inner = tuple(slice(_MARGIN, n - _MARGIN) for n in mask.shape)
+        seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[2:]])
+    return np.mean(seen, axis=0)
+
+
+def cover_masked(window: Field, mask: Mask) -> Field:
+    """Return a window in which masked pixels have the value of the nearest other one, which has noise."""
+    from scipy import ndimage
+
+    if not mask.any() or mask.all():
+        return np.zeros_like(window) if mask.any() else window
+    nearest = ndimage.distance_transform_edt(mask, return_distances=False, return_indices=True)
+    found: Field = window[tuple(nearest)]
+    return found
 
 
 def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
@@ -170,7 +196,7 @@ def _coherence(energies: Sequence[Field]) -> Field:
 
 
 def _doubts(window: Field, mask: Mask | None) -> list[Mask]:
-    """Return where pixels are clipped, near constant regions, and near those that are not to be trusted."""
+    """Return where pixels are clipped, near constant regions, near untrusted ones, and untrusted."""
     from scipy import ndimage
 
     side = _CONSTANT[window.ndim]
@@ -187,6 +213,7 @@ def _doubts(window: Field, mask: Mask | None) -> list[Mask]:
         clipped,
         ndimage.maximum_filter(constant, side + 2, mode="reflect") if constant.any() else constant,
         ndimage.maximum_filter(untrusted, 5, mode="reflect") if untrusted.any() else untrusted,
+        untrusted,
     ]
 
 
@@ -212,14 +239,15 @@ def _is_clipped(values: Field) -> bool:
 
 
 def _doubt_blocks(shares: Sequence[Field]) -> Field:
-    """Return 3 for blocks with pixels that are not to be trusted, 2 for constant, 1 for clipped, else 0."""
-    clipped, constant, untrusted = shares
+    """Return 3 or 4 for blocks with some or many untrusted pixels, 2 for constant, 1 for clipped, else 0."""
+    clipped, constant, near_untrusted, untrusted = shares
     found: Field = np.where(clipped > _CLIPPED_IN_BLOCK, 1, 0)
     found = np.where(constant > 0, 2, found)
-    return np.where(untrusted > 0, 3, found)
+    found = np.where(near_untrusted > 0, 3, found)
+    return np.where(untrusted > _MOST_MASKED, 4, found)
 
 
-def _average(field: Any, side: int) -> Field:
+def average_blocks(field: Any, side: int) -> Field:
     """Return the means of blocks."""
     found = field[tuple(slice(0, n // side * side) for n in field.shape)].astype(np.float64, copy=False)
     for axis in range(field.ndim):

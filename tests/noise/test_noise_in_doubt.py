@@ -1,0 +1,86 @@
+"""What is not noise: periodic structure, masked pixels, single photons."""
+
+import numpy as np
+import pytest
+
+import aniso
+from aniso import noise
+from aniso.noise.impulses import look_for_impulses
+
+Y, X = np.mgrid[:256, :256]
+TRUTH = aniso.samples.shapes(256, noise=0.0).truth
+
+
+def white(level, shape=(256, 256)):
+    return np.random.default_rng(0).normal(0, level, shape)
+
+
+PATTERNS = {
+    "stripes": lambda period: 80 * np.sin(2 * np.pi * (0.8 * X + 0.6 * Y) / period),
+    "lattice": lambda period: 60 * np.sin(2 * np.pi * X / period) * np.sin(2 * np.pi * Y / period),
+}
+
+
+@pytest.mark.parametrize("period", [8, 12, 20])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_periodic_structure_is_not_correlated_noise(name, period):
+    truth = 128 + PATTERNS[name](period)
+    noisy = truth + white(10)
+    found = noise.estimate(noisy)
+    assert found.correlation == 0
+    assert found.level < 12
+    error = np.sqrt(np.mean((aniso.denoise(noisy) - truth) ** 2))
+    assert error < 10
+
+
+@pytest.mark.parametrize("size", [32, 40, 64, 96])
+def test_clean_rings_are_left_alone(size):
+    rings = aniso.samples.rings(size, noise=0.0).image
+    assert np.sqrt(np.mean((aniso.denoise(rings) - rings) ** 2)) < 3
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.8, 1.2])
+def test_correlated_noise_is_still_found(correlation):
+    sampled = noise.Gaussian(20.0, correlation).sample(TRUTH, np.random.default_rng(0))
+    assert noise.estimate(sampled).correlation == pytest.approx(correlation, abs=0.2)
+
+
+@pytest.mark.parametrize("value", [0.0, -9999.0, 1e4, 1e20])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.3])
+def test_scattered_masks(share, value):
+    mask = np.random.default_rng(1).random(TRUTH.shape) < share
+    noisy = np.where(mask, value, TRUTH + white(20))
+    found = noise.estimate(noisy, mask=mask)
+    assert found.level == pytest.approx(20, rel=0.12)
+    assert found.certainty > 0.5
+
+
+def test_denoise_with_scattered_masks():
+    noisy = TRUTH + white(20)
+    mask = np.random.default_rng(1).random(TRUTH.shape) < 0.1
+    error = np.sqrt(np.mean((aniso.denoise(noisy, mask=mask) - TRUTH) ** 2))
+    assert error < 4
+
+
+@pytest.mark.parametrize("ratio", [10.0, 29.0, 31.0, 300.0, 3000.0])
+def test_strong_read_noise(ratio):
+    """Tables of few counts, and normal noise for strong read noise, agree with samples."""
+    model = noise.PoissonGaussian(gain=2.0, offset=10.0, read_noise=2.0 * ratio)
+    truth = np.full(400_000, 500.0 + 20 * ratio)
+    stabilised = model.stabilise(model.sample(truth, np.random.default_rng(0)))
+    assert stabilised.std() == pytest.approx(1, rel=0.02)
+    standard_error = np.sqrt(model.variance(truth[0]) / truth.size)
+    assert model.restore(np.array([stabilised.mean()]))[0] == pytest.approx(truth[0], abs=5 * standard_error)
+
+
+def test_a_kind_that_does_not_fit():
+    """White noise that is called photons has a large read noise, in counts."""
+    noisy = TRUTH + np.random.default_rng(3).normal(0, 20, TRUTH.shape)
+    error = np.sqrt(np.mean((aniso.denoise(noisy, noise="poisson") - TRUTH) ** 2))
+    assert error < 4
+
+
+def test_single_photons_are_not_impulses():
+    photons = noise.PoissonGaussian(gain=20.0, read_noise=1.0)
+    sampled = photons.sample(0.15 * TRUTH, np.random.default_rng(0))
+    assert look_for_impulses([sampled[np.newaxis]]) is None
