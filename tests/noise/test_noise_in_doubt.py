@@ -69,7 +69,7 @@ def test_strong_read_noise(ratio):
     truth = np.full(400_000, 500.0 + 20 * ratio)
     stabilised = model.stabilise(model.sample(truth, np.random.default_rng(0)))
     assert stabilised.std() == pytest.approx(1, rel=0.02)
-    standard_error = np.sqrt(model.variance(truth[0]) / truth.size)
+    standard_error = float(np.sqrt(model.variance(truth[0]) / truth.size))
     assert model.restore(np.array([stabilised.mean()]))[0] == pytest.approx(truth[0], abs=5 * standard_error)
 
 
