@@ -25,12 +25,11 @@ def make_plan(
     """Return what a verb chooses for an array; `options` are its own parameters, with the stencil."""
     assert verb.choose is not None
     wishes = dict(options)
-    parameters = inspect.signature(verb.choose).parameters
-    known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    parameters, public = (inspect.signature(one).parameters for one in (verb.choose, verb.function))
+    known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY and name in public}
     given = {}
     if verb.takes_stencil:
-        default = inspect.signature(verb.function).parameters["stencil"].default
-        given["stencil"] = wishes.pop("stencil", default)
+        given["stencil"] = wishes.pop("stencil", public["stencil"].default)
     for name in wishes:
         if name not in known:
             listed = ", ".join(sorted(known | ({"stencil"} if verb.takes_stencil else set())))
