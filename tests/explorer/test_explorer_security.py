@@ -150,7 +150,7 @@ class TestTheGuard:
 def running():
     with explorer() as (address, process, said):
         yield address, process, said
-        assert len(said) == 1  # whatever the tests of this module do, it is not worth a line
+        assert not "".join(said[1:])  # whatever the tests of this module do, it is not worth a line
 
 
 @pytest.fixture(scope="module")

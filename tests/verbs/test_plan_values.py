@@ -86,3 +86,9 @@ def test_gradients_pass_impulses():
     assert hot.any()
     assert (image.grad[hot] == 0).all()
     assert image.grad[~hot].mean() > 0.5
+
+
+def test_a_contrast_that_is_given_for_an_image_without_noise():
+    _, plan = aniso.denoise(np.ones((20, 20)), contrast=3.0, time=1.0, return_info=True)
+    assert plan.contrast == 3.0
+    assert plan.steering({})[0].contrast == 3.0

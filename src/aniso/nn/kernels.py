@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from aniso import checks
+from aniso import arrays, checks
 from aniso.engines.torch.operator import finite_gradient
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
 from aniso.nn.steered import bounded
@@ -86,7 +86,7 @@ class KernelDiffusionNet(nn.Module):
                 f"dilations={dilations}, kernels={kernels} and side={side}. {_TRY}"
             )
         factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
-        self.stages = nn.ModuleList(Stage(number, count, width, factory) for number in numbers)
+        self.stages = nn.ModuleList(KernelStage(number, count, width, factory) for number in numbers)
 
     def forward(self, image: Tensor, noise: float | Tensor) -> Tensor:
         """Return the images after all stages.
@@ -108,6 +108,7 @@ class KernelDiffusionNet(nn.Module):
     def checked_noise(noise: float | Tensor, image: Tensor) -> Tensor:
         """Return the noise levels as a tensor with one or N numbers."""
         if isinstance(noise, Tensor):
+            arrays.check_tensor("noise", noise)
             if noise.shape not in ((), (1,), image.shape[:1]):
                 raise ValueError(
                     f"noise must be a number or have one per image, ({len(image)},): got the shape "
@@ -121,7 +122,7 @@ class KernelDiffusionNet(nn.Module):
         return torch.tensor(noise, dtype=torch.float64)
 
 
-class Stage(nn.Module):
+class KernelStage(nn.Module):
     """One stage of a `KernelDiffusionNet`."""
 
     modes: Tensor

@@ -387,8 +387,9 @@ def choose(
     stabilised = [stabilise(found.models, window) for window in windows]
     # Correlated noise is nearly white on a coarser grid.
     pixel = estimates.pixel_size(settings.spacings) * grid_of(found.correlation)
-    if given_contrast is not None and found.level > 0:
-        given_contrast *= level / found.level
+    stabilised_unit = found.level / level if min(found.level, level) > 0 else 1.0  # in grey values
+    if given_contrast is not None:
+        given_contrast /= stabilised_unit
     strong = is_strong(level, stabilised)
     models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
     times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
@@ -430,7 +431,7 @@ def choose(
         certainty=found.certainty,
         impulses=impulses,
         model=best.model,
-        contrast=None if best.model is None else _contrast(best.model) * found.level / level,
+        contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
         time=best.time,
         single_error=scale * math.sqrt(max(judge.risk(best), least)),
         expected_error=scale * math.sqrt(max(risk, 0.5 * least)),
