@@ -19,6 +19,7 @@ from tests.explorer.pages import (
     settled,
     slide,
     still_pixels,
+    type_number,
 )
 from tests.processes import wait_until
 
@@ -223,14 +224,12 @@ def test_a_film_that_is_asked_for_before_the_result_is_there(page):
 def test_a_refused_value_is_told(page):
     choose_method(page, "Diffuse")
     settled(page)  # other methods have a sigma too
-    number = control(page, "sigma").locator(".number")
-    number.fill("-2")
-    number.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("Sigma must")
-    number.fill("1.5")
-    number.press("Enter")
+    alert = page.get_by_role("alert")
+    type_number(page, "sigma", "-2", lambda limit: expect(alert).to_contain_text("Sigma must", timeout=limit))
+    type_number(
+        page, "sigma", "1.5", lambda limit: expect(page.locator(".error")).to_be_hidden(timeout=limit)
+    )
     settled(page)
-    expect(page.locator(".error")).to_be_hidden()
 
 
 def test_the_stencil_tab(page):
