@@ -256,7 +256,7 @@ def denoise(
     image : array
         A signal (N,), an image (H, W) or a volume (D, H, W), with any number of channels along
         `channel_axis`. Never modified.
-    noise : float, str, model, list or array
+    noise : float, str, aniso.noise.NoiseModel, list or array
         Standard deviation of the noise in grey values; a model of :mod:`aniso.noise`; or a kind of which the
         rest is estimated: "gaussian", "poisson", "rician" or "speckle", also with a parameter, as in
         "rician:12". A list has one of them for each channel. An array with the axes of the image, without
