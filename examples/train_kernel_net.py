@@ -34,7 +34,7 @@ from PIL import Image
 import aniso
 from aniso.nn import presets
 
-#: One image in so many is held out.
+#: Every n-th image is held out.
 HELD_OUT = 20
 #: Iterations between two measurements on images that are held out, and how many of these are used.
 MEASURE_EVERY, MEASURED = 500, 5

@@ -46,8 +46,8 @@ class KernelDiffusionNet(nn.Module):
     Parameters
     ----------
     dilations : sequence of int
-        One per stage: distance of the pixels that a kernel takes. For those above 1 the image is smoothed
-        before the kernels are applied, and Kᵀ smooths as well.
+        Dilation of the kernels in each stage. If it is greater than 1, the image is smoothed before the
+        kernels are applied, and Kᵀ includes the adjoint of this smoothing.
     kernels : int
         Number of kernels of a stage, half of them even and half odd. Each is used in four orientations.
     side : int
@@ -185,7 +185,7 @@ class KernelStage(nn.Module):
         return F.conv2d(energy, own) + F.conv2d(self.averages(energy), averaged)
 
     def averages(self, energy: Tensor) -> Tensor:
-        """Return averages over those of 3×3 pixels, at the distance of the dilation, that exist."""
+        """Return averages over those of 3×3 pixels, spaced by the dilation, that lie inside the image."""
         return self.sums(energy) / self.sums(torch.ones_like(energy[:1, :1]))
 
     def sums(self, energy: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ _LARGE_READING = 30.0
 RAYLEIGH_MEAN, RAYLEIGH_VARIANCE = math.sqrt(math.pi / 2), 2 - math.pi / 2
 # Signals, in noise levels, beyond which the magnitude of complex noise is practically normal.
 _LARGE_SIGNAL = 30.0
-# Signals, in noise levels, below which a magnitude tells hardly anything.
+# Signals, in noise levels, below which a magnitude carries hardly any information.
 _WEAK_SIGNAL = 0.5
 
 

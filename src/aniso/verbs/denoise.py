@@ -171,7 +171,7 @@ class DenoisePlan(Plan):
                 why = "no noise was found"
             return f"the image is left unchanged: {why}. To smooth anyway, {advice}."
         if smoothing and self.expected_error > _HARDLY * self.noise:
-            why = doubt or "little of the noise can be told from texture"
+            why = doubt or "most of the noise cannot be distinguished from texture"
             return f"the image is hardly changed: {why}. To smooth more, {advice}."
         return f"{doubt}. If too much or too little is removed, give a level." if doubt else None
 
@@ -308,26 +308,9 @@ def denoise(
     >>> bool(19 < plan.noise < 21)
     True
     """
-    if NoiseMap.is_map(noise):
-        given = NoiseMap.of(noise, image, channel_axis, frame_axis)
-        result, plan = denoise(
-            given.divide(image),
-            noise=given.level,
-            contrast=contrast,
-            time=time,
-            mix=mix,
-            mask=mask,
-            keep_nan=keep_nan,
-            stencil=stencil,
-            spacing=spacing,
-            channel_axis=channel_axis,
-            frame_axis=frame_axis,
-            engine=engine,
-            threads=threads,
-            progress=progress,
-            return_info=True,
-        )
-        return (given.multiply(result), plan) if return_info else given.multiply(result)
+    levels = NoiseMap.of(noise, image, channel_axis, frame_axis) if NoiseMap.is_map(noise) else None
+    if levels is not None:
+        image, noise = levels.divide(image), levels.level
     checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
     source, holes = fill_unknown(
         image,
@@ -348,6 +331,8 @@ def denoise(
     result = plan.filter(source, settings, progress)
     if holes is not None and keep_nan:
         result = holes.hide(result)
+    if levels is not None:
+        result = levels.multiply(result)
     return (result, plan) if return_info else result
 
 

@@ -15,8 +15,9 @@ from aniso.formulas.gaussian import gaussian_radius
 from aniso.line_energy import SCALE, around_widths, coarse_grid, line_tensor, line_weight, spread
 from aniso.verbs.corrections import smooth
 
-# Standard deviations over the wavelength of the Gaussian where there are no lines, and of that within which
-# the image varies; the variance over that of the noise up to which there is nothing but noise.
+# Standard deviations, as fractions of the wavelength, of the Gaussian that smooths regions without lines and
+# of the Gaussian window for the local variance; the ratio of local variance to noise variance up to which a
+# region counts as noise.
 _SMOOTHED, _VARIANCE, _NOISE = 0.12, 0.25, 1.5
 # The former in pixels, at most: the wavelength of an image without lines has no meaning.
 _MOST_PIXELS = 2.0
@@ -75,7 +76,7 @@ class KeepToLines(Stage):
         """Mix the diffused image with the smoothed one; "trust" is 1 where there are no lines."""
         (trust,) = state["trust"]
         weight = self._weight(state["image"], region)
-        # In a gap there is no line, but there are some around it.
+        # Gaps are regions without lines that are surrounded by lines.
         gaps = (1 - trust) * np.minimum(_NEAR_LINES * self._smooth(weight, _AROUND_GAP), 1)
         weight = np.maximum(weight, gaps, out=weight)
         other = self._other_structure(state["image"])
