@@ -80,7 +80,8 @@ def test_a_kind_that_does_not_fit():
     assert error < 4
 
 
-def test_single_photons_are_not_impulses():
+@pytest.mark.parametrize("brightness", [0.02, 0.05, 0.1])
+def test_single_photons_are_not_impulses(brightness):
     photons = noise.PoissonGaussian(gain=20.0, read_noise=1.0)
-    sampled = photons.sample(0.15 * TRUTH, np.random.default_rng(0))
+    sampled = photons.sample(brightness * TRUTH, np.random.default_rng(0))
     assert look_for_impulses([sampled[np.newaxis]]) is None
