@@ -10,6 +10,13 @@ continued by the same command; the result depends only on the images and options
     python examples/train_kernel_net.py measure RUN OTHER_IMAGES --noise 15 25 50
     python examples/train_kernel_net.py write RUN IMAGES NAME.json
 
+With ``--colour`` the net gets weights for colours. They can be added to a trained net for grey images, which
+stays the same, and trained alone::
+
+    python examples/train_kernel_net.py train IMAGES RUN --colour --start denoise-2-75 --only colour
+
+In the same way ``--correlated --only correlation`` adds parameters for correlated noise.
+
 Every twentieth image is held out, to compare options by. ``train`` writes ``RUN/state.pt``, ``RUN/curve.csv``
 and ``RUN/curve.png``; ``write`` makes a text file with the weights and beside it a model card, ``NAME.md``.
 ``measure`` also takes the name of a pretrained net in place of a run.
@@ -33,50 +40,72 @@ from PIL import Image
 
 import aniso
 from aniso.nn import presets
+from aniso.nn.kernels import correlation_powers
+from aniso.noise.correlation import blur_noise, kernel
 
-#: Every n-th image is held out.
-HELD_OUT = 20
 #: Iterations between two measurements on images that are held out, and how many of these are used.
-MEASURE_EVERY, MEASURED = 500, 5
-SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".bmp"}
+MEASURE_EVERY, MEASURED = 1000, 5
 LEVELS = (15.0, 25.0, 50.0)
+#: Correlations, and the noise levels that they come with.
+WIDTHS, CORRELATED_LEVELS = (0.3, 1.5), (5.0, 50.0)
+#: Correlations at which initial values are computed.
+FITTED_WIDTHS = (0.35, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5)
 
 
-def grey_images(folder: Path) -> list[np.ndarray[Any, Any]]:
-    """The images of a folder in grey values 0 to 255, in the order of their names."""
+def read_images(folder: Path, *, colour: bool = False) -> list[np.ndarray[Any, Any]]:
+    """The images of a folder in grey values 0 to 255, (H, W) or (H, W, 3), in the order of their names."""
     paths = sorted(
         path for path in folder.iterdir() if path.suffix.lower() in {".png", ".jpg", ".tif", ".bmp"}
     )
     images = []
     for path in paths:
         with Image.open(path) as image:
-            images.append(np.asarray(image.convert("L"), np.float32))
+            images.append(np.asarray(image.convert("RGB" if colour else "L"), np.float32))
     return images
 
 
+def channels_first(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The image as (1 or 3, H, W)."""
+    return np.ascontiguousarray(np.atleast_3d(image).transpose(2, 0, 1), np.float32)
+
+
 def batch_of(
-    images: list[np.ndarray[Any, Any]], count: int, side: int, seed: int, iteration: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Patches, turned and mirrored, their noise levels and the noisy patches, the same at each call."""
+    images: list[np.ndarray[Any, Any]],
+    count: int,
+    side: int,
+    seed: int,
+    iteration: int,
+    *,
+    correlated: bool = False,
+) -> tuple[torch.Tensor, ...]:
+    """Patches, turned and mirrored, noisy patches, levels and correlations, the same at each call."""
     random = np.random.default_rng((seed, iteration))
     patches = []
     for number in random.integers(len(images), size=count):
-        y, x = (random.integers(max(length - side, 0) + 1) for length in images[number].shape)
+        y, x = (random.integers(max(length - side, 0) + 1) for length in images[number].shape[:2])
         patch = np.rot90(images[number][y : y + side, x : x + side], int(random.integers(4)))
-        patches.append(patch.T if random.integers(2) else patch)
-    clean = np.stack(patches)[:, None].astype(np.float32)
+        patches.append(channels_first(patch.swapaxes(0, 1) if random.integers(2) else patch))
+    clean = np.stack(patches)
     # Three of four levels lie where denoising is needed most.
     low, high = np.where(random.random((2, count)) < 0.75, [[10.0], [60.0]], [[2.0], [75.0]])
     level = (low * (high / low) ** random.random(count)).astype(np.float32)
-    noise = random.standard_normal(clean.shape, np.float32) * level[:, None, None, None]
-    return torch.from_numpy(clean), torch.from_numpy(level), torch.from_numpy(clean + noise)
+    noise = random.standard_normal(clean.shape, np.float32)
+    width = np.zeros(count, np.float32)
+    if correlated:
+        width = random.uniform(*WIDTHS, count).astype(np.float32)
+        level = level.clip(*CORRELATED_LEVELS)
+        noise = np.stack(
+            [blur_noise(one, float(w), first_axis=1) for one, w in zip(noise, width, strict=True)]
+        )
+    noisy = clean + noise * level[:, None, None, None]
+    return tuple(map(torch.from_numpy, (clean, noisy, level, width)))
 
 
 def loss_of(result: torch.Tensor, clean: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
     """Mean logarithm of the squared error: like PSNR, it counts all levels and kinds of patches alike."""
     error = ((result - clean) ** 2).mean(dim=(1, 2, 3))
     # Patches without any structure must not lead; the power is about that of the errors of good methods.
-    return (error + 0.2 * level**1.3).log().mean()
+    return (error + 0.2 * (level / clean.shape[1] ** 0.5) ** 1.3).log().mean()
 
 
 def rate_at(iteration: int, iterations: int, rate: float) -> float:
@@ -85,15 +114,56 @@ def rate_at(iteration: int, iterations: int, rate: float) -> float:
     return rate * min((iteration + 1) / 200, 0.5 - 0.5 * math.cos(math.pi * remaining))
 
 
+def begin(net: Any, trained: dict[str, torch.Tensor]) -> None:
+    """Give a net the parameters of another, which may be for grey images and white noise only."""
+    parameters = net.state_dict()
+    for name in parameters:
+        if name in trained:
+            parameters[name].copy_(trained[name])
+        elif ".colour_" in name:  # as for brightness
+            grey = trained[name.replace("colour_", "")]
+            parameters[name].zero_()[: len(grey)].copy_(grey)
+    if net.correlated and "stages.0.correlation" not in trained:
+        for stage in net.stages:
+            gain = gains(stage)
+            stage.correlation.detach()[: gain.shape[1]] = -torch.linalg.lstsq(*fitted(gain)).solution.T
+
+
+def gains(stage: Any, size: int = 128) -> torch.Tensor:
+    """Logarithms of how much more correlated noise than white noise the kernels see, for some widths."""
+    kernels, n = stage.kernels(torch.float64).detach()[::4], stage.dilation
+    wide = kernels.new_zeros(len(kernels), 1, *[n * (stage.side - 1) + 1] * 2)
+    wide[..., ::n, ::n] = kernels
+    power = torch.fft.fft2(stage.smooth(wide, torch.nn.functional.conv_transpose2d)[:, 0], s=(size, size))
+    power = power.abs().square()
+    rows = []
+    for width in FITTED_WIDTHS:
+        spectrum = torch.fft.fft(torch.from_numpy(kernel(width)), size).abs().square()
+        rows.append((power * spectrum[:, None] * spectrum).sum(dim=(1, 2)) / power.sum(dim=(1, 2)))
+    return torch.stack(rows).log() / 2
+
+
+def fitted(gain: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both sides of the linear equations for the coefficients of powers."""
+    return correlation_powers(torch.tensor(FITTED_WIDTHS)[:, None].to(gain)), gain
+
+
 class Run:
     """A training that can be stopped and continued."""
 
-    def __init__(self, folder: Path, options: dict[str, Any], rate: float, seed: int) -> None:
+    def __init__(
+        self, folder: Path, options: dict[str, Any], rate: float, seed: int, start: str = "", only: str = ""
+    ) -> None:
         self.path, self.rate, self.seed, self.options = folder / "state.pt", rate, seed, options
         torch.manual_seed(seed)
         self.net = aniso.nn.KernelDiffusionNet(**options)
+        if start:
+            begin(self.net, aniso.nn.pretrained(start).state_dict())
+        for name, parameter in self.net.named_parameters():
+            parameter.requires_grad_(only in name)
+        self.trained = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
         self.averaged = copy.deepcopy(self.net).eval()
-        self.optimiser = torch.optim.Adam(self.net.parameters(), rate, betas=(0.9, 0.99))
+        self.optimiser = torch.optim.Adam(self.trained, rate, betas=(0.9, 0.99))
         self.iteration, self.losses, self.curve = 0, [], []
         if self.path.exists():
             state = torch.load(self.path, weights_only=True)
@@ -120,11 +190,12 @@ class Run:
         """One iteration."""
         for group in self.optimiser.param_groups:
             group["lr"] = rate_at(self.iteration, iterations, self.rate)
-        clean, level, noisy = batch_of(images, count, side, self.seed, self.iteration)
-        loss = loss_of(self.net(noisy, level), clean, level)
+        correlated = self.options.get("correlated", False)
+        clean, *given = batch_of(images, count, side, self.seed, self.iteration, correlated=correlated)
+        loss = loss_of(self.net(*given), clean, given[1])
         self.optimiser.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.optimiser.step()
         self.iteration += 1
         self.losses.append(loss.item())
@@ -134,18 +205,22 @@ class Run:
                 mean.lerp_(new, share)
 
 
-Denoiser = Callable[[torch.Tensor, float], torch.Tensor]
+Denoiser = Callable[..., torch.Tensor]
 
 
-def qualities(net: Denoiser, images: list[np.ndarray[Any, Any]], level: float, seed: int = 1) -> list[float]:
+def qualities(
+    net: Denoiser, images: list[np.ndarray[Any, Any]], level: float, correlation: float = 0.0, seed: int = 1
+) -> list[float]:
     """PSNR of the results, clipped to 0…255."""
+    given = (level, correlation) if correlation else (level,)
     random = np.random.default_rng(seed)
     found = []
     for image in images:
-        noisy = image + level * random.standard_normal(image.shape, np.float32)
+        noise = channels_first(random.standard_normal(image.shape, np.float32))
+        noisy = channels_first(image) + level * blur_noise(noise, correlation, first_axis=1)
         with torch.inference_mode():
-            result = net(torch.from_numpy(noisy)[None, None], level)[0, 0].clamp(0, 255).numpy()
-        found.append(10 * math.log10(255**2 / np.mean((result - image) ** 2, dtype=float)))
+            result = net(torch.from_numpy(noisy)[None], *given)[0].clamp(0, 255).numpy()
+        found.append(10 * math.log10(255**2 / np.mean((result - channels_first(image)) ** 2, dtype=float)))
     return found
 
 
@@ -169,11 +244,12 @@ def denoiser(name: str) -> Denoiser:
 def measure(choices: argparse.Namespace) -> None:
     """Print the mean PSNR at each level."""
     torch.set_num_threads(choices.threads)
-    images = grey_images(choices.images)[:: HELD_OUT if choices.held_out else 1]
+    images = read_images(choices.images, colour=choices.colour)[:: choices.hold if choices.held_out else 1]
     net = denoiser(choices.net)
     print(f"{choices.net}: PSNR in dB, mean over {len(images)} images")
     for level in choices.noise:
-        print(f"noise {level:g}: {np.mean(qualities(net, images, level)):.3f}", flush=True)
+        found = np.mean(qualities(net, images, level, choices.correlation))
+        print(f"noise {level:g}: {found:.3f}", flush=True)
 
 
 CARD = """# {name}
@@ -196,8 +272,8 @@ def write(choices: argparse.Namespace) -> None:
     """Write weights and model card."""
     torch.set_num_threads(choices.threads)
     net, state = saved_net(choices.run)
-    images = grey_images(choices.images)
-    held = images[::HELD_OUT]
+    images = read_images(choices.images, colour=choices.colour)
+    held = images[:: choices.hold]
     figures = {level: np.mean(qualities(net, held, level)) for level in LEVELS}
     card = CARD.format(
         name=choices.target.stem,
@@ -234,11 +310,14 @@ def draw(curve: list[list[float]], path: Path) -> None:
 def train(choices: argparse.Namespace) -> None:
     """Train until the last iteration."""
     torch.set_num_threads(choices.threads)
-    images = grey_images(choices.images)
-    kept, images = images[::HELD_OUT], [image for n, image in enumerate(images) if n % HELD_OUT]
+    images = read_images(choices.images, colour=choices.colour)
+    kept, images = images[:: choices.hold], [image for n, image in enumerate(images) if n % choices.hold]
     choices.run.mkdir(parents=True, exist_ok=True)
     options = {"dilations": choices.dilations, "kernels": choices.kernels, "side": choices.side}
-    run = Run(choices.run, options, choices.rate, choices.seed)
+    old = aniso.nn.pretrained(choices.start) if choices.start else None
+    names = ("colour", "correlated")
+    options |= {name: True for name in names if getattr(choices, name) or getattr(old, name, False)}
+    run = Run(choices.run, options, choices.rate, choices.seed, choices.start, choices.only)
     if choices.compile:
         for stage in run.net.stages:
             stage.compile(dynamic=False)
@@ -246,7 +325,9 @@ def train(choices: argparse.Namespace) -> None:
     while run.iteration < choices.iterations:
         run.step(images, choices.batch, choices.patch, choices.iterations)
         if run.iteration % MEASURE_EVERY == 0 or run.iteration == choices.iterations:
-            row = [float(np.mean(qualities(run.averaged, kept[:MEASURED], level))) for level in LEVELS]
+            width = WIDTHS[1] / 2 if choices.correlated else 0.0
+            found = [qualities(run.averaged, kept[:MEASURED], level, width) for level in LEVELS]
+            row = [float(np.mean(one)) for one in found]
             run.curve.append([run.iteration, float(np.mean(run.losses[-MEASURE_EVERY:])), *row])
             print(time.strftime("%H:%M"), *(f"{value:.3f}" for value in run.curve[-1]), flush=True)
         if time.monotonic() - saved > choices.save_every or run.iteration == choices.iterations:
@@ -267,6 +348,10 @@ def main() -> None:
     command.add_argument("--side", type=int, default=5)
     command.add_argument("--batch", type=int, default=4)
     command.add_argument("--patch", type=int, default=48)
+    command.add_argument("--colour", action="store_true", help="with weights for colours")
+    command.add_argument("--correlated", action="store_true", help="with correlated noise")
+    command.add_argument("--start", default="", help="name of a pretrained net to begin with")
+    command.add_argument("--only", default="", help="train only parameters with this in their name")
     command.add_argument("--rate", type=float, default=3e-3)
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--save-every", type=float, default=180.0, help="seconds")
@@ -277,13 +362,17 @@ def main() -> None:
     command.add_argument("images", type=Path, help="folder of images")
     command.add_argument("--held-out", action="store_true", help="only the images that were held out")
     command.add_argument("--noise", type=float, nargs="+", default=LEVELS)
+    command.add_argument("--colour", action="store_true", help="in colour")
+    command.add_argument("--correlation", type=float, default=0.0, help="of the noise, in pixels")
     command = commands.add_parser("write", help="write weights and model card")
     command.set_defaults(run_command=write)
     command.add_argument("run", type=Path, help="folder of the run")
     command.add_argument("images", type=Path, help="folder of images that it was trained with")
     command.add_argument("target", type=Path, help="file to write, NAME.json")
+    command.add_argument("--colour", action="store_true", help="measure in colour")
     for command in commands.choices.values():
         command.add_argument("--threads", type=int, default=2, help="of PyTorch")
+        command.add_argument("--hold", type=int, default=20, help="every n-th image is held out")
     choices = parser.parse_args()
     choices.run_command(choices)
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import aniso
-from aniso.engines.cpu import base, evolution, generate, volume_evolution
+from aniso.engines.cpu import base, generate, volume_evolution
 from aniso.engines.cpu.cache import cache_folder
 from aniso.engines.cpu.placeholders import STRIDE
 from tests.registry import Engine, random_tensors
@@ -102,44 +102,38 @@ class Checker:
         self._tile = 10**9
         # A row that is called by address cannot raise an exception: it reports it.
         sys.unraisablehook = lambda report: self._unraised.append(f"{report.exc_value!r} in {report.object}")
-        for module in (evolution, volume_evolution):
-            module.spans = self._spans  # type: ignore[attr-defined]
+        self._cut, base.spans = base.spans, self._spans
+        volume_evolution.spans = self._spans  # type: ignore[attr-defined]
         self._must_fail()
 
     def _spans(self, length: int, size: int) -> Any:
-        return base.spans(length, min(size, self._tile))
+        return self._cut(length, min(size, self._tile))
 
     def _must_fail(self) -> None:
         """Accesses out of bounds are found, in loops and in rows that are called by address."""
         dtype = np.dtype(np.float32)
         loops = generate.tensor_loops(aniso.EdgeEnhancing(12.0).tensor_formula(1), dtype, False)
-        short, one = np.zeros(8, dtype), dtype.type(1)
-        try:
-            loops.tensors_in_place(short, short.copy(), short.copy(), 0, 9, one, one, np.ones(1, dtype))
-        except IndexError:
-            pass
-        else:
-            raise RuntimeError("bounds are not checked: is NUMBA_BOUNDSCHECK=1 set?")
-        for cells, smooth in ((3 * STRIDE, 8), (3 * STRIDE - 1, 2 * STRIDE)):
-            # Both buffers are long enough for the row, but said to be shorter.
-            rows = np.zeros(3 * STRIDE, dtype), np.zeros(2 * STRIDE, dtype), np.ones(1, dtype)
-            pointers = [array.ctypes.data_as(loops.tensor_row.ctypes.argtypes[0]) for array in rows]
-            loops.tensor_row.ctypes(
-                pointers[0],
-                cells,
-                pointers[1],
-                smooth,
-                0,
-                STRIDE,
-                one,
-                one,
-                pointers[2],
-                1,
-                STRIDE - 1 + (smooth > 8),
+        one = dtype.type(1)
+        texts = [
+            generate._header(dtype, False, 2, cache=True),
+            "@compiled\ndef get(row, at):\n    return row[at]",
+            "@entry\ndef read(row, at):\n    return get(row, at)",
+        ]
+        kernels = generate._import("reads", "\n".join(texts))
+        # Long enough for the row, but said to be shorter.
+        rows, parameters = np.zeros(4 * STRIDE, dtype), np.ones(1, dtype)
+        pointers = [array.ctypes.data_as(loops.tensor_row.ctypes.argtypes[0]) for array in (rows, parameters)]
+        loops.tensor_row.ctypes(pointers[0], 4 * STRIDE - 1, 0, *[one] * 5, pointers[1], 1, STRIDE)
+        if not self._unraised:
+            raise RuntimeError(
+                "bounds are not checked in rows that are called by address: is NUMBA_BOUNDSCHECK=1 set?"
             )
-            if not self._unraised:
-                raise RuntimeError("bounds are not checked in rows that are called by address")
-            self._unraised.clear()
+        self._unraised.clear()
+        try:
+            kernels.read(np.zeros(8, dtype), 8)
+        except IndexError:
+            return
+        raise RuntimeError("bounds are not checked")
 
     def fault(self, seed: int, number: int, names: list[str], dtypes: list[str]) -> str | None:
         """What is wrong with this case."""

@@ -12,6 +12,9 @@ IN_CI = bool(os.environ.get("CI"))
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side; PyTorch reads this
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
+HAS_GPU = any(os.path.exists(device) for device in ("/dev/nvidia0", "/dev/kfd"))
+if not HAS_GPU:
+    os.environ["TRITON_INTERPRET"] = "1"  # kernels run on the CPU; Triton reads this when it is imported
 
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
@@ -55,6 +58,9 @@ class NoSkips:
 # The quick lane: collecting all tests takes half a minute, so `pytest -m quick` expands only what it runs.
 
 WITHOUT_TORCH = importlib.util.find_spec("torch") is None
+WITHOUT_TRITON = WITHOUT_TORCH or importlib.util.find_spec("triton") is None  # as on macOS and Windows
+#: The tests of the triton engine, which import it.
+collect_ignore = ["engines/test_triton.py"] if WITHOUT_TRITON else []
 
 
 def is_quick(config):
@@ -98,6 +104,8 @@ def pytest_report_header(config):
 def pytest_configure(config):
     if is_quick(config):
         config.option.doctestmodules = False  # collecting the examples takes longer than all quick tests
+    if WITHOUT_TRITON:  # whose modules the examples would be looked for in
+        config.option.ignore_glob = [*(config.option.ignore_glob or []), "*/aniso/engines/triton/*"]
     is_xdist_worker = hasattr(config, "workerinput")
     if IN_CI and not is_xdist_worker:
         config.pluginmanager.register(NoSkips(), "no-skips")

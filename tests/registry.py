@@ -46,6 +46,9 @@ ENGINES = (
     Engine("torch", float32=2e-6, float64=1e-12),
 )
 
+#: Tested with fewer cases, see tests/engines/test_triton.py: Triton's interpreter is slow.
+INTERPRETED_ENGINE = Engine("triton", float32=2e-6, float64=1e-12)
+
 #: The engines that serve volumes.
 VOLUME_ENGINES = ENGINES
 

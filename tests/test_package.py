@@ -17,7 +17,7 @@ import pytest
 
 import aniso
 
-HEAVY = ("numba", "torch", "numpy", "scipy", "PIL", "matplotlib", "typer", "rich", "tifffile")
+HEAVY = ("numba", "torch", "triton", "numpy", "scipy", "PIL", "matplotlib", "typer", "rich", "tifffile")
 
 
 def modules_after(statement):

@@ -23,6 +23,7 @@ from benchmarks.explorer_process import explorer
 from tests.cli.command_calls import called, noisy
 from tests.registry import (
     ENGINES,
+    INTERPRETED_ENGINE,
     MODELS,
     RINGS,
     SAMPLES,
@@ -49,7 +50,7 @@ class TestTheRegistriesAreComplete:
     """What the package offers is registered, so that it is tried."""
 
     def test_engines(self):
-        assert {engine.name for engine in ENGINES} == set(engines.ENGINES)
+        assert {engine.name for engine in (*ENGINES, INTERPRETED_ENGINE)} == set(engines.ENGINES)
 
     def test_verbs(self):
         computing = {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from aniso import io as io
     from aniso import models as models
     from aniso import nn as nn
+    from aniso import noise as noise
     from aniso import samples as samples
     from aniso import schemes as schemes
     from aniso import stability as stability
@@ -72,17 +73,21 @@ _HOMES = {
     "structure_tensor": "structure",
     "upsample": "verbs.upsample",
 }
-_MODULES = {
-    "estimates": "estimates",
-    "io": "io",
-    "models": "models",
-    "nn": "nn",
-    "plans": "verbs.plans",
-    "samples": "samples",
-    "schemes": "schemes",
-    "stability": "stability",
-    "stencil": "stencil",
-    "volumes": "volumes",
+_MODULES = {"plans": "verbs.plans"}
+_MODULES |= {
+    name: name
+    for name in (
+        "estimates",
+        "io",
+        "models",
+        "nn",
+        "noise",
+        "samples",
+        "schemes",
+        "stability",
+        "stencil",
+        "volumes",
+    )
 }
 
 __all__ = sorted([*_HOMES, *_MODULES])

@@ -6,6 +6,7 @@ one axis more, (channels, D, H, W) or (images, channels, D, H, W).
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def check_finite(name: str, array: Array, why: str, remedy: str = "Replace them 
     bad = ~np.isfinite(array)
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise checks.refusal(
+        raise checks.make_error(
             NotFiniteError,
             f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first at index {first} "
             f"({array[first]}): {why}.",
@@ -135,7 +136,7 @@ def check_type(dtype: np.dtype[Any]) -> None:
             "U": "Give its pixels, e.g. aniso.io.read(name).pixels for a file.",
             "S": "Give its pixels, e.g. aniso.io.read(name).pixels for a file.",
         }
-        raise checks.refusal(
+        raise checks.make_error(
             TypeError,
             f"image must have a real numeric dtype, got {dtype}.",
             python=remedies.get(dtype.kind, "Give an array of numbers."),
@@ -201,8 +202,8 @@ def _as_bool(mask: Array, name: str, meaning: str) -> Mask:
 
 def _wrong_mask(name: str, meaning: str, given: str) -> TypeError:
     return TypeError(
-        f"{name} must be boolean, or contain only 0 and 1, got {given}: True means that {meaning}. Use e.g. "
-        f"{name} > 0."
+        f"{name} must be boolean, or integers that are 0 or 1, got {given}: True means that {meaning}. Use "
+        f"e.g. {name} > 0."
     )
 
 
@@ -267,27 +268,17 @@ def layout(image: Any, channel_axis: int | None, *, tensors: bool) -> Layout:
 def restore_image(layout: Layout, evolved: Any) -> Any:
     """Return a result of the engine as a new array of the caller's kind, after checking that it is finite."""
     image = layout.restore(evolved)
-    check_range(layout, image)
+    check_range(image)
     return image
 
 
-def check_range(layout: Layout, result: Any) -> None:
-    """Reject a result that is beyond the range of its type."""
-    if not layout.is_finite(result):
-        raise _out_of_range(layout.dtype)
-
-
-def check_finite_result(result: Array) -> None:
-    """Reject a NumPy array that is beyond the range of its type."""
-    if not (np.isfinite(result.max()) and np.isfinite(result.min())):
-        raise _out_of_range(result.dtype.name)
-
-
-def _out_of_range(dtype: str) -> ArithmeticError:
-    return ArithmeticError(
-        f"the result left the range of {dtype}: grey values, contrast or spacing are too large or too small. "
-        "Rescale the image, or convert it to float64."
-    )
+def check_range(result: Any) -> None:
+    """Reject a result, an array or a tensor, that is beyond the range of its type."""
+    if not (result.min() > -math.inf and result.max() < math.inf):
+        raise ArithmeticError(
+            f"the result left the range of {str(result.dtype).removeprefix('torch.')}: grey values, contrast "
+            "or spacing are too large or too small. Rescale the image, or convert it to float64."
+        )
 
 
 class ArrayLayout:
@@ -311,12 +302,7 @@ class ArrayLayout:
         """Return a result with the caller's order of axes."""
         image = evolved[0].numpy() if self._tensors else evolved
         image = image.astype(self.dtype).reshape(-1, *self.shape)
-        restored: Array = channels_back(image, self._channel_axis)
-        return restored
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Return whether all values of a result are finite."""
-        return bool(np.isfinite(evolved.max()) and np.isfinite(evolved.min()))
+        return channels_back(image, self._channel_axis)
 
 
 class TensorLayout:
@@ -362,10 +348,6 @@ class TensorLayout:
             return image
         image = image.reshape(-1, *self.shape)
         return image[0] if self._channel_axis is None else image.movedim(0, self._channel_axis).contiguous()
-
-    def is_finite(self, evolved: Any) -> bool:
-        """Return whether all values of a result are finite."""
-        return bool(abs(evolved).max() < float("inf"))
 
 
 #: An image in the form that an engine takes, and its conversion back. Images are checked before.

@@ -25,18 +25,8 @@ _MOST_PIXELS = 1e4
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-def refusal(kind: type[_Error], fault: str, *, python: str, command: str) -> _Error:
-    """Return an error with a remedy for Python, and another one for the command line.
-
-    Examples
-    --------
-    >>> from aniso import checks
-    >>> error = checks.refusal(ValueError, "It is there.", python="Use force=True.", command="Add --force.")
-    >>> error
-    ValueError('It is there. Use force=True.')
-    >>> checks.on_command_line(error)
-    'It is there. Add --force.'
-    """
+def make_error(kind: type[_Error], fault: str, *, python: str, command: str) -> _Error:
+    """Return an error with a remedy for Python, and another one for the command line."""
     error: Any = kind(f"{fault} {python}")
     error.on_command_line = f"{fault} {command}"
     return error
@@ -123,7 +113,7 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
     several = isinstance(given, list | tuple) or np.ndim(given) > 0
     values = list(given) if several else [given] * ndim  # type: ignore[arg-type]
     if len(values) != ndim:
-        raise refusal(
+        raise make_error(
             ValueError,
             f"spacing has {len(values)} values, got {spacing} for {ndim} axes:",
             python="give one number, or one per axis, axis 0 first.",

@@ -16,16 +16,7 @@ import numpy.typing as npt
 from aniso import checks
 from aniso.arrays import Array, Field
 from aniso.checks import Auto, Spacing
-from aniso.line_energy import (
-    COHERENT,
-    SCALE,
-    WINDOW,
-    certainty,
-    coarse_grid,
-    line_energy,
-    line_tensor,
-    own_energy,
-)
+from aniso.line_energy import COHERENT, SCALE, WINDOW, LineScale, coarse_grid
 from aniso.noise.level import check_channels, choose_noise, gradient_energy, noise_level, slopes
 
 __all__ = ["contrast", "noise_level", "wavelength"]
@@ -100,12 +91,7 @@ def contrast(
 
 
 def measure_contrast(
-    channels: Array,
-    level: float,
-    sigma: float,
-    rho: float,
-    spacings: tuple[float, ...],
-    quantile: float = 0.5,
+    channels: Array, level: float, sigma: float, rho: float, spacings: tuple[float, ...], quantile: float
 ) -> float:
     """Return the contrast of an array (channels, …) that is checked already."""
     tensor = structure_tensor(channels.astype(np.float64), sigma, rho, spacings)
@@ -130,14 +116,10 @@ def wavelength(
 
     Parameters
     ----------
-    image : array
-        A signal, an image or a volume.
     noise : float or "auto"
         Not used any more: noise has no direction.
-    spacing : float or one float per axis, optional
-        Pixel spacing along each axis.
-    channel_axis : int, optional
-        The axis of the channels.
+    image, spacing, channel_axis
+        As for :func:`contrast`.
 
     Returns
     -------
@@ -243,14 +225,14 @@ def _oriented_energies(channels: Array, spacings: tuple[float, ...]) -> tuple[Fi
                 blurred[axis] += sizes[axis] ** 2
                 sizes[axis] *= 2
         here = images[0].shape
-        places = coarse_grid(length, here, sizes)
+        lines = LineScale(length, sizes, smooth, coarse_grid(length, here, sizes))
         window = WINDOW[ndim] * SCALE * length
-        tensor = line_tensor(images, length, sizes, smooth, places, blurred)
-        energy, coherence = line_energy(tensor, window, sizes, smooth, places)
-        own, share = own_energy(tensor, length, energy, sizes, smooth, places)
-        certain = share * certainty(coherence, window, sizes, places)
+        tensor = lines.tensor(images, blurred)
+        energy, coherence = lines.energy(tensor, window)
+        own, share = lines.own_energy(tensor, energy)
+        certain = share * lines.certainty(coherence, window)
         pair = [share * own * np.maximum(coherence - COHERENT[ndim][0], 0), certain]
-        for axis, (place, point, n, h) in enumerate(zip(places, points, here, sizes, strict=True)):
+        for axis, (place, point, n, h) in enumerate(zip(lines.places, points, here, sizes, strict=True)):
             middle = (np.array(place) - 0.5 * (n - 1)) * h
             pair = [_interpolate(one, axis, middle, point) for one in pair]
         energies.append(pair[0].ravel())
@@ -291,11 +273,7 @@ def pixel_size(spacings: tuple[float, ...]) -> float:
 
 
 def structure_tensor(
-    channels: Field,
-    sigma: float,
-    rho: float,
-    spacings: tuple[float, ...],
-    inner: tuple[slice, ...] = (),
+    channels: Field, sigma: float, rho: float, spacings: tuple[float, ...], inner: tuple[slice, ...] = ()
 ) -> Field:
     """Compute the structure tensor, shape (ndim, ndim, …), per unit length: mean over channels and over rho.
 

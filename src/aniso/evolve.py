@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from aniso import arrays, checks, engines
-from aniso.arrays import Image, is_dask, is_tensor
+from aniso.arrays import Image, is_dask
 from aniso.blocks import lazy
 from aniso.blocks.stages import Pipeline
 from aniso.checks import Spacing
@@ -19,7 +19,6 @@ from aniso.models import FixedTensor, ImageDriven
 from aniso.schemes import FED, FSI, Explicit, Scheme
 from aniso.settings import (
     EngineName,
-    Prepared,
     Progress,
     Settings,
     check_progress,
@@ -41,51 +40,52 @@ def _begin(
 ) -> EvolvingImage:
     """Check an array or a tensor and all options."""
     engines.check_name(engine)
-    name = engine or engines.default("torch" if is_tensor(image) else "numpy")
+    name = engine or engines.default_for(image)
     layout = arrays.layout(image, channel_axis, tensors=engines.ENGINES[name].arrays == "torch")
     settings = Settings.check(len(layout.shape), engine=name, **options)
     mask = None if fixed is None else arrays.check_mask("fixed", fixed, layout.shape, _FIXED)
     return EvolvingImage(layout, settings.prepare(model, layout.shape, mask))
 
 
-def _begin_lazily(
-    image: Any, model: Any, *, channel_axis: int | None, fixed: Any, threads: int | None, **options: Any
-) -> tuple[Prepared, Any]:
-    """Check a Dask array and all options; also return the mask if it is a Dask array.
-
-    Workers use one thread each by default.
-    """
-    lazy.check_chunks(image, channel_axis)
-    lazy.reject_progress(options.pop("progress"))
-    shape = arrays.channels_first(image, channel_axis).shape[1:]
-    settings = Settings.check(len(shape), threads=1 if threads is None else threads, **options)
-    mask = None if fixed is None else arrays.check_mask("fixed", fixed, shape, _FIXED)
-    if is_dask(mask):
-        return settings.prepare(model, shape), mask
-    return settings.prepare(model, shape, mask), None
-
-
 def _diffuse_dask(image: Any, model: Any, time: float, **options: Any) -> Any:
     """Return a Dask array after this time, lazily."""
-    end = check_time(time)
-    check_progress(options["progress"])
-    prepared, mask = _begin_lazily(image, model, **options)
-    return lazy.evolve(image, options["channel_axis"], tuple(prepared.plan(end)), prepared, mask)
+    ((_, result),) = _scale_space_dask(image, model, [check_time(time)], **options)
+    return result
 
 
 def _scale_space_dask(
-    image: Any, model: Any, times: Any, **options: Any
+    image: Any,
+    model: Any,
+    times: Any,
+    *,
+    channel_axis: int | None,
+    fixed: Any,
+    threads: int | None,
+    progress: Progress,
+    **options: Any,
 ) -> Generator[tuple[float, Any], None, None]:
-    """Yield Dask arrays at several times, each computed from the one before."""
+    """Yield Dask arrays at several times, each computed from the one before.
+
+    Workers use one thread each by default.
+    """
     stops = check_times(times)
-    check_progress(options["progress"])
-    prepared, mask = _begin_lazily(image, model, **options)
-    plans = [tuple(prepared.plan(stop - before)) for before, stop in zip([0.0, *stops], stops, strict=False)]
+    check_progress(progress)
+    lazy.check_chunks(image, channel_axis)
+    lazy.reject_progress(progress)
+    shape = arrays.channels_first(image, channel_axis).shape[1:]
+    settings = Settings.check(len(shape), threads=1 if threads is None else threads, **options)
+    mask = None if fixed is None else arrays.check_mask("fixed", fixed, shape, _FIXED)
+    whole, lazy_mask = (None, mask) if is_dask(mask) else (mask, None)
+    prepared = settings.prepare(model, shape, whole)
+    pipelines = [
+        Pipeline.diffuse(shape, prepared, prepared.plan(stop - before))
+        for before, stop in zip([0.0, *stops], stops, strict=False)
+    ]
 
     def snapshots() -> Generator[tuple[float, Any], None, None]:
         now = image
-        for stop, cycles in zip(stops, plans, strict=True):
-            now = lazy.evolve(now, options["channel_axis"], cycles, prepared, mask)
+        for stop, pipeline in zip(stops, pipelines, strict=True):
+            now = lazy.run_pipeline(now, channel_axis, pipeline, lazy_mask)
             yield stop, now
 
     return snapshots()
@@ -124,10 +124,7 @@ def choose(
     checks.instance("model", model, (ImageDriven,), "a model whose tensor follows from the image", example)
     checks.instance("scheme", scheme, (Explicit, FED, FSI), "Explicit, FED or FSI", "aniso.Explicit()")
     plan = DiffusePlan(
-        spacings=settings.spacings,
-        channel_axis=source.channel_axis,
-        channels=len(source.channels),
-        stencil=settings.stencil,
+        **source.plan_fields(settings),
         model=model,
         time=check_time(time),
         scheme=scheme,
@@ -176,9 +173,10 @@ def diffuse(
         structure tensor.
     fixed : array of bool, optional
         True where a pixel keeps its value, with the shape of the image without channels.
-    engine : {"cpu", "torch", "reference"}, optional
-        By default "cpu" for NumPy and Dask arrays, and "torch" on the tensor's device for PyTorch tensors.
-        "reference" is a slow and simple implementation for comparison.
+    engine : {"cpu", "torch", "triton", "reference"}, optional
+        By default "cpu" for NumPy and Dask arrays. PyTorch tensors are processed on their device: by "triton"
+        on a GPU where Triton is installed, by "torch" otherwise. "reference" is a slow and simple
+        implementation for comparison.
     threads : int, optional
         Number of threads of the cpu engine; by default the environment variable ANISO_NUM_THREADS, or all
         cores. The result does not depend on it.
@@ -201,17 +199,8 @@ def diffuse(
     """
     end = check_time(time)
     check_progress(progress)
-    evolving = _begin(
-        image,
-        model,
-        stencil=stencil,
-        scheme=scheme,
-        spacing=spacing,
-        channel_axis=channel_axis,
-        fixed=fixed,
-        engine=engine,
-        threads=threads,
-    )
+    options: Any = {"stencil": stencil, "scheme": scheme, "spacing": spacing, "threads": threads}
+    evolving = _begin(image, model, channel_axis=channel_axis, fixed=fixed, engine=engine, **options)
     with report_progress(progress, end) as report:
         return evolving.diffuse(end, report)
 
@@ -259,17 +248,8 @@ def scale_space(
     """
     stops = check_times(times)
     check_progress(progress)
-    evolving = _begin(
-        image,
-        model,
-        stencil=stencil,
-        scheme=scheme,
-        spacing=spacing,
-        channel_axis=channel_axis,
-        fixed=fixed,
-        engine=engine,
-        threads=threads,
-    )
+    options: Any = {"stencil": stencil, "scheme": scheme, "spacing": spacing, "threads": threads}
+    evolving = _begin(image, model, channel_axis=channel_axis, fixed=fixed, engine=engine, **options)
     evolving.prepared.plan(stops[0])  # rejects now, not when the first image is requested
 
     def snapshots() -> Generator[tuple[float, Image], None, None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from aniso import arrays
-from aniso.arrays import Array, ArrayLayout, Image, Layout, TensorLayout, is_tensor
+from aniso.arrays import ArrayLayout, Image, Layout, TensorLayout, is_tensor
 from aniso.settings import Prepared
 
 
@@ -46,15 +46,14 @@ class EvolvingImage:
         image = self.evolution.image
         if isinstance(self.layout, TensorLayout):
             return image.reshape(*image.shape[:2], *self.layout.shape)
-        pixels: Array = (image[0].numpy() if is_tensor(image) else image).reshape(-1, *self.layout.shape)
-        return pixels
+        return (image[0].numpy() if is_tensor(image) else image).reshape(-1, *self.layout.shape)
 
     def image(self) -> Image:
         """Return the image as it is now: a new array."""
         return arrays.restore_image(self.layout, self.evolution.image)
 
     def diffuse(self, time: float, report: Callable[[float], object] = lambda done: None) -> Image:
-        """Return the image after this time, and close the evolution."""
+        """Return the image after this time. The memory of the evolution is freed before it is copied."""
         with contextlib.closing(self.evolution):
             self.advance(0.0, time, report)
         return self.image()

@@ -66,7 +66,7 @@ def scale_space_figure(
         columns = checks.whole("columns", columns, "", "a whole number or None")
     channels = 1 if channel_axis is None else array.shape[channel_axis]
     if array.ndim - (channel_axis is not None) not in (2, 3) or channels not in (1, 3, 4):
-        raise checks.refusal(
+        raise checks.make_error(
             ValueError,
             f"a figure shows images (H, W) and the middle of volumes (D, H, W), grey or with three or four "
             f"colours, got shape {array.shape}.",

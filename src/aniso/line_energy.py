@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ COHERENT = {2: (0.4, 0.6), 3: (0.12, 0.2)}
 WINDOW = {2: 3.0, 3: 3.0}
 # Places around which there are lines belong to them: the standard deviation of a Gaussian over the
 # wavelength, and the mean weight within it from which on they do, and from which on they do entirely.
-_AROUND, _SOME, _MOST = 1.2, 0.3, 0.6
+AROUND, _SOME, _MOST = 1.2, 0.3, 0.6
 # Standard deviation of the Gaussian within which a place has energy of its own, over the wavelength; and the
 # shares of the energy in the window from which on it may belong to the lines, and from which on it does.
 _OWN, _FAINT, _STRONG = 0.2, 0.05, 0.15
@@ -72,177 +73,129 @@ def coarse_grid(wavelength: float, shape: Sequence[int], spacings: Sequence[floa
     return found
 
 
-def line_tensor(
-    channels: Iterable[Field],
-    wavelength: float,
-    spacings: Sequence[float],
-    smooth: Smooth,
-    places: Sequence[range],
-    blurred: Sequence[float] = (),
-) -> Tensor:
-    """Return the structure tensor of lines at the pixels of a coarse grid, not averaged yet.
+@dataclass(frozen=True)
+class LineScale:
+    """Lines of one wavelength at the pixels of a coarse grid.
 
-    `places` are those of `coarse_grid`. `blurred` are the variances of Gaussians that the channels have
-    passed already.
+    `places` are those of `coarse_grid`, and `whole` is the coarse grid of the whole image if they are a part
+    of it. Windows are Gaussian, with standard deviations in units of length.
     """
-    scale = SCALE * wavelength
-    done = blurred or (0.0,) * len(spacings)
-    narrow = [math.sqrt(scale**2 - less) / h for less, h in zip(done, spacings, strict=True)]
-    tensor: Tensor = {}
-    for channel in channels:
-        rates = _slopes(smooth(channel, narrow), places, [scale / h for h in spacings])
-        for i, one in enumerate(rates):
-            for j, other in enumerate(rates[: i + 1]):
-                product = one * other
-                tensor[i, j] = tensor[i, j] + product if (i, j) in tensor else product
-    return tensor
 
+    wavelength: float
+    spacings: Sequence[float]
+    smooth: Smooth
+    places: Sequence[range]
+    whole: Sequence[range] = ()
 
-def line_energy(
-    tensor: Tensor, window: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
-) -> tuple[Field, Field]:
-    """Return the energy of lines and its coherence, from 0 to 1, within a Gaussian window.
+    def tensor(self, channels: Iterable[Field], blurred: Sequence[float] = ()) -> Tensor:
+        """Return the structure tensor of lines, not averaged yet.
 
-    `window` is its standard deviation, in units of length.
-    """
-    return _coherence(_average(tensor, window, spacings, smooth, places))
+        `blurred` are the variances of Gaussians that the channels have passed already.
+        """
+        scale = SCALE * self.wavelength
+        done = blurred or (0.0,) * len(self.spacings)
+        narrow = [math.sqrt(scale**2 - less) / h for less, h in zip(done, self.spacings, strict=True)]
+        tensor: Tensor = {}
+        for channel in channels:
+            rates = _slopes(self.smooth(channel, narrow), self.places, [scale / h for h in self.spacings])
+            for i, one in enumerate(rates):
+                for j, other in enumerate(rates[: i + 1]):
+                    product = one * other
+                    tensor[i, j] = tensor[i, j] + product if (i, j) in tensor else product
+        return tensor
 
+    def energy(self, tensor: Tensor, window: float) -> tuple[Field, Field]:
+        """Return the energy of lines and its coherence, from 0 to 1, within a window."""
+        return _coherence(self._average(tensor, window))
 
-def own_energy(
-    tensor: Tensor,
-    wavelength: float,
-    energy: Field,
-    spacings: Sequence[float],
-    smooth: Smooth,
-    places: Sequence[range],
-) -> tuple[Field, Field]:
-    """Return the energy at each place itself, and 1 where it belongs to the lines in the window.
+    def own_energy(self, tensor: Tensor, energy: Field) -> tuple[Field, Field]:
+        """Return the energy at each place itself, and 1 where it belongs to the lines in the window.
 
-    `energy` is that within the window. What has far less does not belong to its lines: the share is 0.
-    """
-    widths = _widths(_OWN * wavelength, spacings, places)
-    own = sum(smooth(tensor[i, i], widths) for i in range(len(spacings)))
-    share = own / np.maximum(energy, _tiny(energy))
-    return own, np.clip((share - _FAINT) / (_STRONG - _FAINT), 0, 1)
+        `energy` is that within the window. What has far less does not belong to its lines: the share is 0.
+        """
+        widths = self._widths(_OWN * self.wavelength)
+        own = sum(self.smooth(tensor[i, i], widths) for i in range(len(self.spacings)))
+        share = own / np.maximum(energy, _tiny(energy))
+        return own, np.clip((share - _FAINT) / (_STRONG - _FAINT), 0, 1)
 
+    def weight(self, tensor: Tensor, window: float) -> Field:
+        """Return 0 where there are no lines, and 1 where there are.
 
-def line_weight(
-    tensor: Tensor,
-    wavelength: float,
-    window: float,
-    spacings: Sequence[float],
-    smooth: Smooth,
-    places: Sequence[range],
-    whole: Sequence[range] = (),
-) -> Field:
-    """Return 0 where there are no lines, and 1 where there are.
+        Lines are coherent within the window, apart from the energy of the noise, and have more energy
+        themselves than noise has. Lines that bend, meet or end have little coherence, but others around them.
+        What has far less energy than the lines in its window does not belong to them.
+        """
+        energy, coherence = self.energy(tensor, window)
+        own, share = self.own_energy(tensor, energy)
+        noise = self._noise_energy(self._average(tensor, 0.5 * window), energy, window)
+        coherence = coherence * energy / np.maximum(np.maximum(energy - noise, noise), _tiny(energy))
+        weight = self.certainty(coherence, window)
+        weight *= np.clip(own / np.maximum(_LOUD * noise, _tiny(own)) - 1, 0, 1)
+        around = self.smooth(weight, self._widths(AROUND * self.wavelength))
+        weight = np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
+        return weight * share
 
-    Lines are coherent within the window, apart from the energy of the noise, and have more energy themselves
-    than noise has. Lines that bend, meet or end have little coherence, but others around them. What has far
-    less energy than the lines in its window does not belong to them. `whole` is the coarse grid of the whole
-    image if `places` are a part of it: near the boundary, less of the image is in the window.
-    """
-    parts = (spacings, smooth, places)
-    energy, coherence = line_energy(tensor, window, *parts)
-    own, share = own_energy(tensor, wavelength, energy, *parts)
-    noise = _noise_energy(_average(tensor, 0.5 * window, *parts), energy, window, *parts)
-    coherence = coherence * energy / np.maximum(np.maximum(energy - noise, noise), _tiny(energy))
-    weight = certainty(coherence, window, spacings, places, whole)
-    weight *= np.clip(own / np.maximum(_LOUD * noise, _tiny(own)) - 1, 0, 1)
-    around = smooth(weight, around_widths(wavelength, spacings, places))
-    weight = np.maximum(weight, np.clip((around - _SOME) / (_MOST - _SOME), 0, 1))
-    return weight * share
+    def certainty(self, coherence: Field, window: float) -> Field:
+        """Return 0 where noise may be as coherent by chance, and 1 where it certainly is not."""
+        least, enough = COHERENT[coherence.ndim]
+        chance = self._chance(window).astype(coherence.dtype)
+        return np.clip((coherence - least * chance) / (enough - least), 0, 1)
 
+    def _noise_energy(self, tensor: Tensor, energy: Field, window: float) -> Field:
+        """Return the energy of noise around each place, from tensors averaged over half of the window.
 
-def certainty(
-    coherence: Field,
-    window: float,
-    spacings: Sequence[float],
-    places: Sequence[range],
-    whole: Sequence[range] = (),
-) -> Field:
-    """Return 0 where noise may be as coherent by chance, and 1 where it certainly is not.
+        It is the harmonic mean over directions and over places in the window, to which lines contribute
+        little: 1/trace(J⁻¹). Constant regions, which have next to no energy, do not count.
+        """
+        ndim = len(self.spacings)
+        here = sum(tensor[i, i] for i in range(ndim))
+        if ndim == 2:
+            minors = here
+            determinant = tensor[0, 0] * tensor[1, 1] - tensor[1, 0] * tensor[1, 0]
+        else:
+            (xx, xy, yy, xz, yz, zz) = (tensor[i, j] for i in range(3) for j in range(i + 1))
+            first, second, third = yy * zz - yz * yz, xx * zz - xz * xz, xx * yy - xy * xy
+            minors = first + second + third
+            determinant = xx * first - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+        tiny = _tiny(here)
+        mean = ndim * ndim * determinant / np.maximum(minors, tiny)
+        # Differences of nearly equal products are inexact, but such tensors are coherent anyway.
+        mean = np.maximum(mean, np.asarray(0.01, here.dtype) * here)
+        counts = (here > np.asarray(_CONSTANT, here.dtype) * energy) & (mean > tiny)
+        inverse = np.divide(1, mean, out=np.zeros_like(mean), where=counts)
+        widths = self._widths(window)
+        count, total = self.smooth(counts.astype(here.dtype), widths), self.smooth(inverse, widths)
+        found = np.divide(count, total, out=np.zeros_like(mean), where=total > 0)
+        return found / np.asarray(_HARMONIC[ndim], here.dtype)
 
-    `whole` is the coarse grid of the whole image, as in `line_weight`.
-    """
-    least, enough = COHERENT[coherence.ndim]
-    chance = _chance(places, whole or places, spacings, window).astype(coherence.dtype)
-    return np.clip((coherence - least * chance) / (enough - least), 0, 1)
+    def _chance(self, window: float) -> Field:
+        """Return how much more coherent noise is by chance: the window has mirror images at the boundary.
 
+        A Gaussian window and its mirror image at the distance 2d overlap by exp(−d²/ρ²). With the root of
+        that there would be as few errors as elsewhere, but lines near the boundary would be lost.
+        """
+        chance: Any = 1.0
+        axes = zip(self.places, self.whole or self.places, self.spacings, strict=True)
+        for axis, (one, every, h) in enumerate(axes):
+            width = window / h
+            before = np.arange(one.start, one.stop, one.step) - (every.start - 0.5 * every.step)
+            length = float(len(every) * every.step)
+            mirrored = 1 + 2 * math.exp(-((length / width) ** 2))
+            mirrored = mirrored + sum(np.exp(-((far / width) ** 2)) for far in (before, length - before))
+            chance = chance * mirrored.reshape([-1 if k == axis else 1 for k in range(len(self.places))])
+        return np.asarray(chance**_NEAR_BOUNDARY)
 
-def _noise_energy(
-    tensor: Tensor,
-    energy: Field,
-    window: float,
-    spacings: Sequence[float],
-    smooth: Smooth,
-    places: Sequence[range],
-) -> Field:
-    """Return the energy of noise around each place, from tensors that are averaged over half of the window.
+    def _average(self, tensor: Tensor, window: float) -> Tensor:
+        widths = self._widths(window)
+        return {pair: self.smooth(entry, widths) for pair, entry in tensor.items()}
 
-    It is the harmonic mean over directions and over places in the window, to which lines contribute little:
-    1/trace(J⁻¹). Constant regions, which have next to no energy, do not count.
-    """
-    ndim = len(spacings)
-    here = sum(tensor[i, i] for i in range(ndim))
-    if ndim == 2:
-        minors = here
-        determinant = tensor[0, 0] * tensor[1, 1] - tensor[1, 0] * tensor[1, 0]
-    else:
-        (xx, xy, yy, xz, yz, zz) = (tensor[i, j] for i in range(3) for j in range(i + 1))
-        first, second, third = yy * zz - yz * yz, xx * zz - xz * xz, xx * yy - xy * xy
-        minors = first + second + third
-        determinant = xx * first - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
-    tiny = _tiny(here)
-    mean = ndim * ndim * determinant / np.maximum(minors, tiny)
-    # Differences of nearly equal products are inexact, but such tensors are coherent anyway.
-    mean = np.maximum(mean, np.asarray(0.01, here.dtype) * here)
-    counts = (here > np.asarray(_CONSTANT, here.dtype) * energy) & (mean > tiny)
-    inverse = np.divide(1, mean, out=np.zeros_like(mean), where=counts)
-    widths = _widths(window, spacings, places)
-    count, total = smooth(counts.astype(here.dtype), widths), smooth(inverse, widths)
-    found = np.divide(count, total, out=np.zeros_like(mean), where=total > 0)
-    return found / np.asarray(_HARMONIC[ndim], here.dtype)
-
-
-def _chance(
-    places: Sequence[range], whole: Sequence[range], spacings: Sequence[float], window: float
-) -> Field:
-    """Return how much more coherent noise is by chance, since the window has mirror images at the boundary.
-
-    A Gaussian window and its mirror image at the distance 2d overlap by exp(−d²/ρ²). With the root of that
-    there would be as few errors as elsewhere, but lines near the boundary would be lost.
-    """
-    chance: Any = 1.0
-    for axis, (one, every, h) in enumerate(zip(places, whole, spacings, strict=True)):
-        width = window / h
-        before = np.arange(one.start, one.stop, one.step) - (every.start - 0.5 * every.step)
-        length = float(len(every) * every.step)
-        mirrored = 1 + 2 * math.exp(-((length / width) ** 2))
-        mirrored = mirrored + sum(np.exp(-((far / width) ** 2)) for far in (before, length - before))
-        chance = chance * mirrored.reshape([-1 if k == axis else 1 for k in range(len(places))])
-    return np.asarray(chance**_NEAR_BOUNDARY)
-
-
-def _average(
-    tensor: Tensor, window: float, spacings: Sequence[float], smooth: Smooth, places: Sequence[range]
-) -> Tensor:
-    widths = _widths(window, spacings, places)
-    return {pair: smooth(entry, widths) for pair, entry in tensor.items()}
-
-
-def _widths(length: float, spacings: Sequence[float], places: Sequence[range]) -> list[float]:
-    """Return a length in steps of the coarse grid."""
-    return [length / (h * one.step) for h, one in zip(spacings, places, strict=True)]
+    def _widths(self, length: float) -> list[float]:
+        """Return a length in steps of the coarse grid."""
+        return [length / (h * one.step) for h, one in zip(self.spacings, self.places, strict=True)]
 
 
 def _tiny(values: Field) -> Any:
     return np.finfo(values.dtype).tiny
-
-
-def around_widths(wavelength: float, spacings: Sequence[float], places: Sequence[range]) -> list[float]:
-    """Return the standard deviations of the Gaussian around a place, in steps of the coarse grid."""
-    return _widths(_AROUND * wavelength, spacings, places)
 
 
 def spread(values: Field, places: Sequence[range], shape: Sequence[int]) -> Field:
@@ -328,7 +281,7 @@ def _coherence(tensor: Tensor) -> tuple[Field, Field]:
     """Return the trace of tensors (entries i, j ≤ i), and the norm of their deviators over its maximum."""
     ndim = max(i for i, _ in tensor) + 1
     energy = sum(tensor[i, i] for i in range(ndim))
-    tiny = np.finfo(energy.dtype).tiny
+    tiny = _tiny(energy)
     divisor = np.maximum(energy, tiny)
     total = np.zeros_like(energy)
     for (i, j), entry in tensor.items():

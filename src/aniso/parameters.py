@@ -25,7 +25,7 @@ class About:
     says in words what "auto" does. `kinds` are words that may stand for a number, or before one, as in
     "rician:12". `needed` means that the command line and the explorer require a value, even if the function
     does not; a parameter that `replaces` it gives one too. `per_axis` means that there may be one number for
-    each axis.
+    each axis. `unless` is a parameter and its value with which this one has no meaning.
     """
 
     meaning: str
@@ -45,6 +45,7 @@ class About:
     needed: bool = False
     replaces: str = ""
     per_axis: bool = False
+    unless: tuple[str, str] | None = None
 
     def field(self, default: Any) -> Any:
         """Return a dataclass field with this description."""
@@ -70,18 +71,13 @@ class Parameter:
         return "switch" if self.about.switch else "choice" if self.about.choices else "number"
 
     @property
-    def has_no_default(self) -> bool:
-        """Whether the function cannot be called without it."""
-        return self.default is inspect.Parameter.empty
-
-    @property
     def required(self) -> bool:
         """Whether a value has to be given."""
-        return self.has_no_default or self.about.needed
+        return self.default is inspect.Parameter.empty or self.about.needed
 
     @property
     def initial(self) -> Any:
-        """The value with which a control starts: the default, or the first choice if there is none."""
+        """The value with which a control starts: the default, or the first choice without one."""
         if not self.required:
             return self.default
         return self.about.choices[0] if self.about.choices else self.about.low
@@ -97,15 +93,7 @@ def of_model(model: Any) -> dict[str, Parameter]:
 
 
 def of_function(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a function that are annotated with a description, by name.
-
-    Examples
-    --------
-    >>> import aniso
-    >>> from aniso import parameters
-    >>> list(parameters.of_function(aniso.denoise))
-    ['noise', 'contrast', 'time', 'mix']
-    """
+    """Return the parameters of a function that are annotated with a description, by name."""
     found: dict[str, Parameter] = {}
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():

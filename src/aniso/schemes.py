@@ -77,7 +77,7 @@ class Explicit:
     def plan(self, time: float, limit: float) -> Iterator[Cycle]:
         """Return one cycle per step."""
         if self.step is not None and self.step > limit * (1 + 1e-12):
-            raise checks.refusal(
+            raise checks.make_error(
                 ValueError,
                 f"a step of {self.step!r} exceeds {float(limit)!r}, the largest stable step for this model, "
                 "stencil and spacing: beyond it the image may blow up.",
@@ -90,7 +90,7 @@ class Explicit:
         if time / longest > _MOST:
             raise ValueError(
                 f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: "
-                f"more than {_MOST:,} would never end. Take FED or FSI, whose steps are longer, or a "
+                f"more than {_MOST:,} would take too long. Take FED or FSI, whose steps are longer, or a "
                 "shorter time."
             )
         count = max(1, math.ceil(time / longest - 1e-9))

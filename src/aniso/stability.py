@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from aniso import checks, tensor_fields
 from aniso.checks import Spacing
@@ -120,11 +120,7 @@ def paper_bound(stencil: DeltaStencil, lambda1: float, lambda2: float, spacing: 
 
 
 def image_bound(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    stencil: ImageStencil | None = None,
-    spacing: Spacing = 1.0,
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, stencil: ImageStencil | None = None, spacing: Spacing = 1.0
 ) -> float:
     """Return a bound on ρ(A) for one tensor field: the smaller of two that are computed from its cells.
 
@@ -132,12 +128,8 @@ def image_bound(
 
     Parameters
     ----------
-    a, b, c : array, shape (H+1, W+1)
-        Entries of the diffusion tensors over the cells of an H × W image.
-    stencil : DeltaStencil or FreeStencil, optional
-        The member of the family.
-    spacing : float or (float, float)
-        Pixel spacing along each axis.
+    a, b, c, stencil, spacing
+        As for :func:`aniso.stencil.entries`.
 
     Returns
     -------
@@ -159,18 +151,14 @@ def image_bound(
 
 
 def cell_bound(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    stencil: ImageStencil | None = None,
-    spacing: Spacing = 1.0,
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, stencil: ImageStencil | None = None, spacing: Spacing = 1.0
 ) -> float:
     """Return the largest sum of the spectral norms of cells, max(λ1, ζ), over the four cells of a pixel.
 
     Parameters
     ----------
     a, b, c, stencil, spacing
-        As for :func:`image_bound`.
+        As for :func:`aniso.stencil.entries`.
 
     Returns
     -------
@@ -198,18 +186,14 @@ def cell_bound(
 
 
 def gershgorin_bound(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    stencil: ImageStencil | None = None,
-    spacing: Spacing = 1.0,
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, stencil: ImageStencil | None = None, spacing: Spacing = 1.0
 ) -> float:
     """Return the largest absolute row sum of A.
 
     Parameters
     ----------
     a, b, c, stencil, spacing
-        As for :func:`image_bound`.
+        As for :func:`aniso.stencil.entries`.
 
     Returns
     -------
@@ -266,10 +250,9 @@ def stable_step(model: Model, stencil: Stencil | None = None, spacing: Spacing =
         raise TypeError(
             f"model must be a diffusion model, got {model!r}. Try aniso.EdgeEnhancing(contrast=3.5)."
         )
-    if stencil is not None:
-        check_stencil(stencil, ndim)
-    spacings = checks.axis_spacing(spacing, ndim)
-    return largest_step(model, DeltaStencil() if stencil is None else stencil, spacings)
+    stencil = DeltaStencil() if stencil is None else stencil
+    check_stencil(stencil, ndim)
+    return largest_step(model, stencil, checks.axis_spacing(spacing, ndim))
 
 
 def largest_step(model: Model, stencil: Stencil, spacings: tuple[float, ...]) -> float:

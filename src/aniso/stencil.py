@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from aniso import arrays, checks
 from aniso.arrays import Field
@@ -235,7 +235,7 @@ class FreeStencil:
     values: Field
     coupled: ClassVar[bool] = False
 
-    def __init__(self, delta: npt.ArrayLike) -> None:
+    def __init__(self, delta: ArrayLike) -> None:
         given = arrays.as_array("delta", delta)
         if given.dtype.kind not in "iuf":
             raise TypeError(f"delta must hold real numbers, got dtype {given.dtype}. Give one per cell.")
@@ -329,11 +329,7 @@ def check_stencil(stencil: object, ndim: int = 2) -> None:
 
 
 def entries(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    stencil: ImageStencil | None = None,
-    spacing: Spacing = 1.0,
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, stencil: ImageStencil | None = None, spacing: Spacing = 1.0
 ) -> Field:
     """Return the 3×3 stencil at every pixel, as printed in the paper.
 
@@ -368,9 +364,9 @@ def entries(
 
 
 def matrix(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
     stencil: ImageStencil | None = None,
     spacing: Spacing = 1.0,
     boundary: Literal["mirror", "natural"] = "mirror",
@@ -421,7 +417,7 @@ def _per_unit(spacing: Spacing) -> tuple[float, float]:
 
 
 def _scaled_tensor(
-    a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, stencil: ImageStencil, spacing: Spacing
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, stencil: ImageStencil, spacing: Spacing
 ) -> tuple[Field, Field, Field, Field]:
     """Return checked and collapsed tensors, scaled to unit spacing, with their δ."""
     check_stencil(stencil)

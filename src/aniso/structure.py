@@ -249,29 +249,28 @@ class _Map:
         channel_axis: int | None,
     ) -> Any:
         """The quantity, with `vectors` axes in front of those of the image; None: 0 for images, else 1."""
-
-        def task(shape: tuple[int, ...], dtype: str) -> _Map:
-            if len(shape) == 1:
-                raise ValueError(
-                    f"image must be an image (H, W) or a volume (D, H, W), got a signal of shape {shape}: it "
-                    "has only one direction."
-                )
-            spacings = checks.axis_spacing(spacing, len(shape))
-            check_widths(model, spacings)
-            return cls(model, spacings, quantity, dtype)
-
-        if arrays.is_dask(image):
+        lazily, tensors = arrays.is_dask(image), arrays.is_tensor(image)
+        if lazily:
             lazy.check_chunks(image, channel_axis)
-            source = lazy.check_finite(arrays.channels_first(image, channel_axis).rechunk({0: -1}))
-            chosen = task(source.shape[1:], arrays.result_type(image.dtype).name)
-            axes = vectors if vectors is not None else source.ndim - 3
-            return chosen._compute_lazily(source, axes)
-        tensors = arrays.is_tensor(image)
-        layout: Any = arrays.layout(image, channel_axis, tensors=tensors)
-        result = task(layout.shape, layout.dtype)._of(layout.start)
+            start = lazy.check_finite(arrays.channels_first(image, channel_axis).rechunk({0: -1}))
+            shape, dtype = start.shape[1:], arrays.result_type(image.dtype).name
+        else:
+            layout: Any = arrays.layout(image, channel_axis, tensors=tensors)
+            start, shape, dtype = layout.start, layout.shape, layout.dtype
+        if len(shape) == 1:
+            raise ValueError(
+                f"image must be an image (H, W) or a volume (D, H, W), got a signal of shape {shape}: it has "
+                "only one direction."
+            )
+        spacings = checks.axis_spacing(spacing, len(shape))
+        check_widths(model, spacings)
+        task = cls(model, spacings, quantity, dtype)
+        if lazily:
+            return task._compute_lazily(start, len(shape) - 2 if vectors is None else vectors)
+        result = task._of(start)
         if tensors and not arrays.is_batch(image, channel_axis):
             result = result[0]
-        arrays.check_range(layout, result)
+        arrays.check_range(result)
         return result
 
     @property
@@ -295,7 +294,7 @@ class _Map:
             return self.quantity(entries, unit, self.dtype)
 
     def _compute_lazily(self, source: Any, vectors: int) -> Any:
-        """From a Dask array (channels, …), with so many axes in front."""
+        """From a Dask array (channels, …), with `vectors` axes in front."""
         ndim, extra = len(self.spacings), int(not self.over_pixels)
         chunks = tuple((*lengths[:-1], lengths[-1] + extra) for lengths in source.chunks[1:])
         reach = tuple(1 + far for far in halo.tensor_reach(self.model, self.spacings))
@@ -319,7 +318,7 @@ def _block(pixels: npt.NDArray[Any], task: _Map, region: Region, further: tuple[
     ]
     block = np.ascontiguousarray(task._of(layout.start)[(..., *inner)])
     if block.size:
-        arrays.check_range(layout, block)
+        arrays.check_range(block)
     return block
 
 
@@ -378,7 +377,7 @@ def _as(values: Any, dtype: str) -> Any:
 
 
 def _stack(parts: list[Any], before: int) -> Any:
-    """Arrays or tensors along a new axis in front of so many."""
+    """Arrays or tensors along a new axis, with `before` axes after it."""
     if isinstance(parts[0], np.ndarray):
         return np.stack(parts, axis=-before - 1)
     import torch

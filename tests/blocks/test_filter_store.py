@@ -288,6 +288,8 @@ class TestBadInput:
             ("denoise", {"spacing": "metres"}, ValueError, "spacing must be"),
             ("denoise", {"engine": "gpu"}, ValueError, "engine must be"),
             ("denoise", {"workers": 0}, ValueError, "workers must be at least 1"),
+            ("denoise", {"memory": "lots"}, ValueError, "'lots' is not a memory size. Give e.g. 4GB"),
+            ("denoise", {"memory": -5}, ValueError, "-5 is not a memory size"),
             ("denoise", {"progress": 3}, TypeError, "progress must be"),
             ("diffuse", {}, TypeError, "diffuse needs the parameter"),
             ("diffuse", {"model": aniso.EdgeEnhancing(), "time": -1.0}, ValueError, "time must be"),
@@ -306,7 +308,7 @@ class TestBadInput:
             ),
             (grey_plan, {"noise": 3.0}, ValueError, "a plan has all parameters of denoise, got noise"),
             (grey_plan, {"spacing": 2.0}, ValueError, "a plan has all parameters of denoise, got spacing"),
-            (grey_plan, {"channel_axis": 0}, ValueError, "1 axes besides|an image has two axes"),
+            (grey_plan, {"channel_axis": 0}, ValueError, "1 axes without|an image has two axes"),
         ],
     )
     def test_is_rejected_before_anything_is_written(self, tmp_path, given, options, kind, words):

@@ -113,7 +113,7 @@ class TestHalos:
 @pytest.fixture(scope="module")
 def mixture():
     """The stages of denoise."""
-    plan = aniso.denoise(aniso.samples.shapes(96, noise=20.0).image, return_info=True)[1]
+    plan = aniso.denoise(aniso.samples.shapes(96, noise=20.0).image, method="diffusion", return_info=True)[1]
     assert len(plan.paths) > 1
     return plan.pipeline((96, 96), Settings(spacings=(1.0, 1.0))).parts()
 

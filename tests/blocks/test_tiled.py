@@ -16,7 +16,6 @@ import pytest
 import aniso
 from aniso import arrays
 from aniso.blocks import costs, groups, halo, lazy
-from aniso.blocks import worker as blocks
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import cluster
 from aniso.settings import Settings
@@ -314,13 +313,13 @@ class TestBadInput:
 
     def test_nan_is_looked_for_once_and_not_at_every_exchange(self, monkeypatch):
         monkeypatch.setattr(lazy, "group_stages", lambda stages, *_: groups.cut_stages(stages, 0))
-        looked, original = [], blocks.check_pixels
+        looked, original = [], lazy.check_pixels
 
         def counted(*given):
             looked.append(1)
             return original(*given)
 
-        monkeypatch.setattr(blocks, "check_pixels", counted)
+        monkeypatch.setattr(lazy, "check_pixels", counted)
         monkeypatch.setattr(arrays, "check_image", lambda *_: pytest.fail("a second look"))
         image = da.from_array(np.zeros((20, 20), np.float32), chunks=10)
         aniso.diffuse(image, self.model, 3.0).compute()

@@ -27,5 +27,5 @@ def nothing_is_computed(monkeypatch):
     for name in VERBS:
         refuse = functools.wraps(getattr(aniso, name))(lambda *_, **__: computed())  # with its options
         monkeypatch.setattr(aniso, name, refuse)
-    for module, name in (("evolve", "diffuse"), ("cli.jobs.scales", "scale_space")):
+    for module, name in (("evolve", "diffuse"), ("cli.jobs.diffusing", "scale_space")):
         monkeypatch.setattr(f"aniso.{module}.{name}", computed)

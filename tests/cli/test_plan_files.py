@@ -9,7 +9,8 @@ import pytest
 import zarr
 
 import aniso
-from aniso.cli.jobs.plans import PlanFile
+from aniso.cli.jobs.file_job import FileJob
+from aniso.cli.options import shared
 from aniso.evolve import choose
 from aniso.settings import Settings
 from aniso.verbs.source import ImageSource
@@ -30,6 +31,13 @@ def plan(folder):
     _, found = aniso.denoise(np.load(folder / "a.npy"), return_info=True)
     (folder / "p.json").write_text(found.to_json())
     return found
+
+
+def saving(path, *, force):
+    """The job of a command that saves its plan."""
+    writing, plans = shared.WritingOptions(force=force), shared.PlanOptions(save_plan=path)
+    others = shared.ReadingOptions(), writing, shared.ComputingOptions(), shared.ReportingOptions()
+    return FileJob("denoise", [], *others, plans)
 
 
 def words_of(answer):
@@ -104,11 +112,11 @@ class TestSaving:
         assert aniso.Plan.from_json((folder / "p.json").read_text()).verb == "denoise"
 
     def test_a_file_that_appears_meanwhile_is_kept(self, folder, plan):
-        file = PlanFile(folder / "later.json", "denoise", force=False)
-        file.check()
+        job = saving(folder / "later.json", force=False)
+        job.check_saved_plan()
         (folder / "later.json").write_text("mine")
         with pytest.raises(aniso.io.FileError, match="exists already"):
-            file.write(plan)
+            job.save_plan(plan)
         assert (folder / "later.json").read_text() == "mine"
 
     def test_it_is_written_completely_or_not_at_all(self, folder, plan, monkeypatch):
@@ -119,7 +127,7 @@ class TestSaving:
 
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(aniso.io.FileError, match="the disk is full"):
-            PlanFile(folder / "p.json", "denoise", force=True).write(plan)
+            saving(folder / "p.json", force=True).save_plan(plan)
         assert (folder / "p.json").read_text() == "old"
         assert sorted(os.listdir(folder)) == ["a.npy", "b.npy", "p.json"]
 

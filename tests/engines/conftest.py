@@ -21,7 +21,8 @@ def small_tiles(monkeypatch):
         def spans(length, size, largest=largest):
             return base.spans(length, min(size, largest))
 
-        monkeypatch.setattr(module, "spans", spans)
+        monkeypatch.setattr(module, "equal_spans", spans)
+    monkeypatch.setattr(volume_evolution, "spans", spans)
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,12 @@ RUN = """
     import numpy as np, aniso
     from aniso.engines.cpu import generate
     formula = aniso.PeronaMalik(3.0).tensor_formula(1)
-    kernels = generate.tensor_loops(formula, np.dtype("float32"), False)
-    a, b, c = (np.linspace(low, 9, 20, dtype="float32") for low in (1, 2, 3))
-    assert kernels.tensor_row.address
-    kernels.tensors_in_place(a, b, c, 0, 20, *np.full(2, 0.5, "float32"), np.full(1, 0.5, "float32"))
-    print(repr(float(a.sum() + b.sum() + c.sum())))
+    assert generate.tensor_loops(formula, np.dtype("float32"), False).tensor_row.address
+    header = generate._header(np.dtype("float32"), False, 2, cache=True)
+    numbers = np.linspace(1, 9, 20, dtype="float32")
+    sums = generate._import("sums", header + "\\n@entry\\ndef add(a, b):\\n    a += b")
+    sums.add(numbers, numbers[::-1].copy())
+    print(repr(float(numbers.sum())))
 """
 
 

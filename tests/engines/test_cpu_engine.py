@@ -36,10 +36,11 @@ LARGE = (140, 1100)
 #: The same with the fixture `small_tiles`.
 SMALL = (40, 50)
 
-#: Every way through the engine: fused, stored tensors, several channels, long and short cycles.
+#: Every way through the engine: one step, with averages, several channels, long and short cycles.
 WAYS: dict[str, tuple[Any, Any, int | None]] = {
     "fused": (EDGES, aniso.Explicit(), None),
-    "stored": (LINES, aniso.Explicit(), None),
+    "averaged": (LINES, aniso.Explicit(), None),
+    "averaged cycle": (LINES, aniso.FED(cycles=1), None),
     "colour": (EDGES, aniso.Explicit(), -1),
     "FED": (EDGES, aniso.FED(cycles=1), None),
     "FSI": (EDGES, aniso.FSI(cycles=1), None),
@@ -228,7 +229,7 @@ class TestCompilation:
         model = aniso.EdgeEnhancing(diffusivity="exponential")
         image = SAMPLES["edges"]((20, 30)).astype(np.float32)
         aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
-        fused = generate.loops(image.dtype, True).fused_step.inspect_llvm()
+        fused = generate.loops(image.dtype, True).image_steps.inspect_llvm()
         tensors = generate.tensor_loops(model.tensor_formula(1), image.dtype, True).tensor_row.inspect_llvm()
         for known in caches:
             known.cache_clear()

@@ -196,7 +196,7 @@ class TestNoRoom:
         del sys.modules[module.__name__]
 
 
-KERNEL = "aniso_loops_0123456789abcdef0123.fused_step.{:016x}.kernel"
+KERNEL = "aniso_loops_0123456789abcdef0123.image_steps.{:016x}.kernel"
 
 
 def pretend(folder, number, days, size=10, suffix=""):

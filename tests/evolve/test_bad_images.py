@@ -320,7 +320,7 @@ class TestWhatSteersIt:
     def test_an_engine_that_does_not_exist(self, engine):
         refused(
             ValueError,
-            "engine must be None or one of cpu, torch, reference",
+            "engine must be None or one of cpu, torch, triton, reference",
             f"got {engine!r}",
             engine=engine,
         )

@@ -105,7 +105,7 @@ def test_modules(kind, specimen):
     module, (image, *others) = specimen.make(), specimen.inputs(batch())
     with refused(what, "the image "):
         module(make(image), *others)
-    name = "noise " if specimen.name == "kernels" else "the prediction "
+    name = "noise " if specimen.name.startswith("kernels") else "the prediction "
     for other in others:
         with refused(what, name):
             module(image, make(other))

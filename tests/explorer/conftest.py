@@ -5,8 +5,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import aniso
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Scene, Source
 from benchmarks.explorer_process import browser_path, explorer
 from tests.explorer.pages import WAIT, opened
 

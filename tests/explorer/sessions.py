@@ -6,8 +6,7 @@ import threading
 import numpy as np
 
 import aniso
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Scene, Source
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.page.session import Session
 from aniso.io.picture import Picture

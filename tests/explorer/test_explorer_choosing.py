@@ -10,9 +10,7 @@ import aniso
 from aniso.explorer.choosing import unknown_pixels
 from aniso.explorer.choosing.choices import AUTO, Choices, methods, suggest_contrast
 from aniso.explorer.choosing.controls import LOG, controls
-from aniso.explorer.choosing.parts import block_means
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source, sample_names
+from aniso.explorer.choosing.scene import Scene, Source, block_means, sample_names
 from aniso.io.picture import FileError, Picture
 from aniso.models import kinds
 from aniso.parameters import of_model
@@ -58,11 +56,11 @@ class TestScenes:
         assert block_means(image[:11], 3).shape == (4, 6, 3)
 
     def test_the_grey_range(self):
-        assert scene_of(np.full((9, 9), 7, np.uint8)).grey_range == (0.0, 255.0)
-        low, high = scene_of(np.linspace(-3, 5, 10000).reshape(100, 100)).grey_range
+        assert scene_of(np.full((9, 9), 7, np.uint8)).source.grey_range == (0.0, 255.0)
+        low, high = scene_of(np.linspace(-3, 5, 10000).reshape(100, 100)).source.grey_range
         assert -3 <= low < -2.9
         assert 4.9 < high <= 5
-        assert scene_of(np.full((9, 9), np.nan)).grey_range == (0.0, 1.0)
+        assert scene_of(np.full((9, 9), np.nan)).source.grey_range == (0.0, 1.0)
 
 
 class TestControls:
@@ -122,6 +120,15 @@ class TestControls:
         assert found["noise"].kinds == ("gaussian", "poisson", "rician", "speckle")
         assert (found["noise"].value, found["noise"].chosen) == ("poisson", 29.5)
         assert found["contrast"].kinds == ()
+
+    def test_a_learned_diffusion_has_neither_contrast_nor_time(self, shapes):
+        choices = Choices("denoise").with_value("contrast", 3.0).with_value("mix", False)
+        learned = choices.with_value("method", "learned")
+        assert {control.name for control in controls(learned, shapes, {})} == {"noise", "method"}
+        assert learned.call(shapes).options == {"method": "learned"}
+        again = learned.with_value("method", None)
+        assert again.call(shapes).options == {"contrast": 3.0, "mix": False}
+        assert "contrast" in {control.name for control in controls(again, shapes, {})}
 
     def test_explicit_steps_have_no_cycles(self, shapes):
         choices = Choices("diffuse").with_value("scheme", "explicit")

@@ -11,7 +11,7 @@ import pytest
 import aniso
 from aniso import noise
 from aniso.explorer.choosing.choices import Choices, methods
-from aniso.explorer.choosing.parts import Part, View, block_means
+from aniso.explorer.choosing.scene import Part, View, block_means
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.computing import previews
 from aniso.explorer.computing.previews import Pace
@@ -29,7 +29,7 @@ class TestPreviews:
         trial = previews.coarsen(quick, shapes, part)
         assert part == Part(0, 256, 0, 256, 1)
         assert previews.is_exact(call, part, shapes)
-        assert np.array_equal(trial.image, shapes.image)
+        assert np.array_equal(trial.slab.volume, shapes.image)
 
     def test_a_preview_that_takes_a_shortcut_is_not_the_result(self, shapes):
         everything = Part(0, 256, 0, 256, 1)
@@ -74,7 +74,7 @@ class TestPreviews:
         factor = 1 if method == "upsample" else 2
         part = Part(0, 256 // factor, 0, 256 // factor, factor)
         trial = previews.coarsen(previews.rehearse(call, scene), scene, part)
-        result, _ = trial.call(trial.image, lambda done, total: None)
+        result, _ = trial.call(trial.slab.volume, lambda done, total: None)
         full, _ = call(scene.image, lambda done, total: None)
         expected = block_means(full, full.shape[0] // result.shape[0])
         assert np.abs(result - expected).mean() < 0.35 * np.abs(expected - expected.mean()).mean()

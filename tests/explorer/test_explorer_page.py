@@ -118,6 +118,17 @@ def test_models_bring_their_own_controls(page):
     settled(page)
 
 
+def test_the_learned_diffusion_hides_what_it_does_not_have(page):
+    expect(page.get_by_label("Task", exact=True)).to_have_count(1)
+    method = page.get_by_label("Method", exact=True)  # one control has this name
+    expect(method).to_have_count(1)
+    for chosen, shown in (("learned", 0), ("auto", 1)):
+        method.select_option(chosen)
+        for name in ("contrast", "time", "mix"):
+            expect(control(page, name)).to_have_count(shown)
+        settled(page)
+
+
 def test_the_divider_by_mouse_and_keyboard(page):
     divider = page.get_by_role("slider", name="Divider between before and after")
     box = page.locator(".stage").bounding_box()

@@ -15,8 +15,7 @@ import aniso
 from aniso.cli import app
 from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Scene, Source
 from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
 from aniso.stencil import DeltaStencil
 

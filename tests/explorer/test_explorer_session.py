@@ -13,8 +13,8 @@ import pytest
 
 import aniso
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Source, View
+from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from tests.explorer.sessions import a_volume, idle, in_a_session, until
 from tests.processes import PATIENCE, wait_until
 
@@ -42,7 +42,7 @@ def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_win
         notes.shown.clear()
         for number in range(60):
             session.choose(session.choices.with_value("time", 5.0 + 0.1 * number), stamp=float(number))
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0)  # faster than any preview
         session.choose(session.choices.with_value("time", 3.0), stamp=60.0)
         await until(lambda: session.result is not None)
         return session.result, notes
@@ -101,7 +101,7 @@ def test_masks_are_made_beside_the_event_loop(monkeypatch):
         await session.open(lambda: Source.of_sample("shapes"))
         session.show_overlay("ellipses", True)
         await until(lambda: session.result is not None)
-        session.draw_at_random(0.5, 0)
+        session.change(random_pixels=RandomPixels(0.5, 0))
         session.paint([[10.0, 12.0], [20.0, 12.0]], 3.0, erase=False)
         mask = session.choices.drawn
         session.paint([[60.0, 12.0]], 3.0, erase=False)
@@ -109,7 +109,7 @@ def test_masks_are_made_beside_the_event_loop(monkeypatch):
         await until(lambda: session.result is not None)
         session.film()
         await until(lambda: "unknown" in notes.slots())
-        session.clear_mask()
+        session.change(drawn=None)
 
     in_a_session(scenario)
     assert made

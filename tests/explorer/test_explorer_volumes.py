@@ -8,11 +8,10 @@ import pytest
 
 import aniso
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.parts import Part, View, block_means
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Part, Source, View, block_means
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
-from aniso.explorer.computing import memory, previews
-from aniso.explorer.computing.slabs import Slab
+from aniso.explorer.computing import previews, results
+from aniso.explorer.computing.previews import Slab
 from tests.explorer.sessions import a_volume, afford, idle, in_a_session, layers, until
 from tests.processes import PATIENCE
 
@@ -117,7 +116,7 @@ def test_a_slice_by_itself_is_an_image():
 
 
 def test_a_volume_that_takes_too_much_memory_is_refused_in_words_and_slices_still_work(monkeypatch):
-    monkeypatch.setattr("aniso.explorer.computing.memory.available", lambda: 2e6)
+    monkeypatch.setattr("aniso.explorer.computing.results.available_memory", lambda: 2e6)
 
     async def scenario(session, notes):
         source = a_volume()
@@ -161,11 +160,11 @@ class TestSlabs:
         assert part.factor == 1
         assert 2 * part.depth + 1 < scene.extent[axis]
         trial = previews.coarsen(quick, scene, part)
-        assert np.array_equal(trial.shown(trial.image), scene.image)
-        result, _ = trial.call(trial.image, lambda done, total: None)
+        assert np.array_equal(trial.slab.shown(trial.slab.volume), scene.image)
+        result, _ = trial.call(trial.slab.volume, lambda done, total: None)
         full, _ = call(scene.filtered, lambda done, total: None)
-        assert np.allclose(trial.shown(result), scene.shown(full), atol=1e-3)
-        assert not np.allclose(trial.shown(result), scene.image, atol=1)
+        assert np.allclose(trial.slab.shown(result), scene.shown(full), atol=1e-3)
+        assert not np.allclose(trial.slab.shown(result), scene.image, atol=1)
 
     def test_a_coarse_one_resembles_the_slice_of_the_result(self):
         scene = layers(1)
@@ -175,9 +174,9 @@ class TestSlabs:
         assert part.factor > 1
         assert part.pixels < 10_000
         trial = previews.coarsen(quick, scene, part)
-        result, _ = trial.call(trial.image, lambda done, total: None)
+        result, _ = trial.call(trial.slab.volume, lambda done, total: None)
         expected = block_means(scene.shown(call(scene.filtered, lambda done, total: None)[0]), part.factor)
-        assert np.corrcoef(trial.shown(result).ravel(), expected.ravel())[0, 1] > 0.9
+        assert np.corrcoef(trial.slab.shown(result).ravel(), expected.ravel())[0, 1] > 0.9
 
     @pytest.mark.parametrize("method", ["denoise", "enhance", "inpaint", "upsample"])
     def test_verbs_preview_the_slice_by_itself(self, method):
@@ -186,7 +185,7 @@ class TestSlabs:
         quick = previews.rehearse(choices.call(scene), scene)
         part = previews.part(scene, View.of_all(scene.shape), quick, afford(1e9))
         trial = previews.coarsen(quick, scene, part)
-        result, _ = trial.call(trial.image, lambda done, total: None)
+        result, _ = trial.call(trial.slab.volume, lambda done, total: None)
         assert result.ndim == 2
         assert "of this slice only" in trial.words
         assert not previews.is_exact(choices.call(scene), part, scene)
@@ -202,15 +201,15 @@ class TestSlabs:
 class TestMemory:
     def test_what_volumes_take(self):
         scene, voxels = layers(0), 36 * 40 * 44
-        assert memory.needed(Choices("denoise").call(scene), scene) == 10 * 4 * voxels
+        assert results.needed_memory(Choices("denoise").call(scene), scene) == 10 * 4 * voxels
         finer = Choices("upsample").with_value("factor", 3).call(scene)
-        assert memory.needed(finer, scene) == 13 * 27 * 4 * voxels
+        assert results.needed_memory(finer, scene) == 13 * 27 * 4 * voxels
 
     def test_too_much_is_refused(self, monkeypatch):
         scene = layers(0)
         call = Choices("enhance").call(scene)
-        assert memory.available() > 1e7
-        memory.check(call, scene)
-        monkeypatch.setattr(memory, "available", lambda: 4e6)
+        assert results.available_memory() > 1e7
+        results.check_memory(call, scene)
+        monkeypatch.setattr(results, "available_memory", lambda: 4e6)
         with pytest.raises(MemoryError, match=r"needs about 0\.0051 GB .*, but only 0\.0040 GB are free"):
-            memory.check(call, scene)
+            results.check_memory(call, scene)

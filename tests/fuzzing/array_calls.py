@@ -138,7 +138,7 @@ def values_of(parameter: Parameter) -> tuple[Any, ...]:
 def options_of(verb: Verb) -> dict[str, tuple[Any, ...]]:
     """Return the options of a verb, with values of each."""
     own = {name: values_of(each) for name, each in verb.parameters.items() if not each.required}
-    stencil = {"stencil": STENCILS} if verb.takes_stencil else {}
+    stencil = {"stencil": STENCILS} if verb.takes("stencil") else {}
     return {**_COMPUTING, **own, **stencil, "return_info": (False,)}
 
 

@@ -58,7 +58,8 @@ def modules(draw: Draw) -> Case:
         known = {"steps": (1, 2), "kernels": (1, 2), "contrast": (20.0,), "dtype": _BLOCK["dtype"]}
         positional = [draw.number(1, 2, odd=0.2)]
     elif name == "KernelDiffusionNet":
-        known = {"kernels": (2, 4), "side": (3, 5), "dtype": _BLOCK["dtype"], "device": _BLOCK["device"]}
+        known = {"kernels": (2, 4), "side": (3, 5), "colour": (False, True), "correlated": (False, True)}
+        known |= {key: _BLOCK[key] for key in ("dtype", "device")}
         positional = [draw.number([1], [2, 1], (4,), odd=0.2)]
     elif name in ("Interval", "Positive", "LearnedDiffusivity", "pretrained"):
         return _parts(draw, name)
@@ -72,6 +73,8 @@ def modules(draw: Draw) -> Case:
         given.append(torch.randn(shape))
     elif name == "KernelDiffusionNet":
         given.append(draw.number(20.0, torch.tensor(3.0), 0.0, odd=0.2))
+        if draw.chance(0.3):
+            given.append(draw.number(0.0, 0.7, torch.tensor(1.0), odd=0.2))
 
     def call() -> Any:
         module = getattr(nn, name)(*positional, **options)

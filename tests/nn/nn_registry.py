@@ -117,6 +117,12 @@ def _kernels(learn=None, **options):
     return KernelDiffusionNet([1, 2], kernels=2, side=3, **options)
 
 
+def _colours_with_noise(image):
+    """Three channels; below 1e35, because gradients of kernels are sums that must not overflow."""
+    most = min(1e35, torch.finfo(image.dtype).max)
+    return _with_noise(torch.cat([image, image.flip(-1), 1 - image], dim=1)[:, :3].clamp(-most, most))
+
+
 def _with_noise(image):
     """Levels between 0.3 and 0.4 for each image."""
     return image, torch.linspace(0.3, 0.4, len(image), dtype=image.dtype, device=image.device)
@@ -138,6 +144,7 @@ SPECIMENS: tuple[Specimen, ...] = (
     ),
     Specimen("steered", _steered),
     Specimen("kernels", _kernels, _with_noise),
+    Specimen("kernels, colour", lambda **options: _kernels(colour=True, **options), _colours_with_noise),
     Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
     Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
     Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),

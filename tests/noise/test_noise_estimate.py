@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from aniso import noise
+from aniso import noise, samples
 from aniso.noise import Gaussian, PoissonGaussian, Rician, Speckle
 
 
@@ -286,3 +286,12 @@ class TestArrays:
 def test_wrong_options_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         noise.estimate(np.zeros((40, 40)), **options)
+
+
+@pytest.mark.parametrize("name", ["fibres", "layers", "balls"])
+@pytest.mark.parametrize("level", [15.0, 60.0])
+def test_levels_of_volumes_are_accurate(name, level):
+    sample = getattr(samples, name)(48, noise=level, seed=5)
+    true_level = float((sample.image - sample.truth).std())
+    hardly_flat = name == "layers" and level == 15
+    assert noise.estimate(sample.image).level == pytest.approx(true_level, rel=0.06 if hardly_flat else 0.02)

@@ -47,7 +47,8 @@ def test_the_single_best_diffusion_is_chosen_without_the_truth(name):
 
 def test_the_expected_error_is_near_the_true_one():
     truth = photograph("camera")
-    result, info = aniso.denoise(noisy_version(truth, 20.0), noise=20.0, return_info=True)
+    noisy = noisy_version(truth, 20.0)
+    result, info = aniso.denoise(noisy, noise=20.0, method="diffusion", return_info=True)
     assert info.expected_error == pytest.approx(np.sqrt(np.mean((result - truth) ** 2)), rel=0.05)
     assert info.expected_error < info.single_error < info.noise == 20.0
 
@@ -88,9 +89,10 @@ def test_a_shift_of_all_grey_values_shifts_the_result():
 
 def test_spacing_is_a_unit_of_length():
     noisy = noisy_version(photograph("camera"), 15.0)[:64, :64]
-    result, info = aniso.denoise(noisy, return_info=True)
-    wide, wide_info = aniso.denoise(noisy, spacing=2.0, return_info=True)
-    np.testing.assert_allclose(wide, result, atol=1e-8)
+    for method in ("auto", "diffusion"):
+        result, info = aniso.denoise(noisy, method=method, return_info=True)
+        wide, wide_info = aniso.denoise(noisy, method=method, spacing=2.0, return_info=True)
+        np.testing.assert_allclose(wide, result, atol=1e-8)
     assert wide_info.time == pytest.approx(4 * info.time)
     assert wide_info.contrast == pytest.approx(info.contrast / 2)
 
@@ -146,7 +148,8 @@ def test_small_images_and_signals(shape):
 def test_threads_and_engine_are_handed_through():
     noisy = noisy_version(photograph("camera"), 15.0)[:40, :48]
     np.testing.assert_array_equal(aniso.denoise(noisy, threads=1), aniso.denoise(noisy, threads=2))
-    np.testing.assert_allclose(aniso.denoise(noisy, engine="reference"), aniso.denoise(noisy), atol=1e-6)
+    reference = aniso.denoise(noisy, engine="reference")  # which has no nets
+    np.testing.assert_allclose(reference, aniso.denoise(noisy, method="diffusion"), atol=1e-6)
     with pytest.raises(ValueError, match="engine must be None or one of cpu"):
         aniso.denoise(noisy, engine="none")
 
@@ -154,7 +157,9 @@ def test_threads_and_engine_are_handed_through():
 def test_progress_is_told_and_the_summary_readable():
     told = []
     noisy = noisy_version(photograph("camera"), 15.0)[:32, :32]
-    _, info = aniso.denoise(noisy, progress=lambda done, total: told.append((done, total)), return_info=True)
+    _, info = aniso.denoise(
+        noisy, method="diffusion", progress=lambda *now: told.append(now), return_info=True
+    )
     assert told == sorted(told)
     assert told[-1] == (1.0, 1.0)
     assert len([done for done, _ in told if done == 0]) > 20  # while choosing, so that it can be broken off
@@ -175,6 +180,7 @@ def test_progress_is_told_and_the_summary_readable():
         ({"spacing": -1}, ValueError, "spacing must be positive"),
         ({"progress": 3}, TypeError, "progress must be"),
         ({"channel_axis": 5}, ValueError, "channel_axis=5 does not exist"),
+        ({"method": "magic"}, ValueError, "method must be one of auto, diffusion, learned"),
     ],
 )
 def test_bad_parameters_are_refused(options, error, message):
@@ -228,10 +234,14 @@ class TestVolumes:
     def test_it_is_better_than_slice_by_slice(self, maker):
         sample = maker((24, 32, 32), noise=40.0, seed=2)
         volume = sample.image.astype(np.float32)
-        result, info = aniso.denoise(volume, return_info=True)
-        slices = np.stack([aniso.denoise(image) for image in volume])
+        result = aniso.denoise(volume, noise=40.0)
+        slices = np.stack([aniso.denoise(image, noise=40.0) for image in volume])
         assert psnr(result, sample.truth) > psnr(slices, sample.truth) + 1
         assert psnr(result, sample.truth) > psnr(volume, sample.truth) + 7
+
+    @pytest.mark.parametrize("maker", [aniso.samples.fibres, aniso.samples.balls])
+    def test_the_level_is_found(self, maker):
+        _, info = aniso.denoise(maker((24, 32, 32), noise=40.0, seed=2).image, return_info=True)
         assert info.noise == pytest.approx(40, rel=0.1)
 
     def test_the_expected_error_is_near_the_true_one(self):

@@ -91,3 +91,12 @@ def test_masks_and_nan():
 def test_wrong_maps_are_rejected(levels, message):
     with pytest.raises(ValueError, match=message):
         aniso.denoise(_noisy(), noise=levels)
+
+
+def test_a_plan_with_a_map_says_that_it_cannot_be_applied():
+    noisy = _noisy()
+    _, plan = aniso.denoise(noisy, noise=MAP, return_info=True)
+    assert plan.mapped
+    for one in (plan, aniso.plans.Plan.from_json(plan.to_json())):
+        with pytest.raises(ValueError, match="map of noise levels"):
+            one.apply(noisy)

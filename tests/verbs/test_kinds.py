@@ -207,7 +207,7 @@ class TestMasks:
     def test_values_of_lazy_masks_are_checked_when_they_are_computed(self):
         image, mask = da.from_array(IMAGE, chunks=16), da.from_array(MASK * 2, chunks=16)
         result = aniso.diffuse(image, MODEL, 1.0, fixed=mask)
-        with pytest.raises(TypeError, match="fixed must be boolean, or contain only 0 and 1, got dtype"):
+        with pytest.raises(TypeError, match="fixed must be boolean, or integers that are 0 or 1, got dtype"):
             result.compute()
 
 

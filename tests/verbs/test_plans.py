@@ -42,10 +42,11 @@ CASES: dict[str, Any] = {
 }
 
 
-def plan_of(verb, case):
+def plan_of(verb, case, method="diffusion"):
     given = CASES[case]
     image, axis = picture(**given), given.get("channel_axis")
-    result, plan = getattr(aniso, verb)(image, channel_axis=axis, return_info=True)
+    options = {"method": method} if verb == "denoise" else {}
+    result, plan = getattr(aniso, verb)(image, channel_axis=axis, return_info=True, **options)
     return image, result, plan
 
 
@@ -76,7 +77,8 @@ def test_a_plan_does_not_look_at_the_image(verb):
 @pytest.mark.parametrize("verb", choosing())
 def test_dask_arrays_give_the_same_plan_and_bits(verb, chunks):
     image, result, plan = plan_of(verb, "grey")
-    lazy, lazy_plan = getattr(aniso, verb)(da.from_array(image, chunks=chunks), return_info=True)
+    options = {"method": "diffusion"} if verb == "denoise" else {}
+    lazy, lazy_plan = getattr(aniso, verb)(da.from_array(image, chunks=chunks), return_info=True, **options)
     assert lazy_plan == plan
     assert lazy.chunks == da.from_array(image, chunks=chunks).chunks
     assert lazy.compute().tobytes() == result.tobytes()
@@ -114,7 +116,7 @@ def test_large_images_are_sampled_and_small_ones_are_not(monkeypatch):
     monkeypatch.setattr("aniso.verbs.denoise.Judge", look)
     monkeypatch.setitem(sample._VALUES, 2, 9 * 20**2)
     with pytest.raises(ZeroDivisionError):
-        aniso.denoise(picture((200, 300)))
+        aniso.denoise(picture((200, 300)), method="diffusion")
     assert [window.shape for window in looked_at[0]] == [(1, 20, 20)] * 9
 
 
@@ -192,8 +194,31 @@ def test_arrays_that_do_not_fit_are_rejected():
     _, _, colour = plan_of("denoise", "colour")
     with pytest.raises(ValueError, match="is for 3 channels"):
         colour.apply(np.zeros((20, 20)), channel_axis=None)
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        plan.apply(np.full((20, 20), np.inf))
+    with pytest.raises(ValueError, match="all pixels are unknown"):
         plan.apply(np.full((20, 20), np.nan))
+
+
+@pytest.mark.parametrize("verb", choosing())
+def test_plans_take_masks_as_their_verbs_do(verb):
+    image = picture((70, 90))
+    mask = np.zeros(image.shape, bool)
+    mask[20:24, 30:36] = True
+    damaged = np.where(mask, np.float32(np.nan), image)
+    result, plan = getattr(aniso, verb)(image, mask=mask, return_info=True)
+    np.testing.assert_array_equal(plan.apply(image, mask), result)
+    np.testing.assert_array_equal(plan.apply(damaged), result)
+    chunks = da.from_array(damaged, chunks=40)
+    np.testing.assert_array_equal(plan.apply(chunks, mask), result)
+    np.testing.assert_array_equal(plan.apply(np.stack([image] * 2), mask, frame_axis=0), [result] * 2)
+
+
+def test_plans_of_verbs_without_masks_take_none():
+    image = picture((20, 24))
+    _, plan = aniso.upsample(image, 2, return_info=True)
+    with pytest.raises(ValueError, match="a plan of upsample takes no mask"):
+        plan.apply(image, image > 0)
 
 
 def changed(text, **changes):

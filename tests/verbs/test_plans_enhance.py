@@ -15,10 +15,9 @@ from aniso.blocks import sample
 from aniso.blocks.halo import regions
 from aniso.blocks.stages import whole_region
 from aniso.settings import Settings
-from aniso.verbs.corrections import FillGaps, PutBack
+from aniso.verbs.corrections import FillGaps, KeepToLines, PutBack
 from aniso.verbs.enhance import EnhancePlan
 from aniso.verbs.extension import Extend
-from aniso.verbs.line_test import KeepToLines
 
 RINGS = aniso.samples.rings(80, period=8.0, seed=5).image
 COLOUR = np.stack([RINGS, 255 - aniso.samples.fingerprint(80, seed=4).image, RINGS.T], -1)

@@ -252,8 +252,9 @@ class TestFactors:
         [((1, 1), (1, 1)), ((3, 1), (3, 1)), ((1, 2.9), (1, 3)), ((1.4, 1), (1, 1)), ((1.45, 1), (2, 1))],
     )
     def test_isotropic(self, spacing, expected):
-        fine = aniso.upsample(np.ones((4, 5)), isotropic=True, spacing=spacing)
+        fine, plan = aniso.upsample(np.ones((4, 5)), isotropic=True, spacing=spacing, return_info=True)
         assert fine.shape == (4 * expected[0], 5 * expected[1])
+        assert ("left unchanged" in str(plan)) == (expected == (1, 1))
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -262,6 +263,7 @@ class TestFactors:
             ({"factor": (2, 9)}, r"factor must lie in \[1, 8\]"),
             ({"factor": 2, "isotropic": True}, "factor must be left out"),
             ({"isotropic": True, "spacing": (9, 1)}, r"factors \(9, 1\)"),
+            ({"isotropic": True}, "isotropic=True needs the pixel spacing"),
         ],
     )
     def test_refusals(self, options, words):

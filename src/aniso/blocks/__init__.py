@@ -8,8 +8,6 @@
     local operations one after another, and how they are run in memory
 ``groups``
     which of them are computed between two exchanges of halos, and how they are run on one block
-``worker``
-    the work on one block
 ``lazy``
     Dask arrays: the same as a graph of tasks
 ``sample``

@@ -19,7 +19,7 @@ import numpy as np
 
 from aniso.arrays import Array
 from aniso.blocks.costs import NETWORK_BYTES_PER_SECOND, TASK_SECONDS
-from aniso.blocks.halo import Region, Window
+from aniso.blocks.halo import Region, within
 from aniso.blocks.stages import Channels, Stage, State
 
 #: Pixels around a block, along each axis.
@@ -49,7 +49,7 @@ class Step:
             own[name] = _narrow(image, region, self.before[name], self.halo)
             del image  # its memory is free as soon as the stage gives it up
         if fixed is not None:
-            own["fixed"] = fixed[_within(region.needed, part.needed)]
+            own["fixed"] = fixed[within(region.needed, part.needed)]
         self.stage.run(own, part, lambda: None)
         for name in changed & set(self.after):
             state[name] = _narrow(own.pop(name), region, self.halo, self.after[name])
@@ -88,10 +88,8 @@ class StageGroup:
 
     def cut(self, region: Region) -> StageGroup:
         """Return the group for one block."""
-        return replace(
-            self,
-            steps=tuple(replace(step, stage=step.stage.cut(region.narrow(step.halo))) for step in self.steps),
-        )
+        steps = (replace(step, stage=step.stage.cut(region.narrow(step.halo))) for step in self.steps)
+        return replace(self, steps=tuple(steps))
 
     def run(self, state: State, region: Region, fixed: Array | None = None) -> State:
         """Return the images that the group writes, for the block alone.
@@ -252,11 +250,5 @@ def _narrow(image: Array, region: Region, halo: Halo, narrower: Halo) -> Array:
     """Return an image of a block with a halo as one with another halo, which is not wider."""
     if halo == narrower:
         return image
-    inside = _within(region.narrow(halo).needed, region.narrow(narrower).needed)
+    inside = within(region.narrow(halo).needed, region.narrow(narrower).needed)
     return np.ascontiguousarray(image[(slice(None), *inside)])
-
-
-def _within(outer: Window, inner: Window) -> Window:
-    """Return the place of a window in another one."""
-    pairs = zip(outer, inner, strict=True)
-    return tuple(slice(part.start - whole.start, part.stop - whole.start) for whole, part in pairs)

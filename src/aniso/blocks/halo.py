@@ -43,10 +43,7 @@ class Region:
     @property
     def inner(self) -> Window:
         """The block within the window."""
-        return tuple(
-            slice(core.start - needed.start, core.stop - needed.start)
-            for core, needed in zip(self.core, self.needed, strict=True)
-        )
+        return within(self.needed, self.core)
 
     def narrow(self, halo: Sequence[int]) -> Region:
         """Return the block with a halo that is not wider than this."""
@@ -55,6 +52,13 @@ class Region:
             for core, whole, far in zip(self.core, self.needed, halo, strict=True)
         )
         return replace(self, needed=needed)
+
+    def in_array(self, margins: Sequence[int], shape: Sequence[int]) -> tuple[list[range], list[range]]:
+        """Return the window in coordinates of an array without its margins, and the part inside the array."""
+        pairs = zip(self.needed, margins, strict=True)
+        whole = [range(part.start - m, part.stop - m) for part, m in pairs]
+        inside = (range(max(one.start, 0), min(one.stop, n)) for one, n in zip(whole, shape, strict=True))
+        return whole, list(inside)
 
     @property
     def cells(self) -> Window:
@@ -65,13 +69,16 @@ class Region:
 def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
     """Yield all blocks with their halos, cut at the border of the array."""
     spans = [list(_spans(lengths)) for lengths in chunks]
+    everything = tuple(slice(0, axis[-1].stop) for axis in spans)
     for index in itertools.product(*(range(len(axis)) for axis in spans)):
         core = tuple(axis[k] for axis, k in zip(spans, index, strict=True))
-        needed = tuple(
-            slice(max(0, part.start - wide), min(axis[-1].stop, part.stop + wide))
-            for part, wide, axis in zip(core, halo, spans, strict=True)
-        )
-        yield Region(index, core, needed)
+        yield Region(index, core, everything).narrow(halo)
+
+
+def within(outer: Sequence[slice | range], inner: Sequence[slice | range]) -> Window:
+    """Return the place of a window in another one."""
+    pairs = zip(outer, inner, strict=True)
+    return tuple(slice(part.start - whole.start, part.stop - whole.start) for whole, part in pairs)
 
 
 def widen(lengths: tuple[int, ...], margin: int) -> tuple[int, ...]:

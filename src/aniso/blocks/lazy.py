@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aniso import arrays
-from aniso.blocks import worker
+from aniso.arrays import Array
 from aniso.blocks.groups import StageGroup, group_stages
 from aniso.blocks.halo import Chunks, Window, pieces, regions, widen
 from aniso.blocks.stages import Pipeline
-from aniso.schemes import Cycle
-from aniso.settings import Prepared
 
 if TYPE_CHECKING:
     import dask.array
@@ -44,19 +44,6 @@ def reject_progress(progress: Any) -> None:
         )
 
 
-def evolve(
-    image: dask.array.Array,
-    channel_axis: int | None,
-    cycles: Sequence[Cycle],
-    prepared: Prepared,
-    fixed: Any = None,
-) -> dask.array.Array:
-    """Return the image after all cycles, lazily, with the same chunks; `fixed` may be a Dask array."""
-    shape = arrays.channels_first(image, channel_axis).shape[1:]
-    pipeline = Pipeline.diffuse(shape, prepared, cycles)
-    return run_pipeline(image, channel_axis, pipeline, fixed)
-
-
 def run_pipeline(
     image: dask.array.Array, channel_axis: int | None, pipeline: Pipeline, fixed: Any = None
 ) -> dask.array.Array:
@@ -76,6 +63,15 @@ def run_pipeline(
         result = _add_layer(result, pipeline, group, chunks, fixed, first=number == 0)
     result = result[(slice(None), *pipeline.crop)]
     return arrays.channels_back(result.rechunk((source.chunks[0], *inner)), channel_axis)
+
+
+def compute(parts: Sequence[Any]) -> list[Any]:
+    """Return arrays in memory; Dask arrays are computed now, together."""
+    if not any(map(arrays.is_dask, parts)):
+        return list(parts)
+    from dask.base import compute
+
+    return list(compute(*parts))
 
 
 def scale_chunks(chunks: Chunks, scale: Sequence[int]) -> Chunks:
@@ -119,7 +115,7 @@ def check_finite(channels: Any) -> Any:
 def _check_block(pixels: Any, block_info: Any = None) -> Any:
     about = block_info[0]
     starts = [start for start, _ in about["array-location"]]
-    return worker.check_pixels(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
+    return check_pixels(pixels, starts[1:], lambda _: tuple(about["chunk-location"][1:]))
 
 
 @dataclass(frozen=True)
@@ -162,8 +158,42 @@ def _window(graph: dict[Any, Any], name: str, array: Any, window: Window) -> Any
             key = cut
         keys.append(key)
         places.append(piece.here)
-    return (worker.join, keys, places)
+    return (_join, keys, places)
 
 
 def _apply(function: Callable[..., Any], windows: list[Any], arguments: tuple[Any, ...]) -> Any:
     return function(*windows, *arguments)
+
+
+def _join(parts: Sequence[Array], places: Sequence[Window]) -> Array:
+    """Return parts of neighbouring blocks as one array."""
+    if len(parts) == 1:
+        return parts[0]
+    shape = tuple(max(place[axis].stop for place in places) for axis in range(len(places[0])))
+    whole = np.empty(shape, parts[0].dtype)
+    for part, place in zip(parts, places, strict=True):
+        whole[place] = part
+    return whole
+
+
+def check_pixels(
+    pixels: Array,
+    start: Sequence[int],
+    block_of: Callable[[tuple[int, ...]], tuple[int, ...]],
+    frame: tuple[int, ...] = (),
+) -> Array:
+    """Return the pixels (channels, …); reject NaN and infinity, and name their block and index.
+
+    `start` is the index of the first pixel in the whole array, `block_of` returns the block of an index.
+    """
+    if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
+        bad = ~np.isfinite(pixels)
+        channel, *place = (int(i) for i in np.argwhere(bad)[0])
+        where = tuple(i + first for i, first in zip(place, start, strict=True))
+        of_frame = f", frame {', '.join(map(str, frame))}" if frame else ""
+        raise ValueError(
+            f"block {block_of(where)} holds NaN or infinite values, the first at index {where} of the whole "
+            f"array ({pixels[(channel, *place)]}, channel {channel}{of_frame}): one would spread over all "
+            "blocks. Fill them in first, with inpaint and a mask of them."
+        )
+    return pixels

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aniso.blocks.halo import Window
 
 # How many values (pixels times channels) are looked at, by the number of axes, and in how many windows.
-_VALUES = {1: 2**18, 2: 600_000, 3: 320_000}
+_VALUES = {1: 2**18, 2: 2**19, 3: 320_000}
 _COUNT = {1: 4, 2: 9, 3: 5}
 
 

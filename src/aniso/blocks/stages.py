@@ -9,17 +9,19 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from aniso.blocks import worker
 from aniso.blocks.costs import cycle_seconds, stores_tensors
 from aniso.blocks.halo import Region, Window, reach, without_margins
+from aniso.engines import Problem
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
+from aniso.stencil import FreeStencil
 
 #: Images by name, as contiguous arrays (channels, …). The one called "image" is never modified in place; a
 #: stage may modify others that it changes. A mask called "fixed" (without channels) marks pixels that keep
@@ -32,32 +34,48 @@ Channels = dict[str, int]
 _TENSOR_ENTRIES = {1: 3, 2: 3, 3: 6}
 
 
+@dataclass(frozen=True)
+class Flow:
+    """The images that a stage reads, those that it makes or changes, and those that are gone after it."""
+
+    reads: AbstractSet[str]
+    makes: Channels
+    drops: AbstractSet[str] = frozenset()
+
+
 class Stage(ABC):
     """A local operation. Stages are frozen, and their representation says all that they do."""
 
     #: Rough time per pixel and channel, in seconds on one thread.
     cost = 3e-9
+    #: Number of axes, for stages that work pixel by pixel.
+    ndim: int
 
     @property
-    @abstractmethod
     def reach(self) -> tuple[int, ...]:
         """The distance in pixels, along each axis, within which it needs the state."""
+        return (0,) * self.ndim
 
     @abstractmethod
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Change the state, which covers `region.needed`; call `tick` after each cycle of a diffusion."""
 
-    @abstractmethod
+    def flow(self, before: Channels) -> Flow:
+        """Return which images it reads and makes, given those before; by default it changes all of them."""
+        return Flow(set(before), before)
+
     def channels(self, before: Channels) -> Channels:
         """Return the channels of the state after this stage, given those before."""
+        flow = self.flow(before)
+        return {name: count for name, count in before.items() if name not in flow.drops} | flow.makes
 
-    def reads(self, before: Channels) -> set[str]:
+    def reads(self, before: Channels) -> AbstractSet[str]:
         """Return the names of the images that it needs."""
-        return set(before)
+        return self.flow(before).reads
 
-    def changes(self, before: Channels) -> set[str]:
+    def changes(self, before: Channels) -> AbstractSet[str]:
         """Return the names of the images that it makes or changes; others are the same after it, or gone."""
-        return set(self.channels(before))
+        return self.flow(before).makes.keys()
 
     def parts(self) -> Iterable[Stage]:
         """Return stages that do the same one after another, with smaller reaches.
@@ -133,22 +151,17 @@ class Diffuse(Stage):
         if self.keep:
             state[self.target] = evolving.image()
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels after the diffusion."""
-        during = before | {self.target: before[self.source]}
+    def flow(self, before: Channels) -> Flow:
+        """Diffuse one image; with looks, all of them may change."""
+        made = {self.target: before[self.source]}
+        if not self.looks:
+            return Flow({self.source}, made)
+        after = before | made
         for _, look in self.looks:
-            during = look.channels(during)
+            after = look.channels(after)
         if not self.keep:
-            del during[self.target]
-        return during
-
-    def reads(self, before: Channels) -> set[str]:
-        """Return the image that is diffused."""
-        return super().reads(before) if self.looks else {self.source}
-
-    def changes(self, before: Channels) -> set[str]:
-        """Return the diffused image."""
-        return super().changes(before) if self.looks else {self.target}
+            del after[self.target]
+        return Flow(set(before), after, before.keys() - after.keys())
 
     def parts(self) -> Iterator[Stage]:
         """Yield the cycles one by one, and the stages that look at the image after each of them."""
@@ -160,7 +173,7 @@ class Diffuse(Stage):
     def cut(self, region: Region) -> Diffuse:
         """Return the diffusion of one block: tensors, stencils and masks that cover the array are cut."""
         looks = tuple((when, look.cut(region)) for when, look in self.looks)
-        problem = worker.cut_problem(self.prepared.problem, region)
+        problem = _cut_problem(self.prepared.problem, region)
         return replace(self, prepared=replace(self.prepared, problem=problem), looks=looks)
 
     def working(self, channels: Channels, ndim: int) -> int:
@@ -182,6 +195,17 @@ class Diffuse(Stage):
         ) + sum(look.seconds(during, itemsize) for _, look in self.looks)
 
 
+def _cut_problem(problem: Problem, region: Region) -> Problem:
+    """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
+    if problem.model.entries is not None:
+        problem = replace(problem, model=problem.model.part(region.cells))
+    if isinstance(problem.stencil, FreeStencil):
+        problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
+    if problem.fixed is not None:
+        problem = replace(problem, fixed=problem.fixed[region.needed])
+    return problem
+
+
 @dataclass(frozen=True)
 class Take(Stage):
     """Return one of the images as the result."""
@@ -189,24 +213,15 @@ class Take(Stage):
     name: str
     ndim: int
 
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """Pixel by pixel."""
-        return (0,) * self.ndim
-
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Leave this image only."""
         taken = state[self.name]
         state.clear()
         state["image"] = taken
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels of the image."""
-        return {"image": before[self.name]}
-
-    def reads(self, before: Channels) -> set[str]:
-        """Return this image."""
-        return {self.name}
+    def flow(self, before: Channels) -> Flow:
+        """Leave this image only."""
+        return Flow({self.name}, {"image": before[self.name]}, set(before))
 
 
 @dataclass(frozen=True)

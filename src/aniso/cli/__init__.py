@@ -11,16 +11,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from aniso.cli import commands
-from aniso.cli.options.appearance import hide_types, load_formatter
+from aniso.cli.options.appearance import PlainHelp
 
 
-class _Commands(TyperGroup):
+class _Commands(PlainHelp, TyperGroup):
     """The commands of `aniso.cli.commands`, loaded one by one when they are needed."""
 
     _listing = False
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return hide_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(commands.summaries())
@@ -36,19 +33,12 @@ class _Commands(TyperGroup):
         return commands.load(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        load_formatter()
-        self._listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._listing = False
+        self._listing = True  # of this group, which is made for each call
+        super().format_help(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         self._listing = True
-        try:
-            return super().shell_complete(ctx, incomplete)
-        finally:
-            self._listing = False
+        return super().shell_complete(ctx, incomplete)
 
 
 app = typer.Typer(

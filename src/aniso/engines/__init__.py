@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 from dataclasses import dataclass
@@ -22,15 +24,17 @@ class Engine:
     """A row of the table of engines.
 
     `module` holds a class :class:`Evolution`. `arrays` are those that it computes with. If it needs the
-    package `needs`, that comes with the extra `extra`.
+    packages `needs`, in these versions or later ones, they come with the extra `extra`. On `devices` of
+    PyTorch it is preferred to others.
     """
 
     name: str
     module: str
     summary: str
     arrays: Literal["numpy", "torch"] = "numpy"
-    needs: str = ""
+    needs: tuple[str, ...] = ()
     extra: str = ""
+    devices: tuple[str, ...] = ()
 
 
 _ROWS = (
@@ -40,8 +44,17 @@ _ROWS = (
         module="aniso.engines.torch.evolution",
         summary="PyTorch, on any device and with gradients",
         arrays="torch",
-        needs="torch",
+        needs=("torch",),
         extra="torch",
+    ),
+    Engine(
+        name="triton",
+        module="aniso.engines.triton.evolution",
+        summary="fused kernels on a GPU",
+        arrays="torch",
+        needs=("torch", "triton>=3.4"),
+        extra="triton",
+        devices=("cuda", "xpu"),
     ),
     Engine(name="reference", module="aniso.engines.reference", summary="plain NumPy, slow"),
 )
@@ -68,13 +81,9 @@ class Problem:
 
     def start(self, image: Any) -> Evolution:
         """Return the evolution of an array or a tensor, in the precision that the model needs."""
-        return load(self.engine)(self.precise(image), self)
-
-    def precise(self, start: Any) -> Any:
-        """Return an array or a tensor in the precision that the model needs."""
-        if not self.model.needs_doubles:
-            return start
-        return start.astype(np.float64) if isinstance(start, np.ndarray) else start.double()
+        if self.model.needs_doubles:
+            image = image.astype(np.float64) if isinstance(image, np.ndarray) else image.double()
+        return load(self.engine)(image, self)
 
 
 class Evolution(Protocol):
@@ -99,9 +108,20 @@ class Evolution(Protocol):
         ...
 
 
-def default(arrays: Literal["numpy", "torch"]) -> str:
-    """Return the name of the engine for arrays of this kind."""
-    return next(engine.name for engine in ENGINES.values() if engine.arrays == arrays)
+def default(arrays: Literal["numpy", "torch"], device: str = "cpu") -> str:
+    """Return the name of the engine for arrays of this kind; for tensors, on this kind of device."""
+    rows = [engine for engine in ENGINES.values() if engine.arrays == arrays]
+    for engine in rows:
+        if device in engine.devices and not _missing(engine):
+            return engine.name
+    return rows[0].name
+
+
+def default_for(image: Any) -> str:
+    """Return the name of the engine for an array or a tensor."""
+    device = getattr(image, "device", None)
+    kind = getattr(device, "type", None)  # NumPy has a device too, "cpu"
+    return default("numpy") if kind is None else default("torch", kind)
 
 
 def summaries() -> str:
@@ -118,11 +138,31 @@ def check_name(engine: Any) -> None:
             f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}. None follows the array."
         )
     row = ENGINES[engine]
-    if row.needs and importlib.util.find_spec(row.needs) is None:
+    if missing := _missing(row):
+        where = " Triton exists for Linux only." if sys.platform != "linux" and "triton" in missing else ""
         raise ImportError(
-            f"the {engine} engine needs the package {row.needs}. Install it with: "
-            f'pip install "aniso[{row.extra}]".'
+            f"the {engine} engine needs the package {missing}. Install it with: "
+            f'pip install "aniso[{row.extra}]".{where}'
         )
+
+
+def _missing(engine: Engine) -> str:
+    """Return the first package that an engine needs and that is not installed, or is too old."""
+    for requirement in engine.needs:
+        package, _, version = requirement.partition(">=")
+        if importlib.util.find_spec(package) is None:
+            return requirement
+        if version and _installed_version(package) < tuple(map(int, version.split("."))):
+            return requirement
+    return ""
+
+
+@functools.cache
+def _installed_version(package: str) -> tuple[int, ...]:
+    """Return the first two numbers of the version, whatever the name of the distribution."""
+    names = importlib.metadata.packages_distributions().get(package, [package])
+    first, second, *_ = importlib.metadata.version(names[0]).split(".")
+    return int(first), int(second)
 
 
 def load(engine: str) -> type[Evolution]:

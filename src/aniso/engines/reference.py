@@ -51,7 +51,7 @@ class Evolution:
         return diffusion_tensor(self._u, self._problem)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
 
 def frozen_rate(u: Array, problem: Problem) -> Callable[[Array], Array]:

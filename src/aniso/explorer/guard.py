@@ -14,10 +14,10 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 
 #: Which pages may show this one in a frame: a list of sources as in a Content-Security-Policy.
 FRAME_ANCESTORS = "'none'"
-# NiceGUI needs three things that a strict policy would refuse:
+# NiceGUI needs three things that a strict policy would reject:
 # - inline scripts in the page: an import map, and modules that hold the elements. They get a nonce.
 # - 'unsafe-eval': handlers of events arrive as text, and Vue compiles templates in the browser. Attributes
-#   such as onerror="…" and scripts without the nonce, which markup could bring, stay refused.
+#   such as onerror="…" and scripts without the nonce, which markup could bring, stay rejected.
 # - inline styles: Quasar sets style attributes. A style cannot call anybody, because images and fonts cannot.
 # WebSockets to this server are part of 'self'.
 _POLICY = (
@@ -47,22 +47,13 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class HostGuard:
-    """Pass on requests for this server, from its own pages, with the token; refuse all others.
+    """Pass on requests for this server, from its own pages, with the token; reject all others.
 
-    Parameters
-    ----------
-    application : callable
-        The ASGI application that is guarded.
-    names : collection of str or None
-        Host names under which the server is known; None accepts all. They are checked because another site
-        can let its own name point to this machine (DNS rebinding).
-    cookie : str
-        Name of the cookie. Browsers share cookies between all ports of a host, so it should contain the port.
-    token : str
-        Secret that lets a browser in, as often as wanted.
-    ticket : str or None
-        Secret that lets a browser in once. It is for the address that a browser is started with, which other
-        users of the machine can see in the list of processes.
+    `names` are the host names under which the server is known; None accepts all. They are checked because
+    another site can let its own name point to this machine (DNS rebinding). The name of the `cookie` should
+    contain the port, since browsers share cookies between all ports of a host. The `token` lets a browser in
+    as often as wanted, the `ticket` once: it is for the address that a browser is started with, which other
+    users of the machine can see in the list of processes.
     """
 
     def __init__(
@@ -75,12 +66,12 @@ class HostGuard:
         self._pass = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or reject it."""
         if scope["type"] not in ("http", "websocket"):
             await self._application(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        answer = self._refusal(headers) or self._admission(scope, headers)
+        answer = self._rejection(headers) or self._admission(scope, headers)
         if scope["type"] == "http":
             nonce = secrets.token_urlsafe(16)
             await (answer or self._application)(scope, receive, _Hardened(send, nonce))
@@ -89,7 +80,7 @@ class HostGuard:
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    def _refusal(self, headers: Headers) -> Response | None:
+    def _rejection(self, headers: Headers) -> Response | None:
         """The answer to requests that no page of this server makes."""
         hosts = headers.getlist("host")
         if len(hosts) != 1:
@@ -103,7 +94,7 @@ class HostGuard:
         return None
 
     def _admission(self, scope: Message, headers: Headers) -> Response | None:
-        """None for requests with the cookie; with a token, the cookie; else a refusal."""
+        """None for requests with the cookie; with a token, the cookie; else a rejection."""
         cookies = [cookie_parser(each).get(self._cookie, "") for each in headers.getlist("cookie")]
         known = any(_equal(cookie, self._pass) for cookie in cookies)
         if scope["type"] == "http" and scope["path"] == "/":  # relative below: a proxy may add a prefix

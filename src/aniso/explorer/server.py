@@ -22,7 +22,7 @@ from nicegui import Client, app, binding, core, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from aniso.explorer.choosing.source import Source
+from aniso.explorer.choosing.scene import Source
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.guard import HostGuard
 from aniso.explorer.page.layout import ExplorerPage
@@ -182,14 +182,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 
 def plain_name(name: str) -> str:
-    r"""Return the name of a file without folders, short and printable: results are named after it.
-
-    Examples
-    --------
-    >>> from aniso.explorer import server
-    >>> server.plain_name("C:\\scans\\a.png"), server.plain_name("../..")
-    ('a.png', 'file')
-    """
+    """Return the name of a file without folders, short and printable: results are named after it."""
     last = Path(name.replace("\\", "/")).name
     last = "".join(character if character.isprintable() else "_" for character in last)
     if last in ("", ".."):
@@ -227,7 +220,7 @@ def is_loopback(host: str) -> bool:
 def free_port(host: str, wanted: int | None) -> int:
     """Return the given port if it is free, or by default the first free one from the usual one on.
 
-    Raises OSError if there is none.
+    Raises OSError if no port can be used.
     """
     for port in [wanted] if wanted is not None else range(USUAL_PORT, USUAL_PORT + 50):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -322,7 +315,7 @@ def _guard(**options: Any) -> None:
     """Pass all requests through a :class:`HostGuard`.
 
     It is outside of everything else, NiceGUI's own middleware included: that would let browsers cache a
-    refusal of a static file.
+    rejected request for a static file.
     """
     build = app.build_middleware_stack
     app.build_middleware_stack = lambda: HostGuard(build(), **options)  # type: ignore[method-assign]

@@ -19,6 +19,8 @@ In the order of the data flow:
     bounds on the spectrum of A; one time step
 ``predicted``
     unconstrained numbers in, diffusion tensor out
+``learned``
+    responses of learned kernels in, their weights out; one step of a learned diffusion
 ``orientation``
     structure in, its direction and coherence out
 ``cell``

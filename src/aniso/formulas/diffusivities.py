@@ -45,7 +45,8 @@ def weickert_slope(s: Any, r: Any) -> Any:
     """Return the slope: a difference of exponentials, as one exponential times its relative loss."""
     t_r = 1 / maximum(r, 0.25)
     t_r = t_r * t_r
-    ratio = r / maximum(s, 0.25)
+    # 1/s is needed anyway: a division takes as long as ten products.
+    ratio = r * (1 / maximum(s, 0.25))
     steepness = 3.31488 * (t_r * t_r) * (1 + ratio) * (1 + ratio * ratio)
     return weickert_decline(s) * steepness * relative_loss(steepness * (1 - ratio))
 

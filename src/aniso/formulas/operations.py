@@ -69,3 +69,13 @@ def exp(x: Any) -> Any:
 def expm1(x: Any) -> Any:
     """Return eˣ − 1 without cancellation."""
     return np.expm1(x) if _is_numpy(x) else x.expm1()
+
+
+def log1p(x: Any) -> Any:
+    """Return log(1 + x) for x ≥ 0."""
+    return np.log1p(x) if _is_numpy(x) else x.log1p()
+
+
+def logistic(x: Any) -> Any:
+    """Return 1/(1 + e⁻ˣ)."""
+    return 0.5 + 0.5 * np.tanh(0.5 * x) if _is_numpy(x) else x.sigmoid()

@@ -44,7 +44,8 @@ def edge_enhancing_joint(
     direction in which the pair splits where it is hardly more than that.
     """
     k = per_contrast2
-    (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    eigenvalues, p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    isolated, pair, half_gap = eigenvalues
     rounding = 4 * precision(pair) * maximum(isolated, pair + half_gap)
     apart, low, high, share = reduced(isolated, pair, half_gap, rounding)
     fall = share * slope(high, low)
@@ -57,7 +58,8 @@ def edge_continuing(
 ) -> Entries:  # fmt: skip
     """Return D = g((J − μ3·I)/λ²): 1 along the direction of least change, less along the others."""
     k = per_contrast2
-    (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    eigenvalues, p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    isolated, pair, half_gap = eigenvalues
     least, most = minimum(isolated, pair - half_gap), maximum(isolated, pair + half_gap)
     apart, low, high, share = reduced(isolated, pair, half_gap, least + 4 * precision(pair) * most)
     fall = share * slope(high, low)
@@ -77,7 +79,8 @@ def coherence_enhancing(
 ) -> Entries:
     """Return D = f(μ1·I − J/λ²), f(s) = ε + (1 − ε)·exp(−1/s²), f(0) = ε: along lines and within plates."""
     k = per_contrast2
-    (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    eigenvalues, p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    isolated, pair, half_gap = eigenvalues
     upper = pair + half_gap
     # μ1 − μ, exactly 0 for μ1 itself: its rounding may be large for f.
     gain, near = 1 - min_diffusivity, maximum(isolated - upper, 0)
@@ -95,7 +98,8 @@ def line_enhancing(
     The part of s that is rounding of the largest eigenvalue is ignored: within a plate it has no direction.
     """
     k = per_contrast2
-    (isolated, pair, half_gap), p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    eigenvalues, p, c = split(k * j_xx, k * j_xy, k * j_yy, k * j_xz, k * j_yz, k * j_zz)
+    isolated, pair, half_gap = eigenvalues
     rounding = 16 * precision(pair) * maximum(isolated, pair + half_gap)
     gain, gap = 1 - min_diffusivity, pair - half_gap - isolated
     alone = where(gap > rounding, gain * coherence_diffusivity(gap), 0 * gap)

@@ -20,7 +20,7 @@ import numpy as np
 
 from aniso import arrays, checks
 from aniso.io.formats import FORMATS, Format, format_of, suffix_of
-from aniso.io.picture import FileError, Picture
+from aniso.io.picture import FileError, Picture, corrupt
 
 __all__ = ["FileError", "Picture", "check_input", "check_output", "read", "write"]
 
@@ -39,7 +39,7 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
         A PNG, JPEG, TIFF, NPY, NIfTI or MRC file, by its suffix.
     limit : int, optional
         Bytes that any file may take in memory. Beyond it, files that would expand to more than 200 times
-        their size are refused as decompression bombs. None: no limit.
+        their size are rejected as decompression bombs. None: no limit.
 
     Returns
     -------
@@ -79,15 +79,11 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     except MemoryError as error:
         raise FileError(f"{path} does not fit into memory. Cut it into parts first.") from error
     except Exception as error:  # decoders have many ways to say that a file is broken
-        raise FileError(
-            f"{path} cannot be read as {format.name}: it is damaged or cut short ({_one_line(error)}). The "
-            "file appears to be corrupt."
-        ) from error
+        fault = f"it is damaged or cut short ({_one_line(error)})"
+        raise corrupt(f"{path} cannot be read as {format.name}: {fault}.") from error
     shape = picture.pixels.shape
     if 0 in shape or not shape:
-        raise FileError(
-            f"{path} holds no pixels: its array has shape {shape}. The file appears to be corrupt."
-        )
+        raise corrupt(f"{path} holds no pixels: its array has shape {shape}.")
     return replace(picture, format=format.name, source=path.absolute())
 
 
@@ -110,7 +106,7 @@ def check_input(path: str | os.PathLike[str]) -> None:
     path = _path(path)
     if os.path.isdir(path):
         store = path.suffix == ".zarr"
-        raise checks.refusal(
+        raise checks.make_error(
             FileError,
             f"{path} is a folder, not a file.",
             python="Read it with dask.array.from_zarr." if store else "Name a file in it.",
@@ -185,21 +181,12 @@ def write(
     full = _picture(picture, like, format)
     check_output(path, source=full.source, force=force, parents=parents, picture=full)
     options = {"quality": quality} if format.lossy else {}
-    try:
-        with _make_folders(path.parent), _replace(path, force=force) as temporary:
-            format.write(temporary, full, **options)
-    except (FileError, ImportError):
-        raise
-    except MemoryError as error:
-        raise FileError(f"{path} cannot be written: there is not enough memory.") from error
-    except FileExistsError as error:
-        raise _exists(path, " since a moment ago") from error
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
-    except Exception as error:
-        raise FileError(
-            f"{path} cannot be written as {format.name} ({_one_line(error)}). Try another format."
-        ) from error
+    with (
+        _explain_write_errors(path, format.name),
+        _make_folders(path.parent),
+        _replace(path, force=force) as temporary,
+    ):
+        format.write(temporary, full, **options)
     return path
 
 
@@ -249,13 +236,8 @@ def check_text_output(path: Path, *, force: bool) -> None:
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a text file atomically, as `write` does."""
     check_text_output(path, force=force)
-    try:
-        with _replace(path, force=force) as temporary:
-            temporary.write_text(text, "utf-8")
-    except FileExistsError as error:
-        raise _exists(path, " since a moment ago") from error
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
+    with _explain_write_errors(path, "text"), _replace(path, force=force) as temporary:
+        temporary.write_text(text, "utf-8")
 
 
 def _check_place(path: Path, *, source: Any, force: bool, parents: bool) -> None:
@@ -292,7 +274,7 @@ def _path(path: Any) -> Path:
 
 
 def _exists(path: Path, detail: str = "") -> FileError:
-    return checks.refusal(
+    return checks.make_error(
         FileError,
         f"{path} exists already{detail}. Give another name,",
         python="or force=True to overwrite it.",
@@ -328,7 +310,7 @@ def _check_head(path: Path, head: bytes) -> None:
     """Raise if a file is not of the format that its suffix says."""
     format = format_of(path)
     if not head:
-        raise FileError(f"{path} is empty (0 bytes). The file appears to be corrupt.")
+        raise corrupt(f"{path} is empty (0 bytes).")
     if format.recognises(head, suffix_of(path)):
         return
     for other in FORMATS.values():
@@ -344,6 +326,25 @@ def _check_head(path: Path, head: bytes) -> None:
 
 _FORBIDDEN = "this user may not write there"
 _CUT_WRITE = re.compile(r"\d+ requested and \d+ written")
+
+
+@contextlib.contextmanager
+def _explain_write_errors(path: Path, format: str) -> Iterator[None]:
+    """Say why a file cannot be written."""
+    try:
+        yield
+    except (FileError, ImportError):
+        raise
+    except MemoryError as error:
+        raise FileError(f"{path} cannot be written: there is not enough memory.") from error
+    except FileExistsError as error:
+        raise _exists(path, " since a moment ago") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {reason(error)}. Nothing was changed.") from error
+    except Exception as error:
+        raise FileError(
+            f"{path} cannot be written as {format} ({_one_line(error)}). Try another format."
+        ) from error
 
 
 @contextlib.contextmanager

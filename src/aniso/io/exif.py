@@ -109,10 +109,8 @@ def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -
             entries += new.entries(new.number(inner))
         for entry in entries:
             if entry.tag in (*_WIDTHS, *_HEIGHTS) and entry.kind in (_SHORT, _LONG):
-                value, form, most = size[int(entry.tag in _WIDTHS)], "I", 2**32 - 1
-                if entry.kind == _SHORT:
-                    form, most = "H", 2**16 - 1
-                new.put(form, entry.place, min(value, most))
+                form, most = ("H", 2**16 - 1) if entry.kind == _SHORT else ("I", 2**32 - 1)
+                new.put(form, entry.place, min(size[int(entry.tag in _WIDTHS)], most))
             if entry.tag in (_ACROSS, _DOWN) and entry.kind == _RATIONAL:
                 ratio = old.ratio(entry) * finer[int(entry.tag == _ACROSS)]  # both tags may share the old one
                 new.put("II", new.get("I", entry.place)[0], round(1000 * ratio), 1000)

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aniso.arrays import Array, Mask
 from aniso.io.formats import origin
 from aniso.io.picture import FileError, Picture
-
-Array = npt.NDArray[Any]
 
 # A stack of at least this many pages is taken for a volume if the file does not say what they are.
 _MANY_PAGES = 8
@@ -87,7 +85,7 @@ class Pages:
             shape[axis] *= factor
         return np.broadcast_to(np.zeros((), self.picture.pixels.dtype), shape)
 
-    def part_of_mask(self, mask: npt.NDArray[np.bool_], page: Page) -> npt.NDArray[np.bool_]:
+    def part_of_mask(self, mask: Mask, page: Page) -> Mask:
         """Return the part of a mask that belongs to a page; a mask of one page serves all."""
         if self.volume:
             return np.broadcast_to(mask, self.picture.shape)

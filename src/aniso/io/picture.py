@@ -11,15 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import arrays, checks
+from aniso.arrays import Array
 from aniso.io import exif as exif_blocks
 
 __all__ = ["FileError", "Picture"]
 
-Array = npt.NDArray[Any]
-
 
 class FileError(ValueError):
     """Raised for a file that cannot be read or written."""
+
+
+def corrupt(fault: str) -> FileError:
+    """Return the error for a file that has this fault."""
+    return FileError(f"{fault} The file appears to be corrupt.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +94,7 @@ class Picture:
         if axis is not None:
             checks.whole("channel_axis", axis, "", "a whole number or None")
         if axis is not None and not -pixels.ndim <= axis < pixels.ndim:
-            raise checks.refusal(
+            raise checks.make_error(
                 FileError,
                 f"there is no axis {axis} for the channels in pixels of shape {pixels.shape}.",
                 python="Give channel_axis, e.g. -1, or None.",
@@ -251,7 +255,7 @@ def as_dtype(values: Array, dtype: npt.DTypeLike) -> Array:
     """Convert values to the type of a file: rounded and clipped, never wrapped.
 
     Halves go to the even neighbour. What is too large for a float type becomes its largest number;
-    infinite values and NaN stay what they are there, and are refused by integer types.
+    infinite values and NaN stay what they are there, and are rejected by integer types.
     """
     dtype = np.dtype(dtype)
     if values.dtype == dtype:

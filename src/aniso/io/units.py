@@ -32,14 +32,7 @@ def escape(name: str) -> str:
 
 
 def metres(name: str | None) -> float | None:
-    """Return the length of a unit in metres, or None if it is unknown.
-
-    Examples
-    --------
-    >>> from aniso.io import units
-    >>> units.metres("microns"), units.metres("furlong")
-    (1e-06, None)
-    """
+    """Return the length of a unit in metres, or None if it is unknown."""
     name = unescape(name or "")
     word = name.lower()
     return _SYMBOLS.get(name, _WORDS.get(word, _WORDS.get(word.removesuffix("s"))))

@@ -11,9 +11,13 @@ import numpy as np
 
 from aniso import checks, stability
 from aniso.arrays import Field
+from aniso.formulas import tensors, volume_tensors
 from aniso.models.diffusivity import check_diffusivity
 from aniso.parameters import of_model
 from aniso.stencil import Stencil
+
+#: The parameters of a model by name.
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -68,20 +72,16 @@ class Model(ABC):
         """Return the model for some of the cells."""
         return self
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
-        """Return how structure becomes a tensor."""
+    def tensor_formula(self, channels: int, values: Values | None = None, ndim: int = 2) -> TensorFormula:
+        """Return how structure becomes a tensor, for an image (ndim 2) or a volume (3) with these channels.
+
+        `values` replaces the model's own parameters, under the same names, e.g. by numbers that are learned.
+        """
         raise NotImplementedError(f"{self!r} has tensors of its own, and no formula for them")
 
     @abstractmethod
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
         """Return an upper bound of ρ(A) for all images."""
-
-
-def _check_switch(name: str, value: Any, meaning: str) -> None:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}: {meaning}.")
 
 
 @dataclass(frozen=True)
@@ -94,25 +94,25 @@ class ImageDriven(Model):
 
     def __post_init__(self) -> None:
         for parameter in of_model(self).values():
-            value, about = getattr(self, parameter.name), parameter.about
+            name, about = parameter.name, parameter.about
+            value = getattr(self, name)
             if about.choices:
                 check_diffusivity(value)
                 continue
             if about.switch:
-                _check_switch(parameter.name, value, about.meaning)
+                if not isinstance(value, bool):
+                    raise TypeError(f"{name} must be True or False, got {value!r}: {about.meaning}.")
                 continue
             meaning = f"{about.symbol}, {about.meaning}."
-            number = checks.within(
-                parameter.name, value, about.low, about.high, meaning, open_low=about.open_low
-            )
+            number = checks.within(name, value, about.low, about.high, meaning, open_low=about.open_low)
             if number == np.inf:
-                raise ValueError(f"{parameter.name} must be finite, got inf: {meaning}")
-            if parameter.name == "contrast" and not 1e-140 <= number <= 1e140:
+                raise ValueError(f"{name} must be finite, got inf: {meaning}")
+            if name == "contrast" and not 1e-140 <= number <= 1e140:
                 size, way = ("small", "up") if number < 1 else ("large", "down")
                 raise ValueError(
                     f"contrast={value} is too {size} to compute with. Scale the image {way} first."
                 )
-            object.__setattr__(self, parameter.name, number)
+            object.__setattr__(self, name, number)
 
     @property
     def presmoothing(self) -> float:
@@ -133,12 +133,14 @@ class ImageDriven(Model):
         """Return upper bounds λ1 ≥ λ2 of the largest and of all other eigenvalues of the tensors."""
         return 1.0, 1.0
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
-        """Return how structure becomes a tensor, for an image (ndim 2) or a volume (3) with these channels.
+    def tensor_formula(self, channels: int, values: Values | None = None, ndim: int = 2) -> TensorFormula:
+        """Return how structure becomes a tensor."""
+        return self.formula(volume_tensors if ndim == 3 else tensors, channels, values or vars(self))
 
-        `values` replaces the model's own parameters, under the same names, e.g. by numbers that are learned.
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
+        """Return how structure becomes a tensor.
+
+        `formulas` are those of :mod:`aniso.formulas.tensors`, or `volume_tensors` with the same names.
         """
         raise NotImplementedError
 

@@ -91,12 +91,8 @@ class FixedTensor(Model):
         (2, 2, 9, 9)
         """
         constant, lengths = arrays.as_array("matrix", matrix), arrays.as_array("shape", shape)
-        if (
-            lengths.dtype.kind not in "iu"
-            or lengths.ndim > 1
-            or (lengths < 1).any()
-            or (lengths > 2**31).any()
-        ):
+        whole = lengths.dtype.kind in "iu" and lengths.ndim <= 1
+        if not whole or (lengths < 1).any() or (lengths > 2**31).any():
             raise ValueError(
                 f"shape must be that of an image, whole numbers from 1 up, got {shape!r}. Give image.shape, "
                 "without the channels."
@@ -107,10 +103,8 @@ class FixedTensor(Model):
                 f"a constant tensor for an image of shape {shape} must be a {len(shape)} × {len(shape)} "
                 f"matrix, got shape {constant.shape}."
             )
-        cells = tuple(n + 1 for n in shape)
-        return cls(
-            np.broadcast_to(constant.reshape(constant.shape + (1,) * len(shape)), constant.shape + cells)
-        )
+        everywhere = constant.reshape(constant.shape + (1,) * len(shape))
+        return cls(np.broadcast_to(everywhere, constant.shape + tuple(n + 1 for n in shape)))
 
     def part(self, cells: tuple[slice, ...]) -> FixedTensor:
         """Return the tensors in some of the cells, without checking them again."""
@@ -130,20 +124,17 @@ class FixedTensor(Model):
 
         A signal is an image of one row.
         """
+        found: tuple[Field, ...]
         if len(self.tensor) == 3:
-            volume_entries = collapse_entries(tuple(self.tensor[axes] for axes in ENTRY_AXES))
-            for entry in volume_entries:
-                entry.flags.writeable = False
-            return volume_entries
-        if len(self.tensor) == 1:
-            a = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
-            b, c = 0 * a, 0 * a
+            found = collapse_entries(tuple(self.tensor[axes] for axes in ENTRY_AXES))
+        elif len(self.tensor) == 2:
+            found = collapse_ghost_cells(self.tensor[1, 1], self.tensor[0, 1], self.tensor[0, 0])
         else:
-            (c, b), (_, a) = self.tensor
-            a, b, c = collapse_ghost_cells(a, b, c)
-        for entry in (a, b, c):
+            a = np.broadcast_to(self.tensor[0, 0], (2, self.tensor.shape[-1]))
+            found = a, 0 * a, 0 * a
+        for entry in found:
             entry.flags.writeable = False
-        return a, b, c
+        return found
 
     def spectral_bound(self, stencil: Stencil, spacings: tuple[float, ...]) -> float:
         """Return an upper bound of ρ(A) for these tensors."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aniso.formulas import tensors, volume_tensors
-from aniso.models.base import ImageDriven, TensorFormula
+from aniso.models.base import ImageDriven, TensorFormula, Values
 from aniso.models.diffusivity import DIFFUSIVITY, forms
 from aniso.parameters import CONTRAST, PLATES, RHO, SIGMA, About
 
@@ -18,11 +18,6 @@ __all__ = [
     "Homogeneous",
     "PeronaMalik",
 ]
-
-
-def formulas_for(ndim: int) -> Any:
-    """Return the tensor formulas for images or for volumes, which have the same names."""
-    return volume_tensors if ndim == 3 else tensors
 
 
 @dataclass(frozen=True)
@@ -52,15 +47,12 @@ class EdgeEnhancing(ImageDriven):
     sigma: float = SIGMA.field(1.0)
     diffusivity: str | Callable[[Any], Any] = DIFFUSIVITY.field("weickert")  # noqa: RUF009
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
         """D = I − ψ(r) q qᵀ for one channel, D = g(J/λ²) for several."""
-        values = values or vars(self)
         g, scale = forms(values["diffusivity"]), (values["contrast"] ** -2,)
         if channels == 1:
-            return TensorFormula(formulas_for(ndim).edge_enhancing, (g.decline,), scale)
-        return TensorFormula(formulas_for(ndim).edge_enhancing_joint, (g.diffusivity, g.slope), scale)
+            return TensorFormula(formulas.edge_enhancing, (g.decline,), scale)
+        return TensorFormula(formulas.edge_enhancing_joint, (g.diffusivity, g.slope), scale)
 
 
 @dataclass(frozen=True)
@@ -94,14 +86,11 @@ class EdgeContinuing(ImageDriven):
     rho: float = RHO.field(0.8)
     diffusivity: str | Callable[[Any], Any] = DIFFUSIVITY.field("charbonnier")  # noqa: RUF009
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
         """D = I − ψ(r)(J − μ2·I)/λ², for any number of channels; in volumes g((J − μ3·I)/λ²)."""
-        values = values or vars(self)
         g, scale = forms(values["diffusivity"]), (values["contrast"] ** -2,)
-        functions = (g.decline,) if ndim == 2 else (g.diffusivity, g.slope)
-        return TensorFormula(formulas_for(ndim).edge_continuing, functions, scale)
+        functions = (g.decline,) if formulas is tensors else (g.diffusivity, g.slope)
+        return TensorFormula(formulas.edge_continuing, functions, scale)
 
 
 @dataclass(frozen=True)
@@ -148,14 +137,10 @@ class CoherenceEnhancing(ImageDriven):
         """1 along structures, ε across; plates extend in two directions."""
         return 1.0, 1.0 if ndim == 3 and self.plates else self.min_diffusivity
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
         """D = f(μ1·I − J/λ²)."""
-        values = values or vars(self)
-        formula = formulas_for(ndim).coherence_enhancing
-        if ndim == 3 and not self.plates:
-            formula = volume_tensors.line_enhancing
+        lines = formulas is volume_tensors and not self.plates
+        formula = formulas.line_enhancing if lines else formulas.coherence_enhancing
         return TensorFormula(formula, (), (values["contrast"] ** -2, values["min_diffusivity"]))
 
 
@@ -167,12 +152,8 @@ class PeronaMalik(ImageDriven):
 
     Parameters
     ----------
-    contrast : float
-        λ, in grey values per unit length: gradients above it are edges.
-    sigma : float
-        Noise scale σ, in the units of `spacing`.
-    diffusivity : str or callable
-        g(r) with r = ∣∇u_σ∣²/λ²: a name in :data:`aniso.models.DIFFUSIVITIES` or a function.
+    contrast, sigma, diffusivity
+        As for :class:`EdgeEnhancing`.
 
     Examples
     --------
@@ -185,13 +166,10 @@ class PeronaMalik(ImageDriven):
     sigma: float = SIGMA.field(0.5)
     diffusivity: str | Callable[[Any], Any] = DIFFUSIVITY.field("perona-malik")  # noqa: RUF009
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
         """D = g(r) I."""
-        values = values or vars(self)
         g = forms(values["diffusivity"])
-        return TensorFormula(formulas_for(ndim).perona_malik, (g.diffusivity,), (values["contrast"] ** -2,))
+        return TensorFormula(formulas.perona_malik, (g.diffusivity,), (values["contrast"] ** -2,))
 
 
 @dataclass(frozen=True)
@@ -205,8 +183,6 @@ class Homogeneous(ImageDriven):
     2.0
     """
 
-    def tensor_formula(
-        self, channels: int, values: Mapping[str, Any] | None = None, ndim: int = 2
-    ) -> TensorFormula:
+    def formula(self, formulas: Any, channels: int, values: Values) -> TensorFormula:
         """D = I."""
-        return TensorFormula(formulas_for(ndim).homogeneous, (), ())
+        return TensorFormula(formulas.homogeneous, (), ())

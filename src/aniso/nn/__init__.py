@@ -7,10 +7,9 @@ import importlib.util
 if importlib.util.find_spec("torch") is None:
     raise ImportError('aniso.nn needs PyTorch. Install it with: pip install "aniso[torch]".')
 
-from aniso.nn.block import DiffusionBlock
+from aniso.nn.block import DiffusionBlock, DiffusionNet
 from aniso.nn.kernels import KernelDiffusionNet
 from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
-from aniso.nn.net import DiffusionNet
 from aniso.nn.predicted import TensorDiffusion
 from aniso.nn.presets import pretrained
 from aniso.nn.steered import SteeredDiffusionNet, TensorPredictor

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.amp import is_autocast_available
+from torch.utils.checkpoint import checkpoint
 
 from aniso import arrays
 
@@ -102,6 +104,14 @@ def full_precision(image: Tensor) -> contextlib.AbstractContextManager[Any]:
     """Return a context in which autocast is off, on devices that have it."""
     kind = image.device.type
     return torch.autocast(kind, enabled=False) if is_autocast_available(kind) else contextlib.nullcontext()
+
+
+def run_stage(function: Callable[..., Tensor], u: Tensor, given: Any, *, recompute: bool) -> Tensor:
+    """Return function(u, given), whose intermediate results may be recomputed in the backward pass."""
+    if not recompute:
+        return function(u, given)
+    again: Tensor = checkpoint(function, u, given, use_reentrant=False, preserve_rng_state=False)
+    return again
 
 
 def check_dimension(ndim: object, known: tuple[int, ...], name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -11,20 +11,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import arrays, checks
+from aniso.colours import OPPONENT
 from aniso.engines.torch.operator import finite_gradient
+from aniso.formulas.learned import (
+    bounded,
+    energy,
+    learned_step,
+    level_polynomials,
+    response_weight,
+    scaled_square,
+)
+from aniso.nets.design import FARTHEST, LEAST_NOISE, LEVELS, TURNS, WIDEST, cosine_modes, waves
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
-from aniso.nn.steered import bounded
 
-#: Orientations of an even or odd kernel: the symmetries of the grid, without the rotation by 180°.
-_TURNS = 4
-#: Frequencies per period and dilation at which the squared transfer function is sampled.
-_SAMPLES = 64
-#: Noise levels between which the parameters vary, and the number of polynomials that describe it.
-_LEVELS, _POLYNOMIALS = (2.0, 75.0), 4
+#: Number of polynomials of the noise level, and of powers of the correlation.
+_POLYNOMIALS, _POWERS = 4, 2
 #: Initial values of log c, a, b, and of s and μ before the logistic function.
 _FIRST = (2.0, 1.0, 1.5, 0.0, -4.0)
 #: Noise levels that are distinguished; 0 is taken as the lowest.
-_NOISES = (1e-30, 1e30)
+_NOISES = (LEAST_NOISE, 1e30)
 _TRY = "Try dilations=[1, 2, 1], kernels=6, side=5."
 
 
@@ -43,6 +48,14 @@ class KernelDiffusionNet(nn.Module):
     functions of the noise level. Rotating or mirroring the image rotates or mirrors the result. All channels
     share the weights, with (c v/σ)² averaged over them.
 
+    With `colour`, images of three channels are diffused on other axes: brightness, the mean of the channels,
+    as a grey image with the noise level σ/√3, and two differences of colours. These share weights of their
+    own, whose x = a (M e + N ē + P ē') + b also depends on the averages ē' of brightness. The kernels are the
+    same. The mean of each channel is preserved and the norm of the image never grows.
+
+    With `correlated`, a, b, c, s and μ also depend on the correlation of the noise, the width in pixels of a
+    Gaussian that makes it of white noise; white noise has the parameters that it has without.
+
     Parameters
     ----------
     dilations : sequence of int
@@ -52,6 +65,10 @@ class KernelDiffusionNet(nn.Module):
         Number of kernels of a stage, half of them even and half odd. Each is used in four orientations.
     side : int
         Side of the kernels, an odd number.
+    colour : bool
+        Whether there are weights for colours. Other images than those of three channels do not use them.
+    correlated : bool
+        Whether there are parameters for correlated noise.
     device, dtype
         Device and data type of the parameters.
 
@@ -70,6 +87,8 @@ class KernelDiffusionNet(nn.Module):
         *,
         kernels: int = 6,
         side: int = 5,
+        colour: bool = False,
+        correlated: bool = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -85,41 +104,66 @@ class KernelDiffusionNet(nn.Module):
                 "there must be at least one dilation, an even number of kernels, and an odd side, got "
                 f"dilations={dilations}, kernels={kernels} and side={side}. {_TRY}"
             )
+        self.colour, self.correlated = colour, correlated
         factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
-        self.stages = nn.ModuleList(KernelStage(number, count, width, factory) for number in numbers)
+        self.stages = nn.ModuleList(
+            KernelStage(number, count, width, factory, colour=colour, correlated=correlated)
+            for number in numbers
+        )
 
-    def forward(self, image: Tensor, noise: float | Tensor) -> Tensor:
+    def forward(self, image: Tensor, noise: float | Tensor, correlation: float | Tensor = 0.0) -> Tensor:
         """Return the images after all stages.
 
         `noise` is the standard deviation of the noise in grey values from 0 to 255: a number, or a tensor
-        with one number per image, (N,). For images from 0 to 1, multiply image and noise by 255.
+        with one number per image, (N,). For images from 0 to 1, multiply image and noise by 255. So is
+        `correlation`, the width of the Gaussian in pixels, for nets that are made with `correlated`; widths
+        above 1.5 are taken as 1.5.
         """
         check_image(image, 2, self)
-        noise = self.checked_noise(noise, image)
+        noise = self.checked("noise", noise, image, "it is the standard deviation of the noise.")
+        width = None
+        if isinstance(correlation, Tensor) or correlation != 0:  # 0 changes nothing
+            width = self.checked(
+                "correlation", correlation, image, "it is the width of a Gaussian in pixels."
+            )
+        if not self.correlated and not isinstance(correlation, Tensor) and correlation != 0:
+            raise ValueError(
+                f"this net has no parameters for correlated noise, got correlation={correlation}. Leave it "
+                "out, or make the net with correlated=True and train it."
+            )
         with full_precision(image):
             u = working_precision(image)
-            level = noise.to(u).reshape(-1, 1).clamp(*_NOISES)
-            f, polynomials = u, chebyshev(level)
+            level = noise.to(u).reshape(-1, 1)
+            coloured = self.colour and u.shape[1] == 3
+            parts: tuple[Tensor, ...] = (u,)
+            if coloured:
+                level = level / 3**0.5
+                turned = times(OPPONENT, u) / 3**0.5
+                parts = (turned[:, :1], turned[:, 1:])
+            level = level.clamp(*_NOISES)
+            given, polynomials = parts, chebyshev(level)
+            powers = None
+            if self.correlated and width is not None:
+                powers = correlation_powers(width.to(u).reshape(-1, 1))
             for stage in self.stages:
-                u = stage(u, f, level, polynomials)
+                parts = stage(parts, given, level, polynomials, powers)
+            u = times(zip(*OPPONENT, strict=True), torch.cat(parts, 1)) * 3**0.5 if coloured else parts[0]
             return u.to(image.dtype)
 
     @staticmethod
-    def checked_noise(noise: float | Tensor, image: Tensor) -> Tensor:
-        """Return the noise levels as a tensor with one or N numbers."""
-        if isinstance(noise, Tensor):
-            arrays.check_tensor("noise", noise)
-            if noise.shape not in ((), (1,), image.shape[:1]):
+    def checked(name: str, given: float | Tensor, image: Tensor, why: str) -> Tensor:
+        """Return noise levels or correlations as a tensor with one or N numbers."""
+        if isinstance(given, Tensor):
+            arrays.check_tensor(name, given)
+            if given.shape not in ((), (1,), image.shape[:1]):
                 raise ValueError(
-                    f"noise must be a number or have one per image, ({len(image)},): got the shape "
-                    f"{tuple(noise.shape)}."
+                    f"{name} must be a number or have one per image, ({len(image)},): got the shape "
+                    f"{tuple(given.shape)}."
                 )
-            return noise
+            return given
         if not torch.compiler.is_compiling():  # numbers without a value are not checked
-            noise = checks.within(
-                "noise", noise, 0.0, _NOISES[1], "it is the standard deviation of the noise."
-            )
-        return torch.tensor(noise, dtype=torch.float64)
+            given = checks.within(name, given, 0.0, _NOISES[1], why)
+        return torch.tensor(given, dtype=torch.float64)
 
 
 class KernelStage(nn.Module):
@@ -129,43 +173,75 @@ class KernelStage(nn.Module):
     waves: Tensor
     relative: Tensor
 
-    def __init__(self, dilation: int, kernels: int, side: int, factory: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        dilation: int,
+        kernels: int,
+        side: int,
+        factory: dict[str, Any],
+        *,
+        colour: bool = False,
+        correlated: bool = False,
+    ) -> None:
         super().__init__()
         self.dilation, self.side = dilation, side
-        modes, decline = cosine_modes(side)
-        coefficients = torch.randn(2, kernels // 2, modes.shape[1]) * decline[:, None]
+        modes, decline = (torch.from_numpy(one) for one in cosine_modes(side))
+        coefficients = torch.randn(2, kernels // 2, modes.shape[1]) * decline.float()[:, None]
         self.coefficients = nn.Parameter(coefficients.to(**factory))
-        mixing = 0.02 * torch.randn(2, kernels, kernels, _TURNS)
+        mixing = 0.02 * torch.randn(2, kernels, kernels, TURNS)
         mixing[:, range(kernels), range(kernels), 0] -= 0.5
         self.mixing = nn.Parameter(mixing.to(**factory))
         levels = torch.zeros(3 * kernels + 2, _POLYNOMIALS)
         levels[:-2, 0] = torch.tensor(_FIRST[:3]).repeat_interleave(kernels)
         levels[-2:, 0] = torch.tensor(_FIRST[3:])
         self.levels = nn.Parameter(levels.to(**factory))
-        turns = torch.arange(_TURNS, device=factory["device"])
+        if colour:  # at first as for brightness
+            averaged = torch.zeros(1, kernels, kernels, TURNS)
+            self.colour_mixing = nn.Parameter(torch.cat([mixing, averaged]).to(**factory))
+            self.colour_levels = nn.Parameter(levels.to(**factory, copy=True))
+        if correlated:
+            self.correlation = nn.Parameter(torch.zeros(len(levels), _POWERS).to(**factory))
+        turns = torch.arange(TURNS, device=factory["device"])
         self.register_buffer("modes", modes.to(**factory), persistent=False)
-        self.register_buffer("waves", waves(side, dilation).to(**factory), persistent=False)
+        self.register_buffer("waves", torch.from_numpy(waves(side, dilation)).to(**factory), persistent=False)
         self.register_buffer("relative", turns[:, None] ^ turns, persistent=False)
 
-    def forward(self, u: Tensor, f: Tensor, noise: Tensor, polynomials: Tensor) -> Tensor:
-        """Return the images after this stage."""
-        images, channels = u.shape[:2]
-        kernels = self.kernels(u.dtype)
-        values = (polynomials @ bounded(self.levels).to(u.dtype).T)[:, :, None, None]
-        contrast, gain, bias = (
-            part.repeat_interleave(_TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
-        )
-        step, back = values[:, -2:].sigmoid().chunk(2, dim=1)
-        v = self.responses(u.flatten(0, 1)[:, None], kernels)
-        v = v.reshape(images, channels, *v.shape[1:])
-        most = torch.finfo(u.dtype).max ** 0.24  # so that squares stay finite
-        unit = (contrast - noise.log()[:, :, None, None]).clamp(max=math.log(most)).exp()
-        scaled = (v * unit[:, None]).clamp(-most, most)
-        energy = (scaled * scaled).mean(dim=1).log1p()
-        weights = (gain * self.mixed(energy) + bias).sigmoid()
-        flux = v * finite_gradient(weights, u)[:, None]
-        rate = self.responses_adjoint(flux.flatten(0, 1), kernels, u.shape)
-        return torch.lerp(u - 2 * step * rate, f, back)
+    def forward(
+        self,
+        parts: tuple[Tensor, ...],
+        given: tuple[Tensor, ...],
+        noise: Tensor,
+        polynomials: Tensor,
+        powers: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Return the parts of the images after this stage: all channels, or brightness and colours."""
+        kernels = self.kernels(parts[0].dtype)
+        whole = torch.cat(parts, 1)
+        results: list[Tensor] = []
+        energies: list[Tensor] = []
+        for number, (u, f) in enumerate(zip(parts, given, strict=True)):
+            levels, mixing = (
+                (self.colour_levels, self.colour_mixing) if number else (self.levels, self.mixing)
+            )
+            values = polynomials @ bounded(levels).to(u.dtype).T
+            if powers is not None:
+                values = values + powers @ bounded(self.correlation).to(u.dtype).T
+            values = values[:, :, None, None]
+            contrast, gain, bias = (
+                part.repeat_interleave(TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
+            )
+            step, back = values[:, -2:].sigmoid().chunk(2, dim=1)
+            v = self.responses(u.flatten(0, 1)[:, None], kernels)
+            v = v.reshape(*u.shape[:2], *v.shape[1:])
+            most = torch.finfo(u.dtype).max ** 0.24  # so that squares stay finite
+            unit = (contrast - noise.log()[:, :, None, None]).clamp(max=math.log(most)).exp()
+            e = energy(scaled_square(v, unit[:, None], most).mean(dim=1))
+            energies.insert(0, self.averages(e))
+            weights = response_weight(self.mixed(mixing, [e, *energies]), gain, bias)
+            flux = v * finite_gradient(weights, whole)[:, None]
+            rate = self.responses_adjoint(flux.flatten(0, 1), kernels, u.shape)
+            results.append(learned_step(u, rate, f, step, back))
+        return tuple(results)
 
     def kernels(self, dtype: torch.dtype) -> Tensor:
         """Return the kernels in all orientations, (4·kernels, 1, side, side), with norm at most 1."""
@@ -178,11 +254,14 @@ class KernelStage(nn.Module):
         scaled = scaled.to(dtype)
         return scaled - scaled.mean(dim=(-2, -1), keepdim=True)  # 0 up to the precision of the parameters
 
-    def mixed(self, energy: Tensor) -> Tensor:
-        """Return M e + N ē, with weights that depend on the kernels and their relative orientation."""
-        mixing = bounded(self.mixing).to(energy.dtype)[..., self.relative]
-        own, averaged = mixing.transpose(2, 3).flatten(3).flatten(1, 2)[..., None, None]
-        return F.conv2d(energy, own) + F.conv2d(self.averages(energy), averaged)
+    def mixed(self, mixing: Tensor, energies: list[Tensor]) -> Tensor:
+        """Return M e + N ē + P ē', with weights that depend on kernels and their relative orientation."""
+        matrices = bounded(mixing).to(energies[0].dtype)[..., self.relative]
+        matrices = matrices.transpose(2, 3).flatten(3).flatten(1, 2)[..., None, None]
+        total = F.conv2d(energies[0], matrices[0])
+        for averaged, matrix in zip(energies[1:], matrices[1:], strict=True):
+            total = total + F.conv2d(averaged, matrix)
+        return total
 
     def averages(self, energy: Tensor) -> Tensor:
         """Return averages over those of 3×3 pixels, spaced by the dilation, that lie inside the image."""
@@ -232,43 +311,25 @@ class KernelStage(nn.Module):
         return f"dilation={self.dilation}, kernels={kernels}, side={self.side}, w, s and μ in [0, 1]"
 
 
+def times(matrix: Iterable[Sequence[float]], image: Tensor) -> Tensor:
+    """Return a matrix times the channels; no tensor is made of the matrix, for which a device would wait."""
+    channels = [image[:, k : k + 1] for k in range(3)]
+    rows = [[weight * channel for weight, channel in zip(row, channels, strict=True)] for row in matrix]
+    return torch.cat([first + second + third for first, second, third in rows], dim=1)
+
+
 def chebyshev(noise: Tensor) -> Tensor:
     """Return the first Chebyshev polynomials of the logarithm of the noise level, (N, 1) → (N, 4)."""
-    low, high = (math.log(level) for level in _LEVELS)
+    low, high = (math.log(level) for level in LEVELS)
     x = ((noise.log() - low) * (2 / (high - low)) - 1).clamp(-1, 1)
-    return torch.cat([torch.ones_like(x), x, 2 * x * x - 1, (4 * x * x - 3) * x], dim=1)
+    return torch.cat(level_polynomials(x), dim=1)
 
 
-def cosine_modes(side: int) -> tuple[Tensor, Tensor]:
-    """Return the odd and the even cosine modes of mean 0, (2, count, side, side), and initial sizes."""
-    axis = torch.arange(side, dtype=torch.float64)
-    wave = (math.pi / side * axis[:, None] * (axis + 0.5)).cos()
-    wave = wave / wave.norm(dim=1, keepdim=True)
-    products = wave[:, None, :, None] * wave[None, :, None, :]
-    order = axis[:, None] + axis
-    parts = [order % 2 == 1, (order % 2 == 0) & (order > 0)]
-    modes = torch.stack([products[part] for part in parts])
-    sizes = torch.stack([2.0 ** (1 - order[part]) for part in parts])
-    return modes, sizes.sqrt().float()
-
-
-def waves(side: int, dilation: int) -> Tensor:
-    """Return what makes transfer functions of odd and even kernels, (2, frequencies, side²).
-
-    Σ|K̂|² is a trigonometric polynomial of degree d along each axis, and symmetric. Its maximum is at most
-    that over n frequencies per period, divided by cos(πd/n) for each axis; one octant of them suffices.
-    """
-    count = _SAMPLES * dilation
-    degree = dilation * (side - 1) + 2 * (dilation - 1)
-    y, x = torch.triu_indices(count // 2 + 1, count // 2 + 1).double() * (2 * math.pi / count)
-    grid = dilation * (torch.arange(side) - side // 2).double()
-    phase = (y[:, None, None] * grid[:, None] + x[:, None, None] * grid).flatten(1)
-    hat = _hat(y, dilation) * _hat(x, dilation) / math.cos(math.pi * degree / count)
-    return torch.stack([phase.sin(), phase.cos()]) * hat[:, None]
-
-
-def _hat(frequency: Tensor, dilation: int) -> Tensor:
-    """Return the transfer function of the smoothing."""
-    offset = torch.arange(1 - dilation, dilation)
-    weights = (dilation - offset.abs()).double() / dilation**2
-    return (frequency[:, None] * offset).cos() @ weights
+def correlation_powers(width: Tensor) -> Tensor:
+    """Return powers of the logarithm of how much a Gaussian of this width amplifies low frequencies."""
+    place = torch.arange(-FARTHEST, FARTHEST + 1, device=width.device, dtype=width.dtype)
+    exponent = (place / width.clamp(1e-3, WIDEST)).square()
+    gain = (-exponent / 2).exp().sum(dim=1, keepdim=True).square() / (-exponent).exp().sum(
+        dim=1, keepdim=True
+    )
+    return torch.cat([gain.log() ** power for power in range(1, _POWERS + 1)], dim=1)

@@ -17,7 +17,6 @@ from aniso.formulas.predicted import squashed, squashed_volume
 from aniso.models import Homogeneous
 from aniso.nn import block, inputs
 from aniso.nn.learned import Learning
-from aniso.nn.net import cycles_of, one_step
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stability import stable_step
 from aniso.stencil import DeltaStencil
@@ -79,12 +78,12 @@ class TensorDiffusion(Learning):
         dtype: torch.dtype | None = None,
     ) -> None:
         checks.instance("stencil", stencil, (DeltaStencil,), "a DeltaStencil", "aniso.DeltaStencil()")
-        cycles, pattern, scheme_step = cycles_of(scheme, steps)
+        cycles, pattern, scheme_step = block.cycles_of(scheme, steps)
         inputs.check_dimension(ndim, self.dimensions, type(self).__name__)
         spacings = checks.axis_spacing(spacing, ndim)
         # Eigenvalues up to 1 in all directions, like homogeneous diffusion.
         limit = stable_step(Homogeneous(), stencil, spacings, ndim)
-        share = block.share_of_limit(one_step(scheme_step, step), limit)
+        share = block.share_of_limit(block.one_step(scheme_step, step), limit)
         constants = {"alpha": stencil.alpha, "gamma": stencil.gamma, "step": share}
         factory = inputs.checked_factory(device, dtype)
         super().__init__(constants, block.stencil_and_step(stencil, share, factory), learn)

@@ -8,18 +8,16 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from aniso import checks
 from aniso.engines.torch.operator import finite_gradient
 from aniso.engines.torch.smoothing import extend_edges
-from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
+from aniso.formulas.learned import bounded
+from aniso.nn.inputs import check_image, checked_factory, full_precision, run_stage, working_precision
 from aniso.nn.predicted import TensorDiffusion
 
 #: Sides of the kernels for pixels (even, so that they are centred on cells) and for cells (odd).
 _LOOK, _GATHER = 4, 3
-#: Upper bound of all weights, which prevents inf − inf.
-_LARGEST = 30.0
 #: Largest number of stages or kernels.
 _MOST = 10_000
 #: The logistic function of these is 0.92 and 0.82: flat regions diffuse almost freely.
@@ -166,10 +164,7 @@ class SteeredDiffusionNet(nn.Module):
         with full_precision(image):
             u = working_precision(image)
             for number in range(self.stages):
-                if self.checkpoint:
-                    u = checkpoint(self.stage, u, number, use_reentrant=False, preserve_rng_state=False)
-                else:
-                    u = self.stage(u, number)
+                u = run_stage(self.stage, u, number, recompute=self.checkpoint)
             return u.to(image.dtype)
 
     def stage(self, u: Tensor, number: int) -> Tensor:
@@ -188,11 +183,6 @@ def oriented(kernels: Tensor) -> Tensor:
     """Return the kernels (n, h, h) in the eight orientations of the grid, (n, 8, h, h)."""
     both = (kernels, kernels.transpose(-2, -1))
     return torch.stack([k.flip(axes) for k in both for axes in ((), (-1,), (-2,), (-2, -1))], dim=1)
-
-
-def bounded(free: Tensor) -> Tensor:
-    """Limit numbers smoothly to ±30; small ones hardly change."""
-    return _LARGEST * (free / _LARGEST).tanh()
 
 
 def _derivatives(angles: Tensor) -> Tensor:

@@ -13,15 +13,17 @@ SIDE = 8
 # By how many standard deviations differences across the borders of blocks must exceed others, along each axis
 # and summed over both.
 _LEAST, _CLEAR = 2.5, 7.5
-# Blocks along an axis that are needed for a mean.
+# Error of a median of normal values, over their median deviation.
+_MEDIAN_ERROR = 1.2533 * 1.4826
+# Blocks along an axis that are needed for a median.
 _LEAST_BLOCKS = 8
 
 
 def has_blocks(windows: Sequence[Array]) -> bool:
     """Return whether windows (channels, …) of an image are made of blocks: their borders are seen.
 
-    Differences between neighbours are averaged for each place within blocks of eight pixels. JPEG removes
-    high frequencies within blocks only, so that one of the eight has larger differences.
+    Medians of the differences between neighbours are compared for all places within blocks of eight pixels.
+    JPEG removes high frequencies within blocks only, so that one of the eight has larger differences.
     """
     if windows[0].ndim != 3:  # images only
         return False
@@ -30,7 +32,7 @@ def has_blocks(windows: Sequence[Array]) -> bool:
 
 
 def _excess(window: Array, axis: int) -> float:
-    """Return by how many standard deviations one of eight means exceeds the others."""
+    """Return by how many standard deviations one of eight medians exceeds the others."""
     others = tuple(each for each in range(window.ndim) if each != axis)
     steps = np.abs(np.diff(window.astype(np.float64), axis=axis)).mean(axis=others)
     # Over those on both sides, since differences vary slowly in any image.
@@ -39,8 +41,9 @@ def _excess(window: Array, axis: int) -> float:
     if count < _LEAST_BLOCKS:
         return 0.0
     rows = steps[: count * SIDE].reshape(count, SIDE)
-    means = rows.mean(axis=0)
+    means = np.median(rows, axis=0)  # single edges of objects must not count
     largest = int(np.argmax(means))
     rest = np.delete(rows, [(largest + k) % SIDE for k in (-1, 0, 1)], axis=1)
-    error = float(rest.std()) / np.sqrt(count)
-    return float(means[largest] - rest.mean()) / error if error > 0 else 0.0
+    usual = float(np.median(rest))
+    error = _MEDIAN_ERROR * float(np.median(np.abs(rest - usual))) / np.sqrt(count)
+    return (float(means[largest]) - usual) / error if error > 0 else 0.0

@@ -13,6 +13,15 @@ from aniso.arrays import Array, Field
 _RADIUS = 5.0
 #: The order of differences, and the distance in pixels between the values that they take.
 Probe = tuple[int, int]
+#: The order of derivatives that are small in flat blocks, by the number of axes. Ramps are flat, except in
+#: volumes: layers of a few voxels look like ramps in their small blocks.
+FLAT_ORDERS = {1: 2, 2: 2, 3: 1}
+#: Sides of the blocks in pixels, by the number of axes.
+SIDES = {1: 64, 2: 8, 3: 4}
+#: Flatness is seen through a Gaussian of this width, by the number of axes; and averaged by another one.
+SEEN, AVERAGED = {1: 2.0, 2: 2.0, 3: 1.5}, 2.0
+#: Weights of central differences.
+ACROSS = (-0.5, 0.0, 0.5)
 # Weights of differences; they are scaled to leave the variance of white noise.
 _STENCILS = {2: (1.0, -2.0, 1.0), 4: (1.0, -4.0, 6.0, -4.0, 1.0)}
 
@@ -74,12 +83,3 @@ def freedom(correlation: float, probe: Probe, side: int, ndim: int) -> float:
     variance = _seen(correlation, probe, 0)
     width = sum((1 - abs(lag) / side) * (_seen(correlation, probe, lag) / variance) ** 2 for lag in lags)
     return (side / width) ** ndim
-
-
-@functools.lru_cache(maxsize=256)
-def slope_gain(correlation: float, width: float, ndim: int) -> float:
-    """Return the mean squared gradient, through a Gaussian of this width, of noise of variance 1."""
-    smooth = kernel(width) / kernel(width).sum()
-    seen = np.convolve(smooth, kernel(correlation))
-    slope = np.convolve(seen, [0.5, 0.0, -0.5])
-    return ndim * float(slope @ slope) * float(seen @ seen) ** (ndim - 1)

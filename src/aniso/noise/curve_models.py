@@ -22,15 +22,17 @@ from aniso.noise.statistics import Blocks
 _UNSEEN_READING = 0.25
 # Error of the level of magnitudes that the mean of a background may correct; the largest mean of blocks that
 # may belong to it, in levels; the share of blocks that must; the width of the distribution of their means, in
-# standard deviations.
-_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH = 0.2, 1.6, 0.03, 2.0
+# standard deviations; and how many times more of them there must be than blocks that are a little brighter.
+_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH, _PEAK = 0.2, 1.6, 0.03, 2.0, 2.0
 _ROUNDS = 8
 
 
-def make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lowest: float) -> NoiseModel:
+def make_model(
+    curve: Curve, factor: float, correlation: float, flat: Blocks, lowest: float, mean: float
+) -> NoiseModel:
     """Return the model of a curve whose variances are multiplied by a factor.
 
-    No offset is above the lowest grey values.
+    No offset is above the lowest grey values; the `mean` is that of the image.
     """
     first, *rest = (factor * value for value in curve.coefficients)
     if curve.kind == "rician":
@@ -42,7 +44,9 @@ def make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lo
         least = min(float(flat.means.min()), 0.0)  # what a camera counts from, unless it is above
         read = first + slope * least
         if read < 0:
-            return PoissonGaussian(slope, min(-first / slope, lowest), 0.0, correlation)
+            offset = min(-first / slope, lowest)
+            # The mean variance must not change with the offset.
+            return PoissonGaussian((first + slope * mean) / (mean - offset), offset, 0.0, correlation)
         reading = math.sqrt(read)
         return PoissonGaussian(
             slope, least, reading if reading > _UNSEEN_READING * slope else 0.0, correlation
@@ -55,7 +59,8 @@ def make_model(curve: Curve, factor: float, correlation: float, flat: Blocks, lo
 def _level_of_background(level: float, flat: Blocks) -> float:
     """Return a more exact level of magnitudes, from the mean of blocks without signal, if there are any.
 
-    Their mean is 1.25 levels, and an error of a few percent would leave a grey background.
+    Their mean is 1.25 levels, and an error of a few percent would leave a grey background. A background is a
+    peak of the distribution of means: weak signals, which raise the mean a little, have all values.
     """
     dark = flat.means[flat.means < _LARGEST_DARK * level]
     spread = _WIDTH * level * math.sqrt(RAYLEIGH_VARIANCE / flat.side**flat.ndim)
@@ -67,5 +72,8 @@ def _level_of_background(level: float, flat: Blocks) -> float:
         if len(near) < max(_LEAST_DARK * len(flat), 5):
             return level
         centre = float(near.mean())
+    brighter = np.count_nonzero((flat.means > centre + spread) & (flat.means <= centre + 3 * spread))
+    if len(near) < _PEAK * brighter:
+        return level
     found = centre / RAYLEIGH_MEAN
     return found if abs(found / level - 1) <= _LEVEL_ERROR else level

@@ -25,8 +25,11 @@ _CERTAINLY_FLAT = -0.3
 _LEAST = 1e-4
 # Where the search begins: a quantile of the energies.
 _START_QUANTILE = 0.3
-# Share of flat blocks below which another beginning is tried; the least variance of that one.
-_FEW_FLAT, _START_FLOOR = 0.5, 0.01
+# The least variance of a beginning that follows the mean.
+_START_FLOOR = 0.01
+# Share of a normal distribution below one standard deviation; how many flat blocks must be there to look at
+# their distribution; and the least part of the degrees of freedom of normal noise that it may have.
+_BELOW, _ENOUGH_FLAT, _LEAST_FREEDOM = 0.1587, 30, 0.7
 # Powers of the mean that curves have.
 _POWERS = {"gaussian": 0, "poisson": 1, "speckle": 2}
 
@@ -40,6 +43,7 @@ class Curve:
     variances: Field
     share: float  # of the blocks that are flat
     likelihood: float  # log
+    width: float = 1.0  # degrees of freedom over those of normal noise
 
     @property
     def level(self) -> float:
@@ -55,24 +59,30 @@ class Curve:
         return np.maximum(self.coefficients[0] + slope * means**power, self.variances.min())
 
 
-def fit_curve(kind: str, means: Field, energies: Field, freedoms: Sequence[float]) -> Curve:
+def fit_curve(
+    kind: str, means: Field, energies: Field, freedoms: Sequence[float], *, wide: bool | None = None
+) -> Curve:
     """Return the likeliest curve of a kind: "gaussian", "poisson", "speckle" or "rician".
 
     `energies` has the variances that one or more differences see in all blocks, and `freedoms` their degrees
-    of freedom. The first of them gives the curve; all of them tell which blocks are flat.
+    of freedom. The first of them gives the curve; all of them tell which blocks are flat. If `wide`, energies
+    may vary more than those of normal noise; by default, all except Gaussian noise may.
     """
-    found = _fit_from(kind, np.ones_like(means), means, energies, freedoms)
+    wide = kind != "gaussian" if wide is None else wide
+    found = _fit_from(kind, np.ones_like(means), means, energies, freedoms, wide)
     power = _POWERS.get(kind)
-    if power and found.share < _FEW_FLAT:
+    if power:
         # Levels that differ a hundredfold are not found from one level: the search begins with such a curve.
         above = means - means.min() if power == 1 else np.abs(means)
         shape = (above + _START_FLOOR * above.max()) ** power
-        other = _fit_from(kind, shape, means, energies, freedoms) if above.max() > 0 else found
+        other = _fit_from(kind, shape, means, energies, freedoms, wide) if above.max() > 0 else found
         return max(found, other, key=lambda curve: curve.likelihood)
     return found
 
 
-def _fit_from(kind: str, shape: Field, means: Field, energies: Field, freedoms: Sequence[float]) -> Curve:
+def _fit_from(
+    kind: str, shape: Field, means: Field, energies: Field, freedoms: Sequence[float], wide: bool
+) -> Curve:
     """Return the curve to which the search leads that begins with variances of this shape."""
     sharpest = energies[0]
     floor = max(_LEAST * float(np.median(sharpest)), 1e-300)
@@ -81,9 +91,12 @@ def _fit_from(kind: str, shape: Field, means: Field, energies: Field, freedoms: 
     start = np.maximum(shape * np.quantile(sharpest / shape, _START_QUANTILE), floor)
     variances, share = start, 0.5
     coefficients: tuple[float, ...] = ()
+    width = 1.0
     for _ in range(_ROUNDS):
-        noise, other = _densities(energies / variances, share, freedoms)
+        noise, other = _densities(energies / variances, share, width * np.asarray(freedoms))
         flat = noise / (noise + other)
+        if wide:
+            width = _relative_freedom(energies / variances, flat, freedoms)
         share = float(np.clip(flat.mean(), 0.02, 0.999))
         coefficients, found = fit(means, sharpest, flat, variances)
         found = np.maximum(found, floor)
@@ -91,18 +104,36 @@ def _fit_from(kind: str, shape: Field, means: Field, energies: Field, freedoms: 
         variances = found
         if change < 1e-3:
             break
-    noise, other = _densities(energies / variances, share, freedoms)
+    noise, other = _densities(energies / variances, share, width * np.asarray(freedoms))
     likelihood = float(np.sum(np.log(noise + other)))
-    return Curve(kind, coefficients, variances, share, likelihood)
+    return Curve(kind, coefficients, variances, share, likelihood, width)
 
 
-def _densities(ratios: Field, share: float, freedoms: Sequence[float]) -> tuple[Field, Field]:
+def _relative_freedom(ratios: Field, flat: Field, freedoms: Sequence[float]) -> float:
+    """Return by which factor degrees of freedom are fewer than those of normal noise of one variance.
+
+    Noise of few photons or speckle is not normal, and varies within blocks. The width of the distribution is
+    seen below its median, where texture changes nothing.
+    """
+    if flat.sum() < _ENOUGH_FLAT:
+        return 1.0
+    found = []
+    for each, freedom in zip(np.log(np.clip(ratios, 1e-12, 1e9)), freedoms, strict=True):
+        order = np.argsort(each)
+        parts = np.cumsum(flat[order])
+        low, middle = np.interp([_BELOW * parts[-1], 0.5 * parts[-1]], parts, each[order])
+        # The variance of the logarithm of χ² is about 2 over its degrees of freedom.
+        found.append(2 / max((middle - low) ** 2, 1e-12) / freedom)
+    return float(np.clip(np.mean(found), _LEAST_FREEDOM, 1.0))
+
+
+def _densities(ratios: Field, share: float, freedoms: Field) -> tuple[Field, Field]:
     """Return the densities of the logarithms of energies over variances, for flat blocks and for others."""
     from scipy import special
 
     ratios = np.clip(ratios, 1e-12, 1e9)
     logs = np.log(ratios)
-    half = 0.5 * np.asarray(freedoms)
+    half = 0.5 * freedoms
     flat = half @ (logs - ratios) + float(np.sum(half * np.log(half) - special.gammaln(half)))
     other = np.prod(np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3), axis=0)
     return share * np.exp(flat) + 1e-300, (1 - share) * other + 1e-300

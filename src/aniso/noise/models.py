@@ -44,6 +44,12 @@ class NoiseModel(ABC):
 
     The noise is independent from pixel to pixel, or has the `correlation` that white noise has after a
     Gaussian of this standard deviation, in pixels.
+
+    Examples
+    --------
+    >>> from aniso import noise
+    >>> [isinstance(model, noise.NoiseModel) for model in (noise.Gaussian(5.0), noise.Speckle(0.2))]
+    [True, True]
     """
 
     #: Name of the kind, as on the command line.
@@ -110,6 +116,13 @@ class NoiseModel(ABC):
 class Gaussian(NoiseModel):
     """Additive noise of one level, in grey values.
 
+    Parameters
+    ----------
+    level : float
+        Standard deviation in grey values.
+    correlation : float
+        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
+
     Examples
     --------
     >>> from aniso.noise import Gaussian
@@ -153,6 +166,17 @@ class PoissonGaussian(NoiseModel):
 
     z = gain·Poisson((x − offset)/gain) + offset + N(0, read_noise²). The variance is
     gain·(mean − offset) + read_noise², and the generalised Anscombe transform makes it 1.
+
+    Parameters
+    ----------
+    gain : float
+        Grey values per photon.
+    offset : float
+        Grey value without light.
+    read_noise : float
+        Standard deviation of the read noise in grey values.
+    correlation : float
+        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
 
     Examples
     --------
@@ -240,6 +264,13 @@ class Rician(NoiseModel):
 
     `restore` returns the magnitude of the signal without noise, which is smaller than the mean of z: the mean
     of pure noise is 1.25 of its level.
+
+    Parameters
+    ----------
+    level : float
+        Standard deviation of the noise in each part of the signal, in grey values.
+    correlation : float
+        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
 
     Examples
     --------
@@ -336,6 +367,15 @@ class Speckle(NoiseModel):
 
     n has the mean 1 and the standard deviation `level`; it is Gamma distributed. The variance is
     level²·mean² + floor²; far above the floor, the transform is a logarithm.
+
+    Parameters
+    ----------
+    level : float
+        Standard deviation of n: the noise as a part of the signal.
+    floor : float
+        Standard deviation of additive noise in grey values.
+    correlation : float
+        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
 
     Examples
     --------

@@ -12,25 +12,17 @@ from typing import Any
 import numpy as np
 
 from aniso.arrays import Field, Mask
-from aniso.noise.correlation import Probe, stencil
+from aniso.noise.clipping import find_clipped, judge_clipped
+from aniso.noise.constants import CONSTANT_SIDES, find_constant
+from aniso.noise.correlation import ACROSS, AVERAGED, SEEN, SIDES, Probe, stencil
+from aniso.noise.selection import steepness_axes
 
 #: The differences that are taken, from fine to coarse. Those of order 4 see the least of texture.
 PROBES: tuple[Probe, ...] = ((4, 1), (2, 1), (4, 2), (2, 2), (2, 3), (2, 4), (2, 6))
 _MARGIN = max(math.prod(probe) for probe in PROBES) // 2
-#: Sides of the blocks in pixels, by the number of axes.
-SIDES = {1: 64, 2: 8, 3: 4}
-# Flatness is seen through a Gaussian of this width, and averaged by another one.
-SEEN, _AVERAGED = 1.5, 2.0
 # Lines are seen through a Gaussian of this width. A block consists of them if the energies of second
 # derivatives across and along them differ by more than this part of their sum.
 _LINE_SEEN, _COHERENT = 1.0, 0.8
-# Share of the pixels at the least or largest grey value from which on they may be clipped ones; and how much
-# more frequent this value must be than the next two suggest. Zeros of counted photons are not clipped.
-_CLIPPED_SHARE, _CLIPPED_SPIKE = 0.002, 3.0
-# Share of clipped pixels that a block may have.
-_CLIPPED_IN_BLOCK = 0.02
-# Sides of the smallest constant regions, by the number of axes.
-_CONSTANT = {1: 16, 2: 5, 3: 3}
 # With fewer blocks, overlapping ones are taken as well. How much each of them tells then.
 _MANY_BLOCKS, _OVERLAPPING = 1500, 0.5
 # No more flat blocks than these are needed.
@@ -45,7 +37,9 @@ class Blocks:
     """Blocks of one channel: means, flatness, and the mean squares of differences for each probe.
 
     The steepness of blocks that consist of lines is infinite. `weight` is less than 1 for overlapping blocks,
-    which repeat each other.
+    which repeat each other. `limits` are the largest steepness up to which blocks of such a mean were chosen.
+    `dark` is the number of pixels that are not positive, if it is known, and `quantum` the distance of grey
+    values.
     """
 
     means: Field
@@ -54,6 +48,9 @@ class Blocks:
     side: int
     ndim: int
     weight: float = 1.0
+    limits: Field | None = None
+    dark: float = math.inf
+    quantum: float = 0.0
 
     def __len__(self) -> int:
         return len(self.means)
@@ -63,20 +60,26 @@ class Blocks:
         energies = {probe: energy[chosen] for probe, energy in self.energies.items()}
         return replace(self, means=self.means[chosen], steepness=self.steepness[chosen], energies=energies)
 
-    def flattest(self, share: float, steepness: Field, limit: float = 0.0) -> Blocks:
-        """Return a share of the blocks of about the same mean, the flattest ones, and all up to a limit."""
+    def flattest(self, share: float, unit: Field, limit: float = 0.0) -> Blocks:
+        """Return a share of the blocks of about the same mean, the flattest ones, and all up to a limit.
+
+        Steepness and limit are in units that each block has.
+        """
         parts = np.array_split(np.argsort(self.means, kind="stable"), min(max(len(self) // 60, 1), 16))
-        chosen = []
+        steepness, limits = self.steepness / unit, np.zeros(len(self))
         for part in parts:
-            usual = np.quantile(steepness[part], share, method="lower")
-            chosen.append(part[steepness[part] <= max(limit, usual)])
-        found = np.concatenate(chosen)
-        return self.take(found[:: -(-len(found) // _MOST_BLOCKS)])
+            limits[part] = max(limit, float(np.quantile(steepness[part], share, method="lower")))
+        found = np.concatenate([part[steepness[part] <= limits[part]] for part in parts])
+        chosen = found[:: -(-len(found) // _MOST_BLOCKS)]
+        return replace(self.take(chosen), limits=(limits * unit)[chosen])
 
 
-def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None) -> Blocks | None:
+def collect_blocks(
+    windows: Sequence[Field], masks: Sequence[Mask] | None = None, calm: Sequence[Field] | None = None
+) -> Blocks | None:
     """Return the blocks of windows without channels, or None if they are too small.
 
+    Means and differences are those of `calm`, if it is given: the windows without stripes.
     Blocks with untrusted pixels (`masks`), clipped ones, or constant regions do not count. If hardly any
     block is left, those with clipped pixels do, then those with constant regions, then those with some
     untrusted pixels.
@@ -89,12 +92,13 @@ def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None
         return None
     margin = max(math.prod(probe) for probe in probes) // 2
     parts, weight = [], 1.0
-    for number, window in enumerate(windows):
+    for number, original in enumerate(windows):
+        window = original if calm is None else calm[number]
         count = math.prod((n - 2 * margin) // side for n in window.shape)
         halves = (0, side // 2) if count < _MANY_BLOCKS / len(windows) else (0,)
         weight = _OVERLAPPING if len(halves) > 1 else weight
         fields = _fields(window, probes)
-        doubts = _doubts(window, None if masks is None else masks[number])
+        doubts = _doubts(original, None if masks is None else masks[number])
         lines = _line_energies(window) if ndim == 2 else []
         for start in itertools.product(halves, repeat=ndim):
             inner = tuple(
@@ -104,9 +108,13 @@ def collect_blocks(windows: Sequence[Field], masks: Sequence[Mask] | None = None
             if lines:
                 coherence = _coherence([average_blocks(line[inner], side) for line in lines])
                 steepness[coherence > _COHERENT] = np.inf
-            doubt = _doubt_blocks([average_blocks(each[inner], side) for each in doubts])
-            parts.append([doubt, means, steepness, *energies])
-    doubt, means, steepness, *energies = (np.concatenate(each) for each in zip(*parts, strict=True))
+            shares = [average_blocks(each[inner], side) for each in doubts]
+            parts.append([*shares, means, steepness, *energies])
+    found = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    low, high, *shares, means, steepness = found[: len(found) - len(probes)]
+    clipped, left = judge_clipped(means, (low, high))
+    energies = [energy / left for energy in found[-len(probes) :]]
+    doubt = _doubt_blocks(clipped, shares)
     for allowed, enough in enumerate((*_ENOUGH_BLOCKS, 0)):
         if np.count_nonzero(doubt <= allowed) >= enough:
             break
@@ -144,11 +152,14 @@ def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
     """Return the window, its steepness, and the squares of differences, all of the same shape."""
     from scipy import ndimage
 
-    smooth = ndimage.gaussian_filter(window, SEEN, mode="reflect")
+    smooth = ndimage.gaussian_filter(window, SEEN[window.ndim], mode="reflect")
     steepness = np.zeros_like(window)
-    for axis in range(window.ndim):
-        steepness += np.square(_spread(_combine(smooth, (-0.5, 0.0, 0.5), 1, axis), window.shape))
-    fields = [window, ndimage.gaussian_filter(steepness, _AVERAGED, mode="reflect")]
+    for axes, weight in steepness_axes(window.ndim):
+        derivative = smooth
+        for axis in axes:
+            derivative = _combine(derivative, ACROSS, 1, axis)
+        steepness += weight * np.square(_spread(derivative, window.shape))
+    fields = [window, ndimage.gaussian_filter(steepness, AVERAGED, mode="reflect")]
     for order, step in probes:
         seen = window
         for axis in range(window.ndim):
@@ -180,9 +191,8 @@ def _line_energies(window: Field) -> list[Field]:
     from scipy import ndimage
 
     smooth = ndimage.gaussian_filter(window, _LINE_SEEN, mode="reflect")
-    across = (-0.5, 0.0, 0.5)
     first, mixed, second = (
-        _spread(_combine(_combine(smooth, across, 1, one), across, 1, two), window.shape)
+        _spread(_combine(_combine(smooth, ACROSS, 1, one), ACROSS, 1, two), window.shape)
         for one, two in ((0, 0), (0, 1), (1, 1))
     )
     return [first**2 + mixed**2, mixed * (first + second), second**2 + mixed**2]
@@ -196,52 +206,24 @@ def _coherence(energies: Sequence[Field]) -> Field:
 
 
 def _doubts(window: Field, mask: Mask | None) -> list[Mask]:
-    """Return where pixels are clipped, near constant regions, near untrusted ones, and untrusted."""
+    """Return where pixels are clipped (low, high), near constant regions or untrusted ones, and untrusted."""
     from scipy import ndimage
 
-    side = _CONSTANT[window.ndim]
-    constant = np.zeros(window.shape, bool)
-    if _has_runs(window):
-        constant = ndimage.maximum_filter(window, side) == ndimage.minimum_filter(window, side)
-    clipped = np.zeros(window.shape, bool)
-    varying = np.sort(window[~constant])
-    for sign, values in ((1, varying), (-1, -varying[::-1])):
-        if _is_clipped(values):
-            clipped |= sign * window == values[0]
+    constant = find_constant(window)
+    around = CONSTANT_SIDES[window.ndim] + 2
     untrusted = np.zeros(window.shape, bool) if mask is None else mask
     return [
-        clipped,
-        ndimage.maximum_filter(constant, side + 2, mode="reflect") if constant.any() else constant,
+        *find_clipped(window, constant),
+        ndimage.maximum_filter(constant, around, mode="reflect") if constant.any() else constant,
         ndimage.maximum_filter(untrusted, 5, mode="reflect") if untrusted.any() else untrusted,
         untrusted,
     ]
 
 
-def _has_runs(window: Field) -> bool:
-    """Return whether any two neighbours along the last axis are equal, and their neighbours too."""
-    equal = window[..., 1:] == window[..., :-1]
-    return bool(np.any(equal[..., 1:] & equal[..., :-1]))
-
-
-def _is_clipped(values: Field) -> bool:
-    """Return whether the least of sorted values is more frequent than the next ones suggest."""
-    counts: list[int] = []
-    start = 0
-    while len(counts) < 3 and start < len(values):
-        end = int(np.searchsorted(values, values[start], "right"))
-        counts.append(end - start)
-        start = end
-    if not counts or counts[0] <= _CLIPPED_SHARE * len(values):
-        return False
-    if len(counts) < 3:
-        return True
-    return counts[0] > _CLIPPED_SPIKE * max(counts[1], counts[1] ** 2 / counts[2])
-
-
-def _doubt_blocks(shares: Sequence[Field]) -> Field:
+def _doubt_blocks(clipped: Mask, shares: Sequence[Field]) -> Field:
     """Return 3 or 4 for blocks with some or many untrusted pixels, 2 for constant, 1 for clipped, else 0."""
-    clipped, constant, near_untrusted, untrusted = shares
-    found: Field = np.where(clipped > _CLIPPED_IN_BLOCK, 1, 0)
+    constant, near_untrusted, untrusted = shares
+    found: Field = np.where(clipped, 1, 0)
     found = np.where(constant > 0, 2, found)
     found = np.where(near_untrusted > 0, 3, found)
     return np.where(untrusted > _MOST_MASKED, 4, found)

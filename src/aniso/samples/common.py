@@ -59,7 +59,7 @@ def with_noise(image: Field, noise: Any, rng: np.random.Generator) -> Field:
     level = checks.within(
         "noise", noise, 0, _LARGEST, "it is the standard deviation of the noise in grey values."
     )
-    return image + rng.normal(0, abs(level), image.shape)  # NumPy refuses a negative zero
+    return image + rng.normal(0, abs(level), image.shape)  # NumPy rejects a negative zero
 
 
 def centred_grid(size: int, ndim: int, extra: int = 0) -> Field:

@@ -1,6 +1,7 @@
 """Corrections of diffusion along lines, which weakens lines with gaps and removes curved structure.
 
-Both are found by comparison with what is usual in the image.
+Both are found by comparison with what is usual in the image. A test for lines keeps diffusion from drawing
+them into noise.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from aniso.arrays import Array
-from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Stage, State
+from aniso.blocks.halo import Region, within
+from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.engines.cpu.threads import ThreadTeam, default_threads
 from aniso.formulas.gaussian import gaussian_radius
+from aniso.line_energy import AROUND, SCALE, LineScale, coarse_grid, spread
 
 #: What lies beyond the boundary, in the words of SciPy.
 Mode = Literal["nearest", "reflect"]
@@ -29,6 +31,14 @@ _COMPARED, _MEAN, _NEIGHBOURHOOD, _PATTERN, _LOST = 0.12, 0.5, 0.25, 1.2, 0.35
 _AT_SINGLE_LINES = 0.3
 #: Scales at which lost structure is put back, one after another, as parts of the wavelength.
 PUT_BACK = (0.15, 0.1, 0.05, 0.025)
+# Standard deviations, as fractions of the wavelength, of the Gaussian that smooths regions without lines and
+# of the Gaussian window for the local variance; the ratio of local variance to noise variance up to which a
+# region counts as noise.
+_SMOOTHED, _VARIANCE, _NOISE = 0.12, 0.25, 1.5
+# The former in pixels, at most: the wavelength of an image without lines has no meaning.
+_MOST_PIXELS = 2.0
+# Standard deviation over the wavelength of the Gaussian around a gap; the factor of the mean weight in it.
+_AROUND_GAP, _NEAR_LINES = 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -95,9 +105,9 @@ class FillGaps(Correction):
         """Count the departure, and the images for sums and for one channel at a time."""
         return channels["image"] + 8
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels, the last time with those of "trust"."""
-        return before | {"trust": 1} if self.last else before
+    def flow(self, before: Channels) -> Flow:
+        """Change all images, and the last time make "trust"."""
+        return Flow(set(before), before | {"trust": 1} if self.last else before)
 
     def observe(self, state: State) -> tuple[Array, ...]:
         """Return the departure from the diffused image."""
@@ -170,10 +180,6 @@ class PutBack(Correction):
         """Count the residual, its energy and its share."""
         return channels["image"] + 4
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the same channels."""
-        return before
-
     def observe(self, state: State) -> tuple[Array, ...]:
         """Return the energy of the residual in the neighbourhood, and the residual itself."""
         (trust,) = state["trust"]
@@ -192,6 +198,111 @@ class PutBack(Correction):
         for result, channel in zip(state["diffused"], lost, strict=True):
             result += np.multiply(share, channel, out=channel)
         return share
+
+
+@dataclass(frozen=True)
+class KeepToLines(Stage):
+    """Replace "diffused" by the image where "image" has no lines, smoothed unless it has other structure.
+
+    Lines are where structure about one `wavelength` apart is more coherent, within a Gaussian `window`, than
+    noise is, see :mod:`aniso.line_energy`. Elsewhere the image is smoothed by a Gaussian as far as its local
+    variance is that of the noise. Both are in units of length, `noise` is a standard deviation. The margins
+    around an array of this shape do not count: they continue lines, real or not.
+    """
+
+    shape: tuple[int, ...]
+    margins: tuple[int, ...]
+    spacings: tuple[float, ...]
+    wavelength: float
+    window: float
+    noise: float
+    threads: int | None
+
+    cost = 8e-8
+
+    @cached_property
+    def _grid(self) -> list[range]:
+        return coarse_grid(self.wavelength, self.shape, self.spacings)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The distance to the nearest place of the coarse grid, and the radii of all Gaussians."""
+        found = []
+        for m, h, places in zip(self.margins, self.spacings, self._grid, strict=True):
+            near = max(m + places.start, places.step)
+            seen = gaussian_radius(SCALE * self.wavelength / h) + 2
+            window, around = (each / (h * places.step) for each in (self.window, AROUND * self.wavelength))
+            wide = sum(gaussian_radius(width) for width in (0.5 * window, window, around))
+            variance = 2 * gaussian_radius(_VARIANCE * self.wavelength / h)
+            around_gap = gaussian_radius(_AROUND_GAP * self.wavelength / h)
+            found.append(max(near + wide * places.step + seen + around_gap, variance))
+        return tuple(found)
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Count weight, variance, and three images for one channel at a time."""
+        return 5
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Mix the diffused image with the smoothed one; "trust" is 1 where there are no lines."""
+        (trust,) = state["trust"]
+        weight = self._weight(state["image"], region)
+        # Gaps are regions without lines that are surrounded by lines.
+        gaps = (1 - trust) * np.minimum(_NEAR_LINES * self._smooth(weight, _AROUND_GAP), 1)
+        weight = np.maximum(weight, gaps, out=weight)
+        other = self._other_structure(state["image"])
+        for start, result in zip(state["image"], state["diffused"], strict=True):
+            widths = [min(_SMOOTHED * self.wavelength / h, _MOST_PIXELS) for h in self.spacings]
+            plain = smooth(start, widths, self.threads)
+            plain += other * (start - plain)
+            result -= plain
+            result *= weight
+            result += plain
+        # 1 − weight·(1 − trust)
+        trust -= 1
+        trust *= weight
+        trust += 1
+
+    def _other_structure(self, image: Array) -> Array:
+        """Return 0 where the image varies as noise does, and 1 where it varies far more."""
+        variance = np.zeros(image.shape[1:], image.dtype)
+        for channel in image:
+            rest = channel - self._smooth(channel, _VARIANCE)
+            variance += self._smooth(rest * rest, _VARIANCE)
+        noise = np.asarray(_NOISE * len(image) * self.noise**2, image.dtype)
+        share = np.divide(noise, variance, out=np.ones_like(variance), where=variance > noise)
+        return np.subtract(1, share, out=share)
+
+    def _smooth(self, image: Array, part: float) -> Array:
+        """Return an image (…) after a Gaussian whose standard deviation is this part of the wavelength."""
+        return smooth(image, [part * self.wavelength / h for h in self.spacings], self.threads)
+
+    def _weight(self, image: Array, region: Region) -> Array:
+        """Return 1 where there are lines, 0 where there may be none."""
+        whole, known = region.in_array(self.margins, self.shape)
+        inner = within(whole, known)
+        # The places within this part, and all of them, counted from its start:
+        places = [_within(every, part) for every, part in zip(self._grid, known, strict=True)]
+        whole = [_shift(every, -part.start) for every, part in zip(self._grid, known, strict=True)]
+
+        def mirrored(pixels: Array, widths: Sequence[float]) -> Array:
+            return smooth(pixels, widths, self.threads, "reflect")
+
+        channels = (np.ascontiguousarray(channel[inner]) for channel in image)
+        lines = LineScale(self.wavelength, self.spacings, mirrored, places, whole)
+        weight = lines.weight(lines.tensor(channels), self.window)
+        shifted = [_shift(one, part.start) for one, part in zip(places, inner, strict=True)]
+        return spread(weight, shifted, image.shape[1:])
+
+
+def _within(places: range, part: range) -> range:
+    """Return the places within a part of the array, counted from its start."""
+    first = max(0, -((places.start - part.start) // places.step))
+    last = min(len(places), (part.stop - 1 - places.start) // places.step + 1)
+    return _shift(places[first:last], -part.start)
+
+
+def _shift(places: range, by: int) -> range:
+    return range(places.start + by, places.stop + by, places.step)
 
 
 def smooth(image: Array, widths: Sequence[float], threads: int | None, mode: Mode = "nearest") -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -12,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aniso import checks, estimates
-from aniso.arrays import Array, Mask
+from aniso.arrays import Mask
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
+from aniso.colours import Axes
 from aniso.dispatch import takes_arrays
-from aniso.evolving import EvolvingImage
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
@@ -24,18 +23,30 @@ from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.noise.impulses import Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
-from aniso.settings import EngineName, Prepared, Progress, Settings
+from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
 from aniso.verbs.candidates import choose_models, choose_times, grid_of, is_strong
+from aniso.verbs.cautions import list_cautions, remark_on_change
 from aniso.verbs.edge_contrast import check_contrast
-from aniso.verbs.inpaint import fill_unknown
-from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, mix_stops
+from aniso.verbs.inpaint import FilledPlan, fill_unknown
+from aniso.verbs.learned import (
+    METHODS,
+    Learned,
+    Method,
+    RunNet,
+    check_method,
+    choose_level,
+    is_better,
+    is_known,
+    refuse_reason,
+)
+from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, check_sums
 from aniso.verbs.noise_map import NoiseMap
-from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
-from aniso.verbs.risk import LEAST_REMAINING, Judge, Stop
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe
+from aniso.verbs.risk import Judge, expected_square, variance_doubt
+from aniso.verbs.similar import Similar, choose_similar
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
-    Axes,
     FillImpulses,
     MixChannels,
     Restore,
@@ -48,12 +59,10 @@ from aniso.verbs.stabilise import (
     stabilise,
     stabilised_level,
 )
+from aniso.verbs.trials import Candidates, Path, make_path
 
 __all__ = ["DenoisePlan", "denoise"]
 
-# Expected error over the noise level from which on an image is hardly changed, and certainty below which the
-# noise is in doubt.
-_HARDLY, _DOUBTFUL = 0.9, 0.25
 # Level of stabilised noise in bright regions, nominally 1, below which it is far from normal: single photons.
 _NORMAL = 0.9
 _NOISE = replace(
@@ -61,26 +70,30 @@ _NOISE = replace(
     kinds=("gaussian", "poisson", "rician", "speckle"),
     auto="kind, level and correlation are estimated",
 )
-_MIX = About(switch=True, meaning="mix several diffusions, or take the best single one")
-
-
-@dataclass(frozen=True)
-class Path:
-    """A diffusion that stops at these times, and the weights of the images at some of them."""
-
-    model: ImageDriven
-    times: tuple[float, ...]
-    weights: tuple[Weights | None, ...]
+_UNLESS = ("method", "learned")
+_CONTRAST, _TIME = (
+    replace(each, auto="by the smallest expected error", unless=_UNLESS) for each in (CONTRAST, TIME)
+)
+_MIX = About(switch=True, meaning="mix several diffusions, or take the best single one", unless=_UNLESS)
+_METHOD = About(
+    choices=METHODS,
+    meaning="remove noise by diffusions whose parameters are chosen, or by a learned diffusion",
+    auto="the one with the smaller expected error",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenoisePlan(Plan):
+class DenoisePlan(FilledPlan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
-    Without a mixture there is one path without weights, or none if the image is left unchanged. If the
+    Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
+    `similar` are the weights of averages of similar voxels, which are added to the mixture. If the
     channels have common noise, `axes` are those on which it is independent, and `noise_models` are theirs.
+    With `learned`, the best single diffusion is not used.
+    A plan that was `mapped` belongs to a map of noise levels, and cannot be applied without it. `cautions`
+    are reasons to doubt the result, which are part of `remark`.
     """
 
     verb: ClassVar[str] = "denoise"
@@ -101,6 +114,10 @@ class DenoisePlan(Plan):
     start: Weights | None = field(repr=False)
     paths: tuple[Path, ...] = field(repr=False)
     axes: Axes | None = field(repr=False)
+    similar: Similar | None = field(repr=False)
+    learned: Learned | None = describe("learned diffusion")  # noqa: RUF009
+    mapped: bool = field(default=False, repr=False)
+    cautions: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,23 +138,23 @@ class DenoisePlan(Plan):
                 f"a plan for {self.channels} channels has one model of the noise, or one for each channel, "
                 f"got {len(self.noise_models)}."
             )
+        if self.learned is not None and (used or self.paths):
+            raise ValueError("a plan has a learned diffusion or paths of others, not both.")
         if self.mixed != max(len(used), 1):
             raise ValueError(f"the plan mixes {self.mixed} images, but has weights for {len(used)}.")
         if used:
             self._check_mixture(used)
-        elif [path.model for path in self.paths] != ([] if self.model is None else [self.model]):
+        elif self.similar is not None:
+            raise ValueError("a plan without a mixture has no averages of similar voxels.")
+        elif self.learned is None and [path.model for path in self.paths] != (
+            [] if self.model is None else [self.model]
+        ):
             raise ValueError("without weights, a plan has the path of its model, or none without a model.")
 
     def _check_mixture(self, weights: list[Weights]) -> None:
-        square = {(self.channels, self.channels)}
-        for matrix in (matrix for one in weights for matrix in (one.everywhere, one.flat)):
-            if {(len(matrix), len(row)) for row in matrix} != square:
-                raise ValueError(
-                    f"the weights of a plan for {self.channels} channels must be square matrices."
-                )
-        sums = [np.sum([getattr(one, name) for one in weights], axis=0) for name in ("everywhere", "flat")]
-        if not np.allclose(sums, [np.eye(self.channels), np.zeros((self.channels,) * 2)], rtol=0, atol=1e-9):
-            raise ValueError("the weights of a plan must add up to 1.")
+        check_sums(weights, self.channels)
+        if self.similar is not None:
+            self.similar.check(self.channels)
         if not self._level > 0:
             raise ValueError(
                 f"the noise level of a plan that mixes images must be positive, got {self.noise}."
@@ -146,34 +163,37 @@ class DenoisePlan(Plan):
         if self.model is not None and (self.model, self.time) not in stops:
             raise ValueError("the best diffusion of a plan must be one of its paths, at one of their times.")
 
+    def _check_axes(self, source: object, axes: int, count: int) -> None:
+        if self.mapped:
+            raise ValueError(
+                "this plan of denoise belongs to a map of noise levels, which is not part of it. Other "
+                "images cannot be filtered alike: call denoise with noise=map for each of them."
+            )
+        super()._check_axes(source, axes, count)
+
     @property
     def _level(self) -> float:
         """The noise level of stabilised images."""
         return stabilised_level(self.noise_models)
 
     @property
+    def unused(self) -> frozenset[str]:
+        """Those of diffusions, or of the learned one."""
+        learned = {"model", "contrast", "time", "single_error", "candidates", "mixed"}
+        return frozenset({"learned"} if self.learned is None else learned)
+
+    @property
     def remark(self) -> str | None:
-        """Why the image is not, or hardly, changed; or that the noise is in doubt."""
-        smoothing = self.mixed > 1 or self.model is not None
-        example = f"{2 * self.noise:.2g}" if self.noise > 0 else "4"
-        advice = f"give a level, e.g. noise={example} (on the command line --noise {example})"
-        doubt = (
-            f"the noise level {self.noise:.3g} is in doubt, since hardly any part of the image is flat"
-            if self.certainty < _DOUBTFUL
-            else ""
+        """Why the image is not, or hardly, changed; that the noise is in doubt; and other cautions."""
+        smoothing = self.mixed > 1 or self.model is not None or self.learned is not None
+        said = remark_on_change(
+            self.noise,
+            self.certainty,
+            self.expected_error,
+            smoothing=smoothing,
+            filling=self.impulses is not None,
         )
-        if not smoothing and self.impulses is None:
-            why = doubt or (
-                f"noise of {self.noise:.3g} grey values is so weak here that any diffusion would change the "
-                "image more than the noise does"
-            )
-            if self.noise == 0:
-                why = "no noise was found"
-            return f"the image is left unchanged: {why}. To smooth anyway, {advice}."
-        if smoothing and self.expected_error > _HARDLY * self.noise:
-            why = doubt or "most of the noise cannot be distinguished from texture"
-            return f"the image is hardly changed: {why}. To smooth more, {advice}."
-        return f"{doubt}. If too much or too little is removed, give a level." if doubt else None
+        return " ".join(filter(None, (said, *self.cautions))) or None
 
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return the best single diffusion, as one of the image before it is stabilised."""
@@ -204,6 +224,12 @@ class DenoisePlan(Plan):
                     looks.append((len(cycles), AddWeighted("diffused", weights, ndim)))
             target = "diffused" if mixing else "image"
             stages.append(Diffuse("image", target, prepared, tuple(cycles), tuple(looks), keep=not mixing))
+        if self.learned is not None:
+            if (reason := refuse_reason(settings)) is not None:
+                raise ValueError(f"this plan has a learned diffusion, which cannot be used: {reason}.")
+            stages += [RunNet(self.learned, settings, self.axes is not None), Take("learned", ndim)]
+        if self.similar is not None:
+            stages += self.similar.stages(self._level, settings)
         if mixing:
             stages.append(Take("mixture", ndim))
         if stages and not is_plain(self.noise_models):
@@ -220,9 +246,10 @@ def denoise(
     image: npt.ArrayLike,
     *,
     noise: Annotated[Noise, _NOISE] = "auto",
-    contrast: Annotated[float | Auto, replace(CONTRAST, auto="by the smallest expected error")] = "auto",
-    time: Annotated[float | Auto, replace(TIME, auto="by the smallest expected error")] = "auto",
+    contrast: Annotated[float | Auto, _CONTRAST] = "auto",
+    time: Annotated[float | Auto, _TIME] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
+    method: Annotated[Method | None, _METHOD] = "auto",
     mask: npt.ArrayLike | None = None,
     keep_nan: bool = False,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
@@ -240,6 +267,10 @@ def denoise(
     on the grey value, a transform makes it the same everywhere, and its exact unbiased inverse is applied in
     the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
+    Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
+    parameters are chosen, whichever has the smaller expected error; signals, volumes, compressed images, and
+    images with single photons or pixels that are not square always by the latter.
+
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
     noise, plus twice that variance times the divergence, which is measured with a small random change of the
@@ -249,7 +280,8 @@ def denoise(
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
-    wider noise scales; for correlated noise, all scales and times are those of a coarser grid.
+    wider noise scales; for correlated noise, all scales and times are those of a coarser grid. Volumes have
+    candidates of their own, and in a second step averages of similar voxels are mixed in.
 
     Parameters
     ----------
@@ -268,6 +300,10 @@ def denoise(
         The stopping time, in squared units of length.
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
+    method : {"auto", "diffusion", "learned"}
+        "diffusion" does without the learned diffusion, "learned" without a comparison. The learned one
+        preserves the mean of each channel (of the stabilised image, if the noise level depends on the grey
+        value) and never increases the Euclidean norm.
     mask : array of bool, optional
         True at pixels that are not to be trusted, with the axes of the image without channels; by default
         those that are NaN. They have no influence: they are filled in by :func:`aniso.inpaint` first. Dask
@@ -326,13 +362,15 @@ def denoise(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
     )
     known = None if holes is None else holes.sample_known()
-    plan = choose(source, settings, noise=noise, contrast=contrast, time=time, mix=mix, known=known)
+    plan = choose(
+        source, settings, noise=noise, contrast=contrast, time=time, mix=mix, method=method, known=known
+    )
     return_freed_memory()  # many small windows, of which large arrays could not use the space
     result = plan.filter(source, settings, progress)
     if holes is not None and keep_nan:
         result = holes.hide(result)
     if levels is not None:
-        result = levels.multiply(result)
+        result, plan = levels.multiply(result), replace(plan, mapped=True)
     return (result, plan) if return_info else result
 
 
@@ -344,6 +382,7 @@ def choose(
     contrast: float | Auto = "auto",
     time: float | Auto = "auto",
     mix: bool | None = None,
+    method: Method | None = "auto",
     known: list[Mask] | None = None,
 ) -> DenoisePlan:
     """Return the diffusions of least risk in windows of the image; the arguments are those of `denoise`.
@@ -353,7 +392,7 @@ def choose(
     checks.instance("mix", mix, (bool, type(None)), "True, False or None", "mix=False")
     given_contrast = check_contrast(contrast)
     given_time = checks.number_or_auto("time", time, "the stopping time")
-    mixing = mix is not False and given_contrast is None and given_time is None
+    free = mixing = mix is not False and given_contrast is None and given_time is None
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
     check_noise(noise)
@@ -375,107 +414,65 @@ def choose(
     stabilised_unit = found.level / level if min(found.level, level) > 0 else 1.0  # in grey values
     if given_contrast is not None:
         given_contrast /= stabilised_unit
-    strong = is_strong(level, stabilised)
-    models = choose_models(level, given_contrast, pixel, len(settings.spacings), strong=strong)
-    times = choose_times(pixel, len(settings.spacings)) if given_time is None else [given_time]
     levels = remaining_levels(found.models, stabilised)
-    if levels is not None and np.quantile(np.concatenate([one.ravel() for one in levels]), 0.95) < _NORMAL:
-        mixing = False  # weights rest on the estimate of the error, which is for normal noise
+    normal = levels is None or np.quantile(np.concatenate([one.ravel() for one in levels]), 0.95) >= _NORMAL
+    mixing = mixing and normal  # weights rest on the estimate of the error, which is for normal noise
+    ndim, strong = len(settings.spacings), is_strong(level, stabilised)
+    models = choose_models(level, given_contrast, pixel, ndim, strong=strong, normal=normal)
+    times = choose_times(pixel, ndim) if given_time is None else [given_time]
     if known is not None:  # pixels that were filled in have no noise
         everywhere = levels or [np.full_like(window, level) for window in stabilised]
         levels = [each * inside for each, inside in zip(everywhere, known, strict=True)]
+    candidates = Candidates(models, times, settings, source.alive, mixing, leave=given_time is None)
+
+    method = check_method(method, settings, free=free)
     judge = Judge(stabilised, level, found.correlation, levels)
-    # Leaving the image unchanged is a candidate too, unless a time is given.
-    found_stops = [judge.start] if given_time is None or not models else []
-    helpers: list[Stop] = []
-    for model in models:
-        prepared = settings.prepare(model, stabilised[0].shape[1:])
-        stop, others = _follow(judge, model, prepared, times, source.alive, full=mixing)
-        found_stops.append(stop)
-        helpers += others
-    if found.certainty < 1:
-        judge.lower_level([*found_stops[1:], *helpers])
-    best = min(found_stops, key=judge.risk)
-    mixture: Mixture = []
-    risk = judge.risk(best)
-    if helpers:
-        sure = found.certainty < 1 and not found.compressed
-        mixture, risk = mix_stops(judge, best, helpers, level=level, sure=sure)
-    if len(mixture) < 2:
-        mixture = [] if best.model is None else [(best, None)]
+    best, mixture, learned, similar, tried = judge.start, Mixture(), None, None, 0
+    used, risk = best, math.inf
+    if method != "learned" or level == 0:
+        outcome = candidates.try_all(judge, found, level)
+        best, mixture, risk, tried = outcome.best, outcome.mixture, outcome.risk, len(models)
+        used = best
+        if ndim == 3 and len(mixture) > 1:
+            sure = found.certainty < 1 and not found.compressed
+            similar, risk = choose_similar(judge, best, mixture, level=level, sure=sure, settings=settings)
+    net_fits = mixing and refuse_reason(settings) is None and is_known(found)
+    if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
+        stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
+        if method == "auto":
+            stop = stage.judge_windows(judge)
+        if is_better(judge, stop, risk):
+            used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
     scale = mean_scale(found.models, windows)
+    total = found.level if is_plain(found.models) else scale * level  # in grey values
     # What remains of the noise itself, since estimates of small errors and divergences may be negative.
-    least = LEAST_REMAINING * max(best.divergence, 0.0) * judge.level**2
+    least = judge.remaining * max(used.divergence, 0.0) * judge.level**2
+    doubt = judge.level**2 * variance_doubt(
+        known=found.certainty == 1, plain=is_plain(found.models), compressed=found.compressed
+    )
     return DenoisePlan(
-        spacings=settings.spacings,
-        channel_axis=source.channel_axis,
-        channels=len(source.channels),
-        stencil=settings.stencil,
-        noise=found.level if is_plain(found.models) else scale * level,
+        **source.plan_fields(settings),
+        noise=total,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,
         model=best.model,
         contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
         time=best.time,
-        single_error=scale * math.sqrt(max(judge.risk(best), least)),
-        expected_error=scale * math.sqrt(max(risk, 0.5 * least)),
-        candidates=len(models),
+        single_error=scale * math.sqrt(expected_square(judge.risk(best), least, doubt)),
+        expected_error=scale * math.sqrt(expected_square(risk, 0.5 * least, doubt)),
+        candidates=tried,
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,
         start=next((weights for stop, weights in mixture if stop.model is None), None),
-        paths=tuple(path for model in models if (path := _path(model, times, mixture)) is not None),
+        paths=tuple(path for model in models if (path := make_path(model, times, mixture)) is not None),
         axes=axes,
+        similar=similar,
+        learned=learned,
+        cautions=list_cautions(judge, used, found, noise=total, fits=learned is None or net_fits),
     )
 
 
 def _contrast(model: ImageDriven) -> float:
     contrast: float = getattr(model, "contrast")  # noqa: B009 (all candidates have one)
     return contrast
-
-
-def _path(model: ImageDriven, times: list[float], mixture: Mixture) -> Path | None:
-    """Return the way of a diffusion to the last of its images that is used, or None if none is."""
-    used = {stop.time: weights for stop, weights in mixture if stop.model is model}
-    if not used:
-        return None
-    visited = tuple(time for time in times if time <= max(used))
-    return Path(model, visited, tuple(used.get(time) for time in visited))
-
-
-def _follow(
-    judge: Judge,
-    model: ImageDriven,
-    prepared: Prepared,
-    times: list[float],
-    alive: Callable[[], object],
-    *,
-    full: bool,
-) -> tuple[Stop, list[Stop]]:
-    """Run a diffusion until its risk has passed the minimum twice, and keep only what may be needed.
-
-    Return the stop of least risk and, if `full`, those before and after it, which are mixed.
-    """
-    stops: list[Stop] = []
-    lowest = 0
-    with contextlib.ExitStack() as stack:
-
-        def snapshots(windows: list[Array]) -> list[Any]:
-            evolving = [EvolvingImage.of_channels(window, prepared).snapshots(times) for window in windows]
-            return [stack.enter_context(contextlib.closing(one)) for one in evolving]
-
-        images, changed_images = snapshots(judge.image), snapshots(judge.changed)
-        for time in times:
-            image = [next(one)[1] for one in images]
-            changed = [next(one)[1] for one in changed_images]
-            alive()
-            stop = judge.stop(time, image, changed, model)
-            stops.append(stop)
-            if judge.risk(stop) < judge.risk(stops[lowest]):
-                lowest = len(stops) - 1
-                del stops[: lowest - 1]
-                lowest = min(lowest, 1)
-            elif len(stops) > lowest + 2:
-                break
-    neighbours = [stops[k] for k in (lowest - 1, lowest + 1) if 0 <= k < len(stops)]
-    return stops[lowest], neighbours if full else []

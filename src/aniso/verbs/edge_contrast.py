@@ -26,10 +26,13 @@ def check_contrast(contrast: float | checks.Auto) -> float | None:
     return checks.number_or_auto("contrast", contrast, "the gradient above which there are edges")
 
 
-def choose_scale(name: str, scale: float | checks.Auto, usual: float) -> float:
-    """Return a given standard deviation of a Gaussian, or the usual one."""
-    number = checks.number_or_auto(name, scale, "the width of a Gaussian", open_low=False)
-    return usual if number is None else number
+def choose_scales(usual: tuple[float, float], **given: float | checks.Auto) -> list[float]:
+    """Return two standard deviations of Gaussians, given by name, or the usual ones."""
+    numbers = (
+        checks.number_or_auto(name, scale, "the width of a Gaussian", open_low=False)
+        for name, scale in given.items()
+    )
+    return [one if number is None else number for one, number in zip(usual, numbers, strict=True)]
 
 
 def choose_contrast(usual: float, least: float) -> float:

@@ -23,12 +23,11 @@ from aniso.parameters import CONTRAST, NOISE, PLATES, TIME, About
 from aniso.schemes import FED
 from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil, Stencil
-from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, PutBack
+from aniso.verbs.corrections import PUT_BACK, Correction, FillGaps, KeepToLines, PutBack
 from aniso.verbs.extension import Extend
-from aniso.verbs.inpaint import fill_unknown
+from aniso.verbs.inpaint import FilledPlan, fill_unknown
 from aniso.verbs.line_scales import CYCLES, LineScales, check_wavelength
-from aniso.verbs.line_test import KeepToLines
-from aniso.verbs.plan import CONTRAST_UNIT, GREY, Plan, describe
+from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe
 from aniso.verbs.source import ImageSource
 
 __all__ = ["EnhancePlan", "enhance"]
@@ -52,7 +51,7 @@ _REFINE = About(switch=True, meaning="close gaps and put back lost structure, or
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnhancePlan(Plan):
+class EnhancePlan(FilledPlan):
     """The values that :func:`aniso.enhance` used.
 
     `first` is the time of the first diffusion. `departures` has, for each time that gaps are filled, the
@@ -192,27 +191,8 @@ def enhance(
         see :class:`aniso.CoherenceEnhancing`. Has no effect on images.
     refine : bool, optional
         If False, diffuse only once, without the four corrections.
-    mask : array of bool, optional
-        True at pixels that are not to be trusted, with the axes of the image without channels; by default
-        those that are NaN. They have no influence: they are filled in by :func:`aniso.inpaint` first. Dask
-        arrays with NaN need a mask.
-    keep_nan : bool
-        If True, these pixels are NaN in the result.
-    stencil : DeltaStencil or FreeStencil
-        The spatial discretisation.
-    spacing : float or one float per axis, optional
-        Pixel spacing along each axis, without the channels.
-    channel_axis : int, optional
-        The axis of the channels.
-    frame_axis : int, optional
-        The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
-        filtered alike: the plan is made from several of them.
-    engine, threads
-        As for :func:`aniso.diffuse`.
-    progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, 1.0).
-    return_info : bool
-        If True, also return the plan: the values used, which can filter further images alike.
+    mask, keep_nan, stencil, spacing, channel_axis, frame_axis, engine, threads, progress, return_info
+        As for :func:`aniso.denoise`.
 
     Returns
     -------
@@ -291,18 +271,15 @@ def choose(
     level = _choose_level(noise, windows, known)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
     estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
-    scales = LineScales.combine(estimates, len(source.shape))
+    scales = LineScales.combine(estimates)
     rounds = 0 if scales.flat or refine is False else _ROUNDS
     plan = EnhancePlan(
-        spacings=settings.spacings,
-        channel_axis=source.channel_axis,
-        channels=len(source.channels),
-        stencil=settings.stencil,
+        **source.plan_fields(settings),
         noise=level,
         wavelength=scales.wavelength,
-        contrast=scales.model.contrast,
-        sigma=scales.model.sigma,
-        rho=scales.model.rho,
+        contrast=scales.contrast,
+        sigma=scales.sigma,
+        rho=scales.rho,
         time=scales.time,
         diffusions=0 if scales.flat else 1 + rounds,
         interrupted=0.0,

@@ -10,8 +10,8 @@ import numpy as np
 
 from aniso import estimates
 from aniso.arrays import Array, Field
-from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Stage, State
+from aniso.blocks.halo import Region, within
+from aniso.blocks.stages import Stage, State
 from aniso.formulas.gaussian import gaussian_radius
 
 # Keeps lines that are parallel to the boundary from taking values from far away.
@@ -66,41 +66,26 @@ class Extend(Stage):
         pairs = zip(self.spacings, self.shape, strict=True)
         return [min(math.ceil(2 * self.sigma / h), (n - 1) // 4) for h, n in pairs]
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the same channels."""
-        return before
-
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Replace the part of the array by that of the wider grid, if it is not inside the array."""
-        # In coordinates of the array, without margins:
-        whole = [
-            range(part.start - m, part.stop - m) for part, m in zip(region.needed, self.margins, strict=True)
-        ]
-        known = [range(max(one.start, 0), min(one.stop, n)) for one, n in zip(whole, self.shape, strict=True)]
+        whole, known = region.in_array(self.margins, self.shape)
         if whole == known:
             return
         image = state["image"]
         wide = np.empty((len(image), *map(len, whole)), image.dtype)
-        offsets = [inner.start - outer.start for outer, inner in zip(whole, known, strict=True)]
-        wide[(slice(None), *(slice(o, o + len(k)) for o, k in zip(offsets, known, strict=True)))] = image
+        wide[(slice(None), *within(whole, known))] = image
         for axis, outer in enumerate(whole):
             # Corners belong to the first of their axes.
             area = [*known[:axis], outer, *whole[axis + 1 :]]
             low, high = range(outer.start, 0), range(self.shape[axis], outer.stop)
-            for layers, face in (
-                (low, self._trim[axis]),
-                (high, self.shape[axis] - 1 - self._trim[axis]),
-            ):
+            for layers, face in ((low, self._trim[axis]), (high, self.shape[axis] - 1 - self._trim[axis])):
                 if not layers:
                     continue
                 along = self._directions(image, known, axis, face)
                 for layer in layers:
                     area[axis] = range(layer, layer + 1)
                     values = self._layer(image, known, area, axis, along)
-                    target = (
-                        slice(r.start - w.start, r.stop - w.start) for r, w in zip(area, whole, strict=True)
-                    )
-                    wide[(slice(None), *target)] = values
+                    wide[(slice(None), *within(whole, area))] = values
         state["image"] = wide
 
     def _directions(self, image: Array, known: list[range], axis: int, face: int) -> Field:
@@ -109,13 +94,12 @@ class Extend(Stage):
         near = self._around[axis]
         strip = list(known)
         strip[axis] = range(max(face - near, known[axis].start), min(face + near + 1, known[axis].stop))
-        cut = (slice(s.start - k.start, s.stop - k.start) for s, k in zip(strip, known, strict=True))
         inner = [
             slice(max(cut - s.start, 0), min(n - cut, s.stop) - s.start)
             for s, cut, n in zip(strip, self._trim, self.shape, strict=True)
         ]
         tensor = estimates.structure_tensor(
-            image[(slice(None), *cut)], self.sigma, self.rho, self.spacings, tuple(inner)
+            image[(slice(None), *within(known, strip))], self.sigma, self.rho, self.spacings, tuple(inner)
         )
         plane: Field = np.take(tensor, face - strip[axis].start - inner[axis].start, axis + 2)
         return np.linalg.eigh(np.moveaxis(plane, (0, 1), (-2, -1)))[1][..., 0]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aniso.arrays import Array
 from aniso.formulas.gaussian import gaussian_radius
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Gradients, over the noise level, that count as edges where weights may differ from flat regions; and the
 # Gaussians in pixels through which gradients are seen and averaged.
@@ -15,7 +19,7 @@ EDGE_ENERGY = 0.05
 SEEN, AVERAGED = 1.0, 1.5
 REACH = gaussian_radius(SEEN) + gaussian_radius(AVERAGED)
 # Rows (in volumes, slices) of a band in which flatness is computed at least, and its values.
-_BAND, _BAND_VALUES = 24, 2**18
+_BAND, _BAND_VALUES = 16, 2**18
 
 
 def flatness(image: Array, level: float) -> Array:
@@ -49,3 +53,31 @@ def _band_flatness(image: Array, level: float) -> Array:
     energy /= EDGE_ENERGY * level**2
     energy += 1
     return np.divide(1, energy, out=energy)
+
+
+def tensor_flatness(image: Tensor, level: float) -> Tensor:
+    """Return the flatness of a tensor (images, channels, …) on any device, (images, 1, …)."""
+    from aniso.engines.torch.smoothing import half_kernel, smooth_pixels
+
+    axes = range(2 - image.ndim, 0)
+    seen, averaged = half_kernel(SEEN, image), half_kernel(AVERAGED, image)
+    assert seen is not None
+    energy = image.new_zeros(image[:, :1].shape)
+    for axis in axes:
+        slope = smooth_pixels(image, tuple(None if other == axis else seen for other in axes))
+        energy = energy + _derivative(slope, seen, axis).square().mean(dim=1, keepdim=True)
+    energy = smooth_pixels(energy, (averaged,) * len(axes))
+    return 1 / (1 + energy / (EDGE_ENERGY * level**2))
+
+
+def _derivative(u: Tensor, kernel: Tensor, axis: int) -> Tensor:
+    """Return the derivative of a Gaussian-smoothed image along an axis."""
+    from aniso.engines.torch.smoothing import extend_edge
+
+    reach, length = len(kernel) - 1, u.shape[axis]
+    extended = extend_edge(u, reach, axis)
+    total = u.new_zeros(u.shape)
+    for distance in range(1, reach + 1):
+        ahead, behind = (extended.narrow(axis, reach + s * distance, length) for s in (1, -1))
+        total = total + distance / SEEN**2 * kernel[distance] * (ahead - behind)
+    return total

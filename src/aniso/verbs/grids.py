@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from aniso.arrays import Array, is_dask
 from aniso.blocks.halo import Window, regions
 from aniso.blocks.lazy import BlockTask, from_windows
-
-if TYPE_CHECKING:
-    import dask.array
 
 
 def halve(image: Any) -> Any:
@@ -38,7 +35,7 @@ def double(coarse: Array, shape: tuple[int, ...]) -> Array:
     return coarse
 
 
-def double_lazily(coarse: dask.array.Array, like: dask.array.Array) -> dask.array.Array:
+def double_lazily(coarse: Any, like: Any) -> Any:
     """Interpolate a Dask array, with the shape and chunks of another one."""
     channels = slice(0, coarse.shape[0])
     tasks = []

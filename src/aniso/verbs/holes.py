@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from aniso import arrays, checks
 from aniso.arrays import Array, Mask, is_dask
 from aniso.blocks import lazy, sample
 from aniso.blocks.halo import Window
-from aniso.settings import Progress, check_progress
+from aniso.settings import Progress
 from aniso.verbs.grids import halve
 from aniso.verbs.inpaint_solver import nothing_known
-from aniso.verbs.source import Frames, ImageSource, sampled_frames, split_frames
+from aniso.verbs.source import Axis, ImageSource, check_each, sampled_frames, split_frames
 
 # The meaning of True in a mask.
 _UNKNOWN = "a pixel is unknown"
@@ -26,95 +26,99 @@ _HALVINGS, _CELLS = 4, 3
 
 @dataclass(frozen=True, eq=False)
 class HoledSource(ImageSource):
-    """A NumPy or Dask array, and a mask that is True where a pixel is known (without channels)."""
+    """Images with masks that are True where a pixel is known (without channels)."""
 
-    known: Any
+    masks: tuple[Any, ...] = field(kw_only=True)
 
     @classmethod
     def check_holes(
-        cls,
-        image: Any,
-        mask: Any,
-        channel_axis: int | None,
-        progress: Progress = None,
-        frame_axis: int | None = None,
-    ) -> HoledSource | HoledFrames:
+        cls, image: Any, mask: Any, channel_axis: Axis, progress: Progress = None, frame_axis: Axis = None
+    ) -> HoledSource:
         """Return an array that is an image at its known pixels, or images along `frame_axis`.
 
         Dask arrays are checked when computed. Frames may share a mask.
         """
-        check_progress(progress)
-        if frame_axis is not None:
-            each, of_frame, along = split_frames(image, channel_axis, frame_axis)
-            masks = _split_mask(mask, each[0].ndim - (of_frame is not None), len(each), along, of_frame)
-            pairs = zip(each, masks, strict=True)
-            return cls.join([cls.check_holes(one, own, of_frame, progress) for one, own in pairs], along)
-        if is_dask(image):
-            lazy.check_chunks(image, channel_axis)
-            lazy.reject_progress(progress)
-            return cls(image, channel_axis, _known_lazily(arrays.channels_first(image, channel_axis), mask))
-        given = arrays.check_layout(image, channel_axis)
-        return cls(given, channel_axis, _known_pixels(arrays.channels_first(given, channel_axis), mask))
+        each, axis, along = split_frames(image, channel_axis, frame_axis)
+        given = _split_mask(mask, each, along, axis)
+        images = check_each(each, axis, progress, arrays.check_layout)
+        masks = (
+            (_known_lazily if is_dask(one) else _known_pixels)(arrays.channels_first(one, axis), own)
+            for one, own in zip(images, given, strict=True)
+        )
+        return cls(images, axis, along, masks=tuple(masks))
+
+    @property
+    def known(self) -> Any:
+        """The mask of the image, or of the first of the frames."""
+        return self.masks[0]
+
+    def frame(self, number: int) -> Self:
+        """Return one of the frames, with its mask."""
+        return replace(super().frame(number), masks=(self.masks[number],))
+
+    @classmethod
+    def join(cls, sources: Sequence[Self], frame_axis: int) -> Self:
+        """Return single images of one shape as frames."""
+        return replace(super().join(sources, frame_axis), masks=tuple(one.known for one in sources))
 
     @property
     def pixels(self) -> Any:
         """The array (channels, …) in the type of results; Dask arrays are 0 where they are unknown."""
         if not self.is_lazy:
             return self.channels.astype(self.dtype, copy=False)
-        import dask.array as da
-
-        whole = da.where(self.known, self.channels.rechunk({0: -1}), 0)
+        whole = np.where(self.known, self.channels.rechunk({0: -1}), 0)
         return lazy.check_finite(whole).astype(self.dtype)
 
     def limits(self, pixels: Any) -> tuple[Any, Any]:
         """Return the least and the greatest known value of each channel of the Dask array `pixels`."""
-        import dask.array as da
-
         axes = tuple(range(1, pixels.ndim))
-        low = da.where(self.known, pixels, np.inf).min(axis=axes, keepdims=True)
-        high = da.where(self.known, pixels, -np.inf).max(axis=axes, keepdims=True)
+        low = np.where(self.known, pixels, np.inf).min(axis=axes, keepdims=True)
+        high = np.where(self.known, pixels, -np.inf).max(axis=axes, keepdims=True)
         return low.astype(pixels.dtype), high.astype(pixels.dtype)
 
-    @staticmethod
-    def join(frames: Sequence[Any], frame_axis: int) -> HoledFrames:
-        """Return images of one shape as frames."""
-        return HoledFrames(frames[0].array, frames[0].channel_axis, tuple(frames), frame_axis)
+    def sample_holes(self) -> list[tuple[Array, Mask]]:
+        """Return windows of some of the frames and of their known pixels; of Dask arrays, computed now.
 
-    def sample_holes(self, share: int = 1) -> list[tuple[Array, Mask]]:
-        """Return windows of the array and of its known pixels; those of Dask arrays are computed now.
-
-        If none of them has both known and unknown pixels, some that have both are added. `share` is the
-        number of images that are sampled together.
+        If none of them has both known and unknown pixels, some that have both are added: of each frame, or
+        else those of the first frame with both.
         """
+        numbers = sampled_frames(len(self.images))
+        found = [pair for k in numbers for pair in self.frame(k)._sample_image(len(numbers))]
+        if self.frame_axis is not None and not _any_mixed(found):
+            mixed = (k for k, known in enumerate(self.masks) if known.any() and not known.all())
+            found += [pair for k in itertools.islice(mixed, 1) for pair in self.frame(k)._sample_image(1)]
+        return found
+
+    def _sample_image(self, share: int) -> list[tuple[Array, Mask]]:
+        """Return windows of a single image; `share` is the number of images that are sampled together."""
         chosen = sample.windows(self.shape, share * len(self.channels))
         found = self._take(chosen)
-        if len(found) > 1 and all(known.all() or not known.any() for _, known in found):
+        if len(found) > 1 and not _any_mixed(found):
             found += self._take(self._mixed_windows(chosen[0]))
         return found
 
-    def sample_known(self, share: int = 1) -> list[Mask]:
+    def sample_known(self) -> list[Mask]:
         """Return masks of the known pixels in the windows that `sample` returns."""
-        return [known for _, known in self._take(sample.windows(self.shape, share * len(self.channels)))]
+        numbers = sampled_frames(len(self.images))
+        chosen = sample.windows(self.shape, len(numbers) * len(self.channels))
+        return lazy.compute([self.masks[k][window] for k in numbers for window in chosen])
 
     def hide(self, result: Any) -> Any:
         """Return an array with the axes of the image that is NaN where pixels are unknown."""
-        if self.is_lazy:
-            import dask.array as da
-
-            hidden = da.where(self.known, arrays.channels_first(result, self.channel_axis), np.nan)
-            return arrays.channels_back(hidden.astype(result.dtype), self.channel_axis)
-        hidden = np.where(self.known, arrays.channels_first(result, self.channel_axis), np.nan)
-        return arrays.channels_back(hidden.astype(result.dtype), self.channel_axis)
+        axis = self.channel_axis
+        each: Any = [result] if self.frame_axis is None else np.moveaxis(result, self.frame_axis, 0)
+        hidden = (
+            np.where(known, arrays.channels_first(one, axis), np.nan).astype(result.dtype)
+            for one, known in zip(each, self.masks, strict=True)
+        )
+        return self.stack([arrays.channels_back(one, axis) for one in hidden])
 
     def _take(self, chosen: list[Window]) -> list[tuple[Array, Mask]]:
-        pixels = self.pixels
-        found: Any = [(pixels[(slice(None), *window)], self.known[window]) for window in chosen]
-        if self.is_lazy:
-            from dask.base import compute
-
-            found = compute(*found)
+        pixels, count = self.pixels, len(chosen)
+        masks = [self.known[window] for window in chosen]
+        parts = lazy.compute([*(pixels[(slice(None), *window)] for window in chosen), *masks])
         # In one order in memory, so that sums over them have the same bits.
-        return [(np.ascontiguousarray(one), known) for one, known in found]
+        return [(np.ascontiguousarray(parts[k]), parts[count + k]) for k in range(count)]
 
     def _mixed_windows(self, like: Window) -> list[Window]:
         """Return windows of the same size around cells that have both known and unknown pixels."""
@@ -147,43 +151,15 @@ def _count_in_cells(mask: Any) -> Array:
     return np.asarray(counts[0])
 
 
-@dataclass(frozen=True, eq=False)
-class HoledFrames(Frames):
-    """Images with unknown pixels that are filled alike; `frames` are `HoledSource` objects."""
-
-    def sample_holes(self) -> list[tuple[Array, Mask]]:
-        """Return windows of some of the frames, from the first to the last.
-
-        If none of them has both known and unknown pixels, those of the first frame with both are added.
-        """
-        numbers = sampled_frames(len(self.frames))
-        frames: Any = self.frames
-        found = [window for k in numbers for window in frames[k].sample_holes(len(numbers))]
-        if all(known.all() or not known.any() for _, known in found):
-            mixed = (frame for frame in frames if bool(frame.known.any()) and not bool(frame.known.all()))
-            found += [window for frame in itertools.islice(mixed, 1) for window in frame.sample_holes()]
-        return found
-
-    def sample_known(self, share: int = 1) -> list[Mask]:
-        """Return masks of the known pixels in the windows that `sample` returns."""
-        numbers = sampled_frames(len(self.frames))
-        frames: Any = [self.frames[k] for k in numbers]
-        return [known for frame in frames for known in frame.sample_known(share * len(numbers))]
-
-    def hide(self, result: Any) -> Any:
-        """Return frames that are NaN where pixels are unknown."""
-        each: Any = np.moveaxis(result, self.frame_axis, 0)
-        hidden = [frame.hide(one) for frame, one in zip(self.frames, each, strict=True)]  # type: ignore[attr-defined]
-        if self.is_lazy:
-            import dask.array as da
-
-            return da.stack(hidden, axis=self.frame_axis)
-        return np.stack(hidden, axis=self.frame_axis)
+def _any_mixed(found: list[tuple[Array, Mask]]) -> bool:
+    """Return whether a window has both known and unknown pixels."""
+    return any(known.any() and not known.all() for _, known in found)
 
 
-def _split_mask(mask: Any, ndim: int, count: int, along: int, of_frame: int | None) -> list[Any]:
+def _split_mask(mask: Any, images: Sequence[Any], along: int | None, of_frame: int | None) -> list[Any]:
     """Return the mask of each frame; one with the axes of a frame serves all."""
-    if mask is None or np.ndim(mask) != ndim + 1:
+    count = len(images)
+    if along is None or mask is None or np.ndim(mask) != images[0].ndim - (of_frame is not None) + 1:
         return [mask] * count
     axis = along - (of_frame is not None and of_frame < along)
     each: Any = np.moveaxis(mask if hasattr(mask, "shape") else np.asarray(mask), axis, 0)
@@ -213,7 +189,7 @@ def _known_pixels(channels: Array, mask: Any) -> Mask:
             bad = known & ~np.isfinite(channel)
             if bad.any():
                 first = tuple(int(i) for i in np.argwhere(bad)[0])
-                raise checks.refusal(
+                raise checks.make_error(
                     ValueError,
                     f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
                     f"{first} of channel {number}: they would spread into the unknown ones.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,17 +22,10 @@ from aniso.models import EdgeContinuing, ImageDriven
 from aniso.parameters import CONTRAST, RHO, SIGMA, About
 from aniso.settings import EngineName, Progress, Settings, report_progress
 from aniso.stencil import DeltaStencil
-from aniso.verbs.edge_contrast import (
-    check_contrast,
-    check_sums,
-    choose_contrast,
-    choose_scale,
-    spread_of,
-    usual_difference,
-)
-from aniso.verbs.holes import HoledFrames, HoledSource
+from aniso.verbs import edge_contrast
+from aniso.verbs.holes import HoledSource
 from aniso.verbs.inpaint_solver import Convergence, Solver, nothing_known
-from aniso.verbs.plan import CONTRAST_UNIT, SAME, Plan, describe
+from aniso.verbs.plan import CONTRAST_UNIT, Plan, describe
 from aniso.verbs.source import ImageSource
 
 __all__ = ["InpaintPlan", "inpaint"]
@@ -96,54 +90,10 @@ class InpaintPlan(Plan):
         """
         return self.solver(shape, settings).pipeline(shape, self.cycles)
 
-    def apply(
-        self,
-        image: Any,
-        mask: Any = None,
-        *,
-        channel_axis: int | None = SAME,
-        frame_axis: int | None = None,
-        engine: str | None = None,
-        threads: int | None = None,
-        progress: Progress = None,
-    ) -> Any:
-        """Fill in the unknown pixels of another image in the same way; nothing is estimated from it.
-
-        Parameters
-        ----------
-        image : array
-            An image with as many axes and channels as the one for which the plan was made, of any size.
-            Never modified. Dask arrays stay lazy.
-        mask : array of bool, optional
-            True (or 1) where a pixel is unknown, as for :func:`aniso.inpaint`.
-        channel_axis : int, optional
-            The axis of the channels; by default as in the image for which the plan was made.
-        frame_axis : int, optional
-            The axis of frames, which are filled one by one. They share a mask, or the mask has this axis too.
-        engine, threads
-            As for :func:`aniso.diffuse`.
-        progress : bool or callable, optional
-            True shows a bar on the terminal; a function is called as progress(done, 1.0).
-
-        Returns
-        -------
-        array
-            An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
-        """
-        options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
-        return self._apply_to(image, mask, channel_axis=channel_axis, frame_axis=frame_axis, **options)
-
-    def check_source(
-        self,
-        image: Any,
-        mask: Any = None,
-        *,
-        channel_axis: int | None,
-        frame_axis: int | None,
-        progress: Progress,
-    ) -> HoledSource | HoledFrames:
+    def check_source(self, image: Any, mask: Any, **options: Any) -> HoledSource:
         """Return an image with unknown pixels, checked."""
-        return HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
+        axes = options["channel_axis"], options["progress"], options["frame_axis"]
+        return HoledSource.check_holes(image, mask, *axes)
 
     def filter(self, source: Any, settings: Settings, progress: Progress) -> Any:
         """Fill in the unknown pixels of a checked array."""
@@ -211,19 +161,10 @@ def inpaint(
         each of the windows.
     max_cycles : int, optional
         The maximum number of cycles, 100 by default.
-    spacing : float or one float per axis, optional
-        Pixel spacing along each axis, without the channels.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
-    frame_axis : int, optional
-        The axis of the frames of a time series, or of slices that are filled one by one. All frames are
-        filled alike: the plan is made from several of them.
-    engine, threads
-        As for :func:`aniso.diffuse`.
-    progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, 1.0).
-    return_info : bool
-        If True, also return the plan: the values used, which can fill further images alike.
+    spacing, frame_axis, engine, threads, progress, return_info
+        As for :func:`aniso.denoise`.
 
     Returns
     -------
@@ -244,9 +185,15 @@ def inpaint(
     """
     source = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
     settings = Settings.check(len(source.shape), spacing=spacing, engine=engine, threads=threads)
-    wishes = Wishes.check(contrast, sigma, rho, tolerance, max_cycles, pixel_size(settings.spacings))
+    wishes: dict[str, Any] = {
+        "contrast": contrast,
+        "sigma": sigma,
+        "rho": rho,
+        "tolerance": tolerance,
+        "max_cycles": max_cycles,
+    }
     with report_progress(progress, 1.0) as report:
-        plan, solution = choose_and_solve(source, settings, wishes, report)
+        plan, solution = choose_and_solve(source, settings, **wishes, report=report)
         if solution is None:
             settings = replace(settings, stencil=plan.stencil)
             result = plan.filter(source, settings, lambda done, _: report(done))
@@ -255,42 +202,8 @@ def inpaint(
     return (result, plan) if return_info else result
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the caller of `inpaint` wants, checked; a contrast of None is estimated."""
-
-    contrast: float | None
-    sigma: float
-    rho: float
-    tolerance: float
-    max_cycles: int
-
-    @classmethod
-    def check(
-        cls,
-        contrast: float | Auto,
-        sigma: float | Auto,
-        rho: float | Auto,
-        tolerance: float,
-        max_cycles: int | None,
-        pixel: float,
-    ) -> Wishes:
-        """Return checked values, for pixels of this size."""
-        remedy = f"A good choice is max_cycles={_MOST_CYCLES}."
-        most = _MOST_CYCLES if max_cycles is None else checks.whole("max_cycles", max_cycles, remedy)
-        if most < 1:
-            raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. {remedy}")
-        return cls(
-            check_contrast(contrast),
-            choose_scale("sigma", sigma, 0.7 * pixel),
-            choose_scale("rho", rho, 0.8 * pixel),
-            checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True),
-            most,
-        )
-
-
-def choose(
-    source: HoledSource | HoledFrames,
+def choose_and_solve(
+    source: HoledSource,
     settings: Settings,
     *,
     contrast: float | Auto = "auto",
@@ -298,39 +211,36 @@ def choose(
     rho: float | Auto = "auto",
     tolerance: float = 5e-3,
     max_cycles: int | None = None,
-) -> InpaintPlan:
-    """Return contrast and number of cycles for windows of the image; the arguments are those of `inpaint`."""
-    wishes = Wishes.check(contrast, sigma, rho, tolerance, max_cycles, pixel_size(settings.spacings))
-    return choose_and_solve(source, settings, wishes)[0]
-
-
-def choose_and_solve(
-    source: HoledSource | HoledFrames,
-    settings: Settings,
-    wishes: Wishes,
     report: Callable[[float], object] = lambda done: None,
 ) -> tuple[InpaintPlan, Array | None]:
-    """Return the plan, and also the result (channels, …) if a single window was all of an array in memory."""
+    """Return contrast and number of cycles for windows of the image; the arguments are those of `inpaint`.
+
+    Return also the result (channels, …), if a single window was all of an array in memory.
+    """
+    remedy = f"A good choice is max_cycles={_MOST_CYCLES}."
+    most = _MOST_CYCLES if max_cycles is None else checks.whole("max_cycles", max_cycles, remedy)
+    if most < 1:
+        raise ValueError(f"max_cycles must be at least 1, got {max_cycles}. {remedy}")
+    wanted, pixel = edge_contrast.check_contrast(contrast), pixel_size(settings.spacings)
+    sigma, rho = edge_contrast.choose_scales((0.7 * pixel, 0.8 * pixel), sigma=sigma, rho=rho)
+    tolerance = checks.within("tolerance", tolerance, 0.0, 1.0, "it is a fraction.", open_low=True)
     settings = replace(settings, stencil=_STENCIL)
     windows, masks = zip(*source.sample_holes(), strict=True)
-    spread, contrast = _measure(windows, masks, settings.spacings, wishes.contrast)
+    spread, edges = _measure(windows, masks, settings.spacings, wanted)
     count = sum(known.size for known in masks)
     plan = InpaintPlan(
-        spacings=settings.spacings,
-        channel_axis=source.channel_axis,
-        channels=len(source.channels),
-        stencil=settings.stencil,
+        **source.plan_fields(settings),
         unknown=float(sum(known.size - np.count_nonzero(known) for known in masks) / count),
-        contrast=contrast,
-        sigma=wishes.sigma,
-        rho=wishes.rho,
+        contrast=edges,
+        sigma=sigma,
+        rho=rho,
         cycles=0,
         residual=0.0,
-        tolerance=wishes.tolerance,
+        tolerance=tolerance,
     )
     solver = plan.solver(source.shape, settings)
     whole = len(windows) == 1
-    in_memory = whole and isinstance(source, HoledSource) and not source.is_lazy
+    in_memory = whole and source.frame_axis is None and not source.is_lazy
     if all(known.all() for known in masks):
         return plan, windows[0].copy() if in_memory else None
     if whole and not masks[0].any():
@@ -338,12 +248,12 @@ def choose_and_solve(
     courses = []
     for pixels, known in zip(windows, masks, strict=True):
         if known.any() and not known.all():
-            course = Convergence(spread, wishes.tolerance, report if whole else lambda done: None)
-            filled = solver.diffuse(solver.start(pixels, known), known, wishes.max_cycles, course)
+            course = Convergence(spread, tolerance, report if whole else lambda done: None)
+            filled = solver.diffuse(solver.start(pixels, known), known, most, course)
             courses.append(course)
     plan = replace(
         plan,
-        cycles=max((one.cycles for one in courses), default=min(_USUAL_CYCLES, wishes.max_cycles)),
+        cycles=max((one.cycles for one in courses), default=min(_USUAL_CYCLES, most)),
         residual=max((one.residual for one in courses), default=None),
     )
     if not in_memory:
@@ -352,17 +262,23 @@ def choose_and_solve(
     return plan, filled
 
 
+@functools.wraps(choose_and_solve)
+def choose(*given: Any, **wishes: Any) -> InpaintPlan:
+    """Return the plan alone."""
+    return choose_and_solve(*given, **wishes)[0]
+
+
 def _measure(
     windows: tuple[Array, ...], masks: tuple[Mask, ...], spacings: tuple[float, ...], contrast: float | None
 ) -> tuple[float, float]:
     """Return the standard deviation of known values (root mean square over channels), and the contrast."""
     for pixels, known in zip(windows, masks, strict=True):
         if known.any():
-            check_sums(pixels[:, known])
-    spread = math.sqrt(np.mean(np.square(spread_of(windows, masks))))
+            edge_contrast.check_sums(pixels[:, known])
+    spread = math.sqrt(np.mean(np.square(edge_contrast.spread_of(windows, masks))))
     if contrast is None:
-        usual = usual_difference(windows, spacings, masks)
-        contrast = choose_contrast(_SHARE * usual, _LEAST * spread / pixel_size(spacings))
+        usual = edge_contrast.usual_difference(windows, spacings, masks)
+        contrast = edge_contrast.choose_contrast(_SHARE * usual, _LEAST * spread / pixel_size(spacings))
     return spread, contrast
 
 
@@ -375,13 +291,11 @@ def _clip(filled: Array, pixels: Array, known: Mask) -> None:
 
 def _fill_lazily(source: HoledSource, solver: Solver, cycles: int) -> Any:
     """Return a Dask array with the same chunks, filled."""
-    import dask.array as da
-
     pixels, known = source.pixels, source.known
     start = solver.start_lazily(pixels, known)
-    filled = lazy.run_pipeline(start, 0, solver.pipeline(source.shape, cycles), known)
+    filled: Any = lazy.run_pipeline(start, 0, solver.pipeline(source.shape, cycles), known)
     low, high = source.limits(pixels)
-    filled = da.where(known, pixels, da.maximum(da.minimum(filled, high), low))
+    filled = np.where(known, pixels, np.maximum(np.minimum(filled, high), low))
     return arrays.channels_back(filled.rechunk(source.channels.chunks), source.channel_axis)
 
 
@@ -395,7 +309,7 @@ def fill_unknown(
     engine: EngineName | None,
     threads: int | None,
     progress: Progress,
-) -> tuple[ImageSource, HoledSource | HoledFrames | None]:
+) -> tuple[ImageSource, HoledSource | None]:
     """Return an image for other verbs, with unknown pixels filled in, and where they were, if anywhere.
 
     They are those that are True in the mask, by default those that are NaN.
@@ -409,3 +323,11 @@ def fill_unknown(
     axes: Any = {"channel_axis": channel_axis, "frame_axis": frame_axis}
     filled = inpaint(image, mask, spacing=spacing, engine=engine, threads=threads, **axes)
     return ImageSource.check(filled, channel_axis, progress, frame_axis), holes
+
+
+class FilledPlan(Plan):
+    """A plan of a verb for which unknown pixels are filled in first."""
+
+    def check_source(self, image: Any, mask: Any, **options: Any) -> ImageSource:
+        """Return the image with unknown pixels filled in."""
+        return fill_unknown(image, mask, spacing=self.spacings, **options)[0]

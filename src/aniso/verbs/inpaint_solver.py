@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from aniso.schemes import FSI, Cycle
 from aniso.settings import Prepared
 from aniso.verbs.grids import double, double_lazily, halve
 
-if TYPE_CHECKING:
-    import dask.array
-
 # Steps of a cycle; and cycles on each coarse grid.
 _STEPS, _COARSE_CYCLES = 8, 3
 # Grids of Dask arrays with at most this many pixels are computed in one piece.
@@ -31,7 +28,7 @@ _SMALL = 2**20
 
 def nothing_known() -> ValueError:
     """Return the error for images without known pixels."""
-    return checks.refusal(
+    return checks.make_error(
         ValueError,
         "all pixels are unknown: there is nothing to fill in from.",
         python="The mask is True where a pixel is unknown; perhaps ~mask was meant.",
@@ -88,17 +85,13 @@ class Solver:
         sums, counts = halve(sums), halve(counts)
         return _between(self._coarse(sums, counts), image, known)
 
-    def start_lazily(self, image: dask.array.Array, known: dask.array.Array) -> dask.array.Array:
+    def start_lazily(self, image: Any, known: Any) -> Any:
         """Return the same for a Dask array, which is 0 where it is unknown."""
-        import dask.array as da
+        return np.where(known, image, double_lazily(self.coarse_lazily(image, known), image))
 
-        return da.where(known, image, double_lazily(self.coarse_lazily(image, known), image))
-
-    def coarse_lazily(self, image: dask.array.Array, known: dask.array.Array) -> dask.array.Array:
+    def coarse_lazily(self, image: Any, known: Any) -> Any:
         """Return the next coarser grid of a Dask array, which is 0 where it is unknown."""
-        counts = known[np.newaxis].astype(image.dtype)
-        coarse: dask.array.Array = self._coarse_lazily(halve(image), halve(counts))
-        return coarse
+        return self._coarse_lazily(halve(image), halve(known[np.newaxis].astype(image.dtype)))
 
     def _coarse(self, sums: Array, counts: Array) -> Array:
         """Return the diffused image on a grid, given the sums of known pixels and their numbers."""
@@ -112,22 +105,17 @@ class Solver:
         return self.diffuse(start, covered, _COARSE_CYCLES)
 
     def _coarse_lazily(self, sums: Any, counts: Any) -> Any:
-        import dask.array as da
-
         if math.prod(sums.shape[1:]) <= _SMALL:
-            whole = da.map_blocks(
-                self._coarse,
-                sums.rechunk(-1),
-                counts.rechunk(-1),
-                dtype=sums.dtype,
-                chunks=tuple((n,) for n in sums.shape),
+            chunks = tuple((n,) for n in sums.shape)
+            whole = sums.rechunk(-1).map_blocks(
+                self._coarse, counts.rechunk(-1), dtype=sums.dtype, chunks=chunks
             )
             return whole.rechunk(sums.chunks)
         covered = counts[0] > 0
-        means = sums / da.maximum(counts, 1)
+        means = sums / np.maximum(counts, 1)
         coarse = self._coarse_lazily(halve(sums), halve(counts))
-        start = da.where(covered, means, double_lazily(coarse, means))
-        return self._diffuse_lazily(start, covered, _COARSE_CYCLES)
+        start: Any = np.where(covered, means, double_lazily(coarse, means))
+        return lazy.run_pipeline(start, 0, self.pipeline(start.shape[1:], _COARSE_CYCLES), covered)
 
     def diffuse(
         self,
@@ -150,14 +138,10 @@ class Solver:
         evolving = EvolvingImage.of_channels(image[(slice(None), *box)], self.prepared.with_fixed(inside))
         with contextlib.closing(evolving.evolution) as evolution:
             for number in range(cycles):
-                before = evolving.pixels().copy() if until is not None else None
+                before: Any = None if until is None else evolving.pixels().copy()
                 evolution.advance(cycle)
                 report((number + 1) / cycles)
-                if (
-                    before is not None
-                    and until is not None
-                    and until.reached(before, evolving.pixels(), unknown)
-                ):
+                if until is not None and until.reached(before, evolving.pixels(), unknown):
                     break
         image[(slice(None), *box)] = evolving.image()
         return image
@@ -165,9 +149,6 @@ class Solver:
     def pipeline(self, shape: tuple[int, ...], cycles: int) -> Pipeline:
         """Return the cycles of :meth:`diffuse` as stages; the state has the known pixels as "fixed"."""
         return Pipeline.diffuse(shape, self.prepared, (self.cycle,) * cycles)
-
-    def _diffuse_lazily(self, image: Any, known: Any, cycles: int) -> Any:
-        return lazy.run_pipeline(image, 0, self.pipeline(image.shape[1:], cycles), known)
 
     def _box(self, known: Mask) -> Window | None:
         """Return a box with all unknown pixels and all that they depend on; None if there are none."""

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from aniso import checks, estimates
 from aniso.arrays import Array
 from aniso.checks import Auto
-from aniso.line_energy import (
-    SCALE,
-    WINDOW,
-    coarse_grid,
-    line_energy,
-    line_tensor,
-    line_weight,
-    noise_width,
-    spread,
-)
-from aniso.models import CoherenceEnhancing
+from aniso.line_energy import SCALE, WINDOW, LineScale, coarse_grid, noise_width, spread
 from aniso.noise.level import check_squares, choose_noise
 
 
@@ -45,8 +36,6 @@ _IMAGES = _Rule(0.12, 0.35, 0.15, 1.2, 0.1, 1.0, 0.35)
 # Diffusion in a plate reaches more voxels: it needs less time, and smooths curved plates sooner.
 _PLATES = _Rule(0.1, 0.3, 0.04, 0.1, 0.03, 0.12, 0.05)
 _LINES = _Rule(0.06, 0.3, 0.04, 0.3, 0.1, 0.4, 0.2)
-
-
 # FED cycles of a diffusion.
 CYCLES = 4
 
@@ -55,15 +44,25 @@ CYCLES = 4
 class LineScales:
     """The parameters of an enhancement."""
 
-    noise: float
     wavelength: float
-    model: CoherenceEnhancing
+    contrast: float
     time: float
     first: float
     flat: bool
     #: Of the test for lines, and its result.
     window: float
     lines: float
+    rule: _Rule
+
+    @property
+    def sigma(self) -> float:
+        """The noise scale."""
+        return self.rule.sigma * self.wavelength
+
+    @property
+    def rho(self) -> float:
+        """The integration scale."""
+        return self.rule.rho * self.wavelength
 
     @classmethod
     def estimate(
@@ -78,7 +77,7 @@ class LineScales:
         plates: bool,
     ) -> LineScales:
         """Return the scales of a checked array (channels, …); "auto" is estimated."""
-        rule = _rule(len(spacings), plates)
+        rule = _IMAGES if len(spacings) == 2 else _PLATES if plates else _LINES
         check_squares(channels)
         level = choose_noise(noise, channels)
         period = checks.number_or_auto("wavelength", wavelength, "the distance between lines")
@@ -90,7 +89,7 @@ class LineScales:
         sigma, rho = rule.sigma * period, rule.rho * period
         for name, width in (("sigma", sigma), ("rho", rho)):
             checks.not_too_many_pixels(name, width, spacings)
-        typical = estimates.measure_contrast(channels, level, sigma, rho, spacings)
+        typical = estimates.measure_contrast(channels, level, sigma, rho, spacings, 0.5)
         lam = checks.number_or_auto("contrast", contrast, "the coherence above which lines are enhanced")
         lam = math.sqrt(rule.coherence_share) * typical if lam is None else lam
         # A constant image, except for rounding: the contrast does not matter.
@@ -105,35 +104,22 @@ class LineScales:
             first = max(duration, rule.first * period**2)
         else:
             first = duration
-        model = CoherenceEnhancing(1.0 if flat else lam, sigma, rho, plates=plates)
         window, lines = _find_lines(channels, period, spacings)
-        return cls(level, period, model, duration, first, flat, window, lines)
+        return cls(period, 1.0 if flat else lam, duration, first, flat, window, lines, rule)
 
-    @classmethod
-    def combine(cls, windows: Sequence[LineScales], ndim: int) -> LineScales:
+    @staticmethod
+    def combine(windows: Sequence[LineScales]) -> LineScales:
         """Return the medians over the windows with at least half as many lines as any; not constant ones."""
         scales = [one for one in windows if not one.flat] or windows
         most = max(one.lines for one in scales)
         scales = [one for one in scales if one.lines >= 0.5 * most]
-
-        def usual(value: Callable[[LineScales], float]) -> float:
-            return float(np.median([value(one) for one in scales]))
-
-        period, plates = usual(lambda one: one.wavelength), scales[0].model.plates
-        rule = _rule(ndim, plates)
-        model = CoherenceEnhancing(
-            usual(lambda one: one.model.contrast), rule.sigma * period, rule.rho * period, plates=plates
-        )
-        return cls(
-            usual(lambda one: one.noise),
-            period,
-            model,
-            usual(lambda one: one.time),
-            usual(lambda one: one.first),
-            scales[0].flat,
-            usual(lambda one: one.window / one.wavelength) * period,
-            float(np.mean([one.lines for one in windows])),
-        )
+        medians: dict[str, Any] = {
+            name: float(np.median([getattr(one, name) for one in scales]))
+            for name in ("wavelength", "contrast", "time", "first")
+        }
+        window = float(np.median([one.window / one.wavelength for one in scales])) * medians["wavelength"]
+        lines = float(np.mean([one.lines for one in windows]))
+        return replace(scales[0], **medians, window=window, lines=lines)
 
 
 def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...]) -> tuple[float, float]:
@@ -144,19 +130,14 @@ def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...])
     """
     from scipy import ndimage
 
-    shape, doubles, smooth = channels.shape[1:], channels.astype(np.float64), ndimage.gaussian_filter
+    shape, doubles, factor = channels.shape[1:], channels.astype(np.float64), WINDOW[len(spacings)]
     places = coarse_grid(wavelength, shape, spacings)
-    factor = WINDOW[len(spacings)]
-    tensor = line_tensor(doubles, wavelength, spacings, smooth, places)
-    _, coherence = line_energy(tensor, factor * SCALE * wavelength, spacings, smooth, places)
+    lines = LineScale(wavelength, spacings, ndimage.gaussian_filter, places)
+    tensor = lines.tensor(doubles)
+    _, coherence = lines.energy(tensor, factor * SCALE * wavelength)
     quiet = spread(coherence, places, shape) <= np.median(coherence)
     window = factor * noise_width(doubles, wavelength, spacings, quiet)
-    weight = line_weight(tensor, wavelength, window, spacings, smooth, places)
-    return window, float(np.mean(weight))
-
-
-def _rule(ndim: int, plates: bool) -> _Rule:
-    return _IMAGES if ndim == 2 else _PLATES if plates else _LINES
+    return window, float(np.mean(lines.weight(tensor, window)))
 
 
 def check_wavelength(wavelength: float | Auto, shape: Sequence[int], spacings: Sequence[float]) -> None:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Stage, State
+from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.noise import correlation
 from aniso.noise.level import measure_noise
-from aniso.verbs.flatness import REACH, flat_bands, flatness
+from aniso.verbs.flatness import REACH, flat_bands, flatness, tensor_flatness
 from aniso.verbs.risk import Judge, Stop
 
 # The gain of weights must exceed this many standard deviations of the estimate.
 _CAUTION, _WEIGHT_ROUNDS = 6.0, 20
 # The least noise of an axis of the channels that is mixed, as a part of the noise level.
 _LEAST_NOISE = 0.8
-# A mixture with a risk below minus this part of the noise variance is rejected.
-_RISK_IN_DOUBT = 0.05
+# A mixture with a risk below minus this part of the noise variance is rejected: where the noise has one
+# level, and where it has several, which are less certain.
+_RISK_IN_DOUBT, _RISK_OF_SEVERAL = 0.05, 0.02
 # Pixels that are computed at a time, so that they stay in the cache.
 _AT_ONCE = 2**13
 
@@ -39,6 +41,17 @@ class Weights:
 
 #: Images that are mixed, and their weights; None for one that is taken alone.
 Mixture = list[tuple[Stop, Weights | None]]
+
+
+def check_sums(weights: list[Weights], channels: int) -> None:
+    """Reject weights of a plan that are not for this number of channels, or do not add up to 1."""
+    square = {(channels, channels)}
+    for matrix in (matrix for one in weights for matrix in (one.everywhere, one.flat)):
+        if {(len(matrix), len(row)) for row in matrix} != square:
+            raise ValueError(f"the weights of a plan for {channels} channels must be square matrices.")
+    sums = [np.sum([getattr(one, name) for one in weights], axis=0) for name in ("everywhere", "flat")]
+    if not np.allclose(sums, [np.eye(channels), np.zeros((channels,) * 2)], rtol=0, atol=1e-9):
+        raise ValueError("the weights of a plan must add up to 1.")
 
 
 # -- choosing -----------------------------------------------------------------------------------------------
@@ -75,7 +88,8 @@ def mix_stops(
         square = float(chosen @ gram @ chosen)
         risk += (square - 2 * float(chosen @ gain)) / judge.size
         change += square / judge.size
-    if risk < -_RISK_IN_DOUBT * judge.level**2 or change > judge.level**2:
+    doubtful = _RISK_OF_SEVERAL if judge.uneven else _RISK_IN_DOUBT
+    if risk < -doubtful * judge.level**2 or change > judge.level**2:
         return [], judge.risk(best)
     doubles = axes.astype(np.float64)
     # Vᵀ·diag(w)·V for each stop; the best image has the rest.
@@ -83,6 +97,24 @@ def mix_stops(
     rest = np.stack([np.eye(len(axes)), np.zeros((len(axes), len(axes)))]) - matrices.sum(axis=0)
     pairs = zip((*stops, best), (*matrices, rest), strict=True)
     return [(stop, Weights(*map(_as_matrix, both))) for stop, both in pairs if both.any()], risk
+
+
+def mixed_windows(mixture: Mixture, best: Stop, level: float) -> tuple[list[Array], list[Array]]:
+    """Return the windows of a mixture, and the changed ones; weights depend on the flatness of `best`."""
+
+    def mix(number: int, *, changed: bool) -> Array:
+        def window(stop: Stop) -> Array:
+            return (stop.changed if changed else stop.image)[number]
+
+        flat = flatness(window(best), level)
+        total = np.zeros_like(window(best))
+        for stop, weights in mixture:
+            if weights is not None:
+                _add(total, window(stop), weights.everywhere, weights.flat, flat)
+        return total
+
+    count = range(len(best.image))
+    return [mix(k, changed=False) for k in count], [mix(k, changed=True) for k in count]
 
 
 def _as_matrix(array: Field) -> Matrix:
@@ -194,53 +226,23 @@ class AddWeighted(Stage):
     weights: Weights
     ndim: int
 
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """Pixel by pixel."""
-        return (0,) * self.ndim
-
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Add the image to "mixture", and perhaps to "flat_mixture"."""
-        image = state[self.name]
-        if is_tensor(image):
-            self._run_on_tensors(state)
+        image, weights = state[self.name], self.weights
+        add = _add_tensors if is_tensor(image) else _add
+        if "flat" in state:
+            state["mixture"] = add(
+                state.get("mixture"), image, weights.everywhere, weights.flat, state["flat"]
+            )
             return
-        pixels = image.reshape(len(image), -1)
-        flat = state.get("flat")
-        if "mixture" not in state:
-            state["mixture"] = np.zeros(image.shape, image.dtype)
-        mixture = state["mixture"]
-        if flat is None:
-            if "flat_mixture" not in state:
-                state["flat_mixture"] = np.zeros(image.shape, image.dtype)
-            later = state["flat_mixture"]
-            _add(mixture, pixels, self.weights.everywhere)
-            _add(later, pixels, self.weights.flat)
-        else:
-            _add(mixture, pixels, self.weights.everywhere, self.weights.flat, flat.reshape(-1))
+        for name, matrix in (("mixture", weights.everywhere), ("flat_mixture", weights.flat)):
+            state[name] = add(state.get(name), image, matrix)
 
-    def _run_on_tensors(self, state: State) -> None:
-        from aniso.verbs.mixture_on_tensors import add_weighted
-
-        image, flat = state[self.name], state.get("flat")
-        mixture = add_weighted(state.get("mixture", 0), image, self.weights.everywhere)
-        if flat is None:
-            state["flat_mixture"] = add_weighted(state.get("flat_mixture", 0), image, self.weights.flat)
-        else:
-            mixture = mixture + flat * add_weighted(0, image, self.weights.flat)
-        state["mixture"] = mixture
-
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels with those of the mixture."""
-        return before | dict.fromkeys(self.changes(before), before[self.name])
-
-    def reads(self, before: Channels) -> set[str]:
-        """Return this image, the mixture so far, and what it needs of the flatness."""
-        return {self.name, "mixture", "flat", "flat_mixture"} & set(before)
-
-    def changes(self, before: Channels) -> set[str]:
-        """Return the mixture and, until the flatness is known, the image that it multiplies."""
-        return {"mixture"} if "flat" in before else {"mixture", "flat_mixture"}
+    def flow(self, before: Channels) -> Flow:
+        """Make the mixture and, until the flatness is known, the image that it multiplies."""
+        made = ("mixture",) if "flat" in before else ("mixture", "flat_mixture")
+        read = {self.name, "mixture", "flat", "flat_mixture"} & before.keys()
+        return Flow(read, dict.fromkeys(made, before[self.name]))
 
     def working(self, channels: Channels, ndim: int) -> int:
         """Work in place, part by part."""
@@ -252,16 +254,32 @@ class AddWeighted(Stage):
 
 
 def _add(
-    total: Array, pixels: Array, weights: Matrix, flat_weights: Matrix = (), flat: Array | None = None
-) -> None:
-    """Add weighted channels to `total`, part by part."""
-    rows = total.reshape(len(total), -1)
+    total: Array | None, image: Array, weights: Matrix, flat_weights: Matrix = (), flat: Array | None = None
+) -> Array:
+    """Add weighted channels to `total`, part by part, and return it; None is a new array of zeros."""
+    total = np.zeros(image.shape, image.dtype) if total is None else total
+    pixels, rows = (each.reshape(len(image), -1) for each in (image, total))
+    flat = None if flat is None else flat.reshape(-1)
     for low in range(0, pixels.shape[1], _AT_ONCE):
         part = slice(low, low + _AT_ONCE)
         for i, row in enumerate(rows):
             for j, channel in enumerate(pixels):
                 factor = weights[i][j] if flat is None else weights[i][j] + flat_weights[i][j] * flat[part]
                 row[part] += factor * channel[part]
+    return total
+
+
+def _add_tensors(
+    total: Any, image: Any, weights: Matrix, flat_weights: Matrix = (), flat: Any | None = None
+) -> Any:
+    """Return the sum of `total`, or 0, and the weighted channels of a tensor (images, channels, …)."""
+    import torch
+
+    def weighted(matrix: Matrix) -> Any:
+        return torch.einsum("ij,nj...->ni...", image.new_tensor(matrix), image)
+
+    total = weighted(weights) + (0 if total is None else total)
+    return total if flat is None else total + flat * weighted(flat_weights)
 
 
 @dataclass(frozen=True)
@@ -282,14 +300,12 @@ class MeasureFlatness(Stage):
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Compute "flat"."""
         later = state.pop("flat_mixture", None)
-        if is_tensor(state[self.name]):
-            from aniso.verbs.mixture_on_tensors import flatness as flatness_of_tensor
-
-            state["flat"] = flatness_of_tensor(state[self.name], self.level)
+        image = state[self.name]
+        if is_tensor(image):
+            state["flat"] = tensor_flatness(image, self.level)
             if later is not None:
                 state["mixture"] = state["mixture"] + state["flat"] * later
             return
-        image = state[self.name]
         # In the memory of what is added, if it has the same size.
         flat = later if later is not None and len(later) == 1 else np.empty_like(image[:1])
         for rows, band in flat_bands(image, self.level):
@@ -298,17 +314,11 @@ class MeasureFlatness(Stage):
             flat[0, rows] = band
         state["flat"] = flat
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels with the flatness instead of the second mixture."""
-        return {name: count for name, count in before.items() if name != "flat_mixture"} | {"flat": 1}
-
-    def reads(self, before: Channels) -> set[str]:
-        """Return the image, the mixture so far, and what the flatness multiplies."""
-        return {self.name, "mixture", "flat_mixture"} & set(before)
-
-    def changes(self, before: Channels) -> set[str]:
-        """Return the flatness and the mixture."""
-        return {"flat", "mixture"} & set(self.channels(before))
+    def flow(self, before: Channels) -> Flow:
+        """Make the flatness, and complete the mixture by what the flatness multiplies."""
+        read = {self.name, "mixture", "flat_mixture"} & before.keys()
+        made = {name: before[name] for name in ("mixture",) if name in before} | {"flat": 1}
+        return Flow(read, made, {"flat_mixture"})
 
     def seconds(self, channels: Channels, itemsize: int) -> float:
         """Estimate the time per pixel."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from aniso import arrays
 from aniso.arrays import is_dask
+from aniso.blocks.lazy import compute
 from aniso.blocks.sample import windows
 
 
@@ -78,9 +79,4 @@ class NoiseMap:
 def _sample(array: Any) -> Any:
     """Return the pixels of windows of an array as a vector."""
     ndim = min(array.ndim, 3)  # further axes are taken whole
-    found = [array[window].ravel() for window in windows(array.shape[:ndim])]
-    if is_dask(array):
-        from dask.base import compute
-
-        found = compute(*found)
-    return np.concatenate(found)
+    return np.concatenate(compute([array[window].ravel() for window in windows(array.shape[:ndim])]))

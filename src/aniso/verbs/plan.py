@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import Stencil
 from aniso.verbs import plan_json
 from aniso.verbs.source import ImageSource, check_axis
+from aniso.verbs.table import Verb
 
 __all__ = ["Plan"]
 
@@ -80,12 +82,18 @@ class Plan(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Plan._verbs[cls.verb] = cls
+        if "verb" in vars(cls):
+            Plan._verbs[cls.verb] = cls
 
     @property
     def remark(self) -> str | None:
         """What a user should know about the result, e.g. why an image is left unchanged."""
         return None
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """The names of fields that mean nothing in this plan, and are not part of its summary."""
+        return frozenset()
 
     @property
     def factors(self) -> tuple[int, ...]:
@@ -112,6 +120,7 @@ class Plan(ABC):
     def apply(
         self,
         image: Any,
+        mask: Any = None,
         *,
         channel_axis: int | None = SAME,
         frame_axis: int | None = None,
@@ -126,10 +135,13 @@ class Plan(ABC):
         image : array
             An image with as many axes and channels as the one for which the plan was made, of any size.
             Never modified. Dask arrays stay lazy.
+        mask : array of bool, optional
+            True (or 1) where a pixel is unknown, as for the verb; by default pixels that are NaN. Plans of
+            verbs without masks take none. Tensors and Dask arrays with NaN need a mask.
         channel_axis : int, optional
             The axis of the channels; by default as in the image for which the plan was made.
         frame_axis : int, optional
-            The axis of frames, which are filtered one by one.
+            The axis of frames, which are filtered one by one. They share a mask, or it has this axis too.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -140,13 +152,6 @@ class Plan(ABC):
         array
             An array of the same kind and shape. The same bits for NumPy arrays and for Dask arrays.
         """
-        options = {"engine": engine, "threads": threads, "progress": progress}
-        return self._apply_to(image, channel_axis=channel_axis, frame_axis=frame_axis, **options)
-
-    def _apply_to(
-        self, image: Any, *more: Any, channel_axis: Any, frame_axis: int | None = None, **options: Any
-    ) -> Any:
-        """Filter an image; `more` are arguments of `check_source`."""
         axis = channel_axis
         if axis is SAME:
             is_batch = is_tensor(image) and frame_axis is None and image.ndim == len(self.spacings) + 2
@@ -155,22 +160,38 @@ class Plan(ABC):
                 shape = tuple(np.shape(image))
                 along, others = check_axis("frame_axis", frame_axis, shape), max(len(shape) - 1, 1)
                 axis = axis % others + (along <= axis % others)
+        options: Any = {"engine": engine, "threads": threads, "progress": progress}
+        if mask is None and self._runs_on_tensor(image, frame_axis, engine):
+            return self._apply_to_tensor(image, axis, **options)
         apply = _apply if self.keeps_grid else _apply_on_finer_grid
-        if self._runs_on_tensor(image, frame_axis, options["engine"]):
-            apply = _apply_to_tensor
-        return apply(image, self, *more, channel_axis=axis, frame_axis=frame_axis, **options)
+        return apply(image, self, mask, channel_axis=axis, frame_axis=frame_axis, **options)
 
-    def check_source(
-        self, image: Any, *, channel_axis: int | None, frame_axis: int | None, progress: Progress
-    ) -> ImageSource:
-        """Return an image to which the plan is applied, checked."""
-        return ImageSource.check(image, channel_axis, progress, frame_axis)
+    def check_source(self, image: Any, mask: Any, **options: Any) -> ImageSource:
+        """Return an image to which the plan is applied, checked; options as for `fill_unknown`."""
+        if mask is not None:
+            raise ValueError(
+                f"a plan of {self.verb} takes no mask. Fill in unknown pixels with aniso.inpaint first."
+            )
+        return ImageSource.check(image, options["channel_axis"], options["progress"], options["frame_axis"])
 
     def _runs_on_tensor(self, image: Any, frame_axis: int | None, engine: str | None) -> bool:
         name = engine or engines.default("torch")
         on_tensors = name in engines.ENGINES and engines.ENGINES[name].arrays == "torch"
         alone = frame_axis is None and len(self.spacings) > 1
         return self.on_tensors and on_tensors and is_tensor(image) and alone
+
+    def _apply_to_tensor(
+        self, image: Any, axis: int | None, engine: str | None, threads: int | None, progress: Progress
+    ) -> Any:
+        """Filter a tensor on its own device, all images of a batch at once."""
+        check_progress(progress)
+        layout = arrays.layout(image, axis, tensors=True)
+        given = f"a tensor of shape {tuple(image.shape)} with channel_axis={axis}"
+        self._check_axes(given, len(layout.shape), layout.start.shape[1])
+        settings = self.settings(engine or engines.default_for(image), threads)
+        with report_progress(progress, 1.0) as report:
+            result = self.pipeline(layout.shape, settings).run(layout.start, report)
+        return arrays.restore_image(layout, result)
 
     def settings(self, engine: str | None = None, threads: int | None = None) -> Settings:
         """Return the settings of all diffusions, except their schemes."""
@@ -198,8 +219,8 @@ class Plan(ABC):
         if axes != len(self.spacings):
             kind = _KINDS[len(self.spacings)]
             raise _unfit(
-                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes besides the "
-                "channels. Make a plan for such arrays,"
+                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes without "
+                "channels. Give frame_axis for a series of frames, or make a plan for such arrays,"
             )
         if count != self.channels:
             raise _unfit(
@@ -244,24 +265,43 @@ class Plan(ABC):
         return plan
 
 
-def _apply_plan(
-    image: Any,
-    plan: Plan,
-    *more: Any,
-    channel_axis: int | None,
-    frame_axis: int | None,
-    engine: str | None,
-    threads: int | None,
-    progress: Progress,
-) -> Any:
-    axes: dict[str, Any] = {"channel_axis": channel_axis, "frame_axis": frame_axis}
-    source = plan.check_source(image, *more, **axes, progress=progress)
-    return plan.filter(source, plan.settings(engine, threads), progress)
+def _apply_plan(image: Any, plan: Plan, mask: Any, **options: Any) -> Any:
+    """Filter an array; options are those of `Plan.apply`."""
+    source = plan.check_source(image, mask, **options)
+    return plan.filter(source, plan.settings(options["engine"], options["threads"]), options["progress"])
 
 
 _apply_plan.__name__ = "Plan.apply"  # as errors name it
 _apply = takes_arrays(dask=None)(_apply_plan)
 _apply_on_finer_grid = takes_arrays(dask=None, labelled=UNKNOWN_COORDINATES)(_apply_plan)
+
+
+def make_plan(
+    verb: Verb,
+    source: ImageSource,
+    options: Mapping[str, Any],
+    *,
+    spacing: Spacing | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+) -> Plan:
+    """Return what a verb chooses for an array; `options` are its own parameters, with the stencil."""
+    wishes = dict(options)
+    parameters, public = (inspect.signature(one).parameters for one in (verb.choose, verb.function))
+    known = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY and name in public}
+    given = {}
+    if verb.takes("stencil"):
+        given["stencil"] = wishes.pop("stencil", public["stencil"].default)
+    for name in wishes:
+        if name not in known:
+            listed = ", ".join(sorted(known | ({"stencil"} if verb.takes("stencil") else set())))
+            raise TypeError(f"a plan of {verb.name} has no parameter {name!r}. It has {listed}.")
+    for name in known:
+        if parameters[name].default is inspect.Parameter.empty and name not in wishes:
+            raise TypeError(f"{verb.name} needs the parameter {name}. Give {name}=….")
+    settings = Settings.check(len(source.shape), spacing=spacing, engine=engine, threads=threads, **given)
+    plan: Plan = verb.choose(source, settings, **wishes)
+    return plan
 
 
 def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str], object]) -> None:
@@ -276,28 +316,7 @@ def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str],
 
 
 def _unfit(fault: str) -> ValueError:
-    return checks.refusal(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
-
-
-def _apply_to_tensor(
-    image: Any,
-    plan: Plan,
-    *,
-    channel_axis: int | None,
-    frame_axis: int | None,
-    engine: str | None,
-    threads: int | None,
-    progress: Progress,
-) -> Any:
-    """Filter a tensor on its own device, all images of a batch at once."""
-    check_progress(progress)
-    layout = arrays.layout(image, channel_axis, tensors=True)
-    given = f"a tensor of shape {tuple(image.shape)} with channel_axis={channel_axis}"
-    plan._check_axes(given, len(layout.shape), layout.start.shape[1])
-    settings = plan.settings(engine or engines.default("torch"), threads)
-    with report_progress(progress, 1.0) as report:
-        result = plan.pipeline(layout.shape, settings).run(layout.start, report)
-    return arrays.restore_image(layout, result)
+    return checks.make_error(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
 
 
 def _count(channels: int) -> str:
@@ -308,7 +327,7 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
     """Return the meaning and the value of each described field; for several plans, the range of values."""
     rows = []
     for about in fields(plans[0]):
-        if "meaning" not in about.metadata:
+        if "meaning" not in about.metadata or all(about.name in plan.unused for plan in plans):
             continue
         words = _value_range([getattr(plan, about.name) for plan in plans])
         unit = "" if words == "none" else about.metadata["unit"]
@@ -324,15 +343,7 @@ def summary_values(plan: Any) -> dict[str, Any]:
 
 
 def format_value(value: Any) -> str:
-    """Format a value: numbers with four digits, dataclasses without their module.
-
-    Examples
-    --------
-    >>> from aniso import EdgeEnhancing
-    >>> from aniso.verbs.plan import format_value
-    >>> format_value(EdgeEnhancing(contrast=2.71828))
-    'EdgeEnhancing(contrast=2.718, sigma=1, diffusivity=weickert)'
-    """
+    """Format a value: numbers with four digits, dataclasses without their module."""
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else "none"
     if is_dataclass(value) and not isinstance(value, type):

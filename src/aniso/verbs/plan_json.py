@@ -55,7 +55,10 @@ def load(text: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_reject_constant)
     except ValueError as error:
-        raise ValueError(f"the plan is damaged: it is not valid JSON ({error}).") from error
+        raise ValueError(
+            f"the plan is damaged: it is not valid JSON ({error}). Give the text that to_json returned, not "
+            "the name of a file."
+        ) from error
     except RecursionError:
         raise ValueError("the plan is damaged: it is nested too deeply.") from None
     if not isinstance(values, dict):

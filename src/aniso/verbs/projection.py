@@ -14,7 +14,7 @@ from scipy import ndimage
 from aniso.arrays import Array, Field
 from aniso.blocks.costs import cycle_seconds
 from aniso.blocks.halo import Region, tensor_reach
-from aniso.blocks.stages import Channels, Stage, State
+from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -45,9 +45,9 @@ class Refine(Stage):
         project(fine, repeated, self.factors)
         state |= {"image": fine, "coarse": repeated}
 
-    def channels(self, before: Channels) -> Channels:
-        """Return those of the image, twice."""
-        return {"image": before["image"], "coarse": before["image"]}
+    def flow(self, before: Channels) -> Flow:
+        """Make both images."""
+        return Flow({"image"}, {"image": before["image"], "coarse": before["image"]})
 
 
 @dataclass(frozen=True)
@@ -98,21 +98,19 @@ class DiffuseProjected(Stage):
             assert before is not None
             state["before"] = before
 
-    def channels(self, before: Channels) -> Channels:
-        """Return those before, with or without the image before."""
-        count = before["image"]
-        after = {"image": count, "coarse": count}
-        return after if self.ends else after | {"before": count}
+    def flow(self, before: Channels) -> Flow:
+        """Make the image and, except at the end of a cycle, keep the one before."""
+        made = dict.fromkeys(
+            ("image", "coarse") if self.ends else ("image", "coarse", "before"), before["image"]
+        )
+        return Flow(set(before), made, {"before"})
 
     def parts(self) -> Iterator[DiffuseProjected]:
         """Yield the steps one by one."""
         last = len(self.steps) - 1
         for number, step in enumerate(self.steps):
             yield replace(
-                self,
-                steps=(step,),
-                starts=self.starts and number == 0,
-                ends=self.ends and number == last,
+                self, steps=(step,), starts=self.starts and number == 0, ends=self.ends and number == last
             )
 
     def working(self, channels: Channels, ndim: int) -> int:
@@ -143,9 +141,9 @@ class FinishProjected(Stage):
         project(image, state.pop("coarse"), self.factors, np.float64)
         state["image"] = image
 
-    def channels(self, before: Channels) -> Channels:
-        """Return those of the image."""
-        return {"image": before["image"]}
+    def flow(self, before: Channels) -> Flow:
+        """Leave the image only."""
+        return Flow(set(before), {"image": before["image"]}, {"coarse"})
 
 
 def project(image: Array, coarse: Array, factors: tuple[int, ...], dtype: Any = None) -> None:

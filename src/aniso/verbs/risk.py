@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -13,9 +14,31 @@ from aniso.noise.correlation import blur_noise
 
 # The change of the image that measures the divergence, as a part of the noise level.
 _PROBE = 0.05
-# What remains at least of the variance of the noise, over the divergence; and the part of an estimated level
-# to which it may be lowered.
-LEAST_REMAINING, _LOWEST_LEVEL = 0.5, 0.85
+# The part of an estimated level to which it may be lowered.
+_LOWEST_LEVEL = 0.85
+# Relative error of the variance of noise that was estimated: of one level, of several levels, and of noise
+# that was changed by compression.
+_DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.2
+
+
+def variance_doubt(*, known: bool, plain: bool, compressed: bool) -> float:
+    """Return the relative error of the variance of the noise, from how it was found."""
+    if known:
+        return 0.0
+    return _DOUBT_OF_COMPRESSED if compressed else _DOUBT if plain else _DOUBT_OF_CURVES
+
+
+def expected_square(risk: float, least: float, doubt: float) -> float:
+    """Return the mean of an error that is at least `least`, and whose estimate has a standard deviation.
+
+    Errors of an estimated noise level do not average out: small risks may even be estimated as negative.
+    """
+    if doubt == 0:
+        return max(risk, least)
+    place = (risk - least) / doubt
+    chance = 0.5 * math.erfc(-place / math.sqrt(2))
+    density = math.exp(-0.5 * place**2) / math.sqrt(2 * math.pi)
+    return least + (risk - least) * chance + doubt * density
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +60,9 @@ class Stop:
         """Return the expected mean squared error for a noise level; it may be negative by chance."""
         return self.change + (2 * self.divergence - 1) * level**2
 
-    @property
-    def highest_variance(self) -> float:
-        """The noise variance above which the error would be less than what remains of the noise itself.
-
-        An average that leaves a part d of each pixel leaves at least about d/2 of the variance.
-        """
-        rest = 1 - (2 - LEAST_REMAINING) * self.divergence
+    def highest_variance(self, remaining: float) -> float:
+        """Return the noise variance above which the error would be less than what remains of the noise."""
+        rest = 1 - (2 - remaining) * self.divergence
         return self.change / rest if rest > 0 else math.inf
 
 
@@ -51,15 +70,14 @@ class Judge:
     """Stein's unbiased risk estimate for windows (channels, …) of an image."""
 
     def __init__(
-        self,
-        windows: list[Array],
-        level: float,
-        correlation: float = 0.0,
-        levels: list[Array] | None = None,
+        self, windows: list[Array], level: float, correlation: float = 0.0, levels: list[Array] | None = None
     ) -> None:
         """Take the noise level, or one for each pixel; and the correlation of the noise."""
         self.image = windows
+        #: The level where there is noise; `level` is the root mean square, also over pixels that have none.
+        self.noise = level
         self.size = sum(window.size for window in windows)
+        self.uneven = levels is not None
         if levels is not None:
             level = math.sqrt(sum(float(np.vdot(one, one)) for one in levels) / self.size)
         self.level, self.correlation = level, correlation
@@ -82,7 +100,25 @@ class Judge:
         ]
         self.start = Stop(0.0, self.image, self.changed, 0.0, 1.0, None)
 
-    def stop(self, time: float, image: list[Array], changed: list[Array], model: ImageDriven) -> Stop:
+    @property
+    def remaining(self) -> float:
+        """What remains at least of the variance of the noise, over the divergence.
+
+        It is that of Gaussian averages: one that leaves a part d of each pixel leaves d/2 of the variance in
+        images, and less in volumes.
+        """
+        return min(0.5, 2 ** (-0.5 * (self.image[0].ndim - 1)))
+
+    def part(self, parts: list[tuple[int, tuple[slice, ...]]]) -> Judge:
+        """Return the judge of parts of the windows, each the number of a window, and rows and columns."""
+        few = copy.copy(self)
+        for name in ("image", "probe", "changed"):
+            setattr(few, name, [getattr(self, name)[k][(slice(None), *part)] for k, part in parts])
+        few.size = sum(window.size for window in few.image)
+        few.start = Stop(0.0, few.image, few.changed, 0.0, 1.0, None)
+        return few
+
+    def stop(self, time: float, image: list[Array], changed: list[Array], model: ImageDriven | None) -> Stop:
         """Return diffused windows with their change and divergence."""
         square = total = 0.0
         for start, probe, one, other in zip(self.image, self.probe, image, changed, strict=True):
@@ -98,5 +134,8 @@ class Judge:
 
     def lower_level(self, stops: list[Stop]) -> None:
         """Lower a noise level with which the error of a diffused image would be impossibly small."""
-        variance = min((stop.highest_variance for stop in stops), default=math.inf)
-        self.level = min(self.level, max(math.sqrt(max(variance, 0.0)), _LOWEST_LEVEL * self.level))
+        variance = min((stop.highest_variance(self.remaining) for stop in stops), default=math.inf)
+        lowered = min(self.level, max(math.sqrt(max(variance, 0.0)), _LOWEST_LEVEL * self.level))
+        if self.level > 0:
+            self.noise *= lowered / self.level
+        self.level = lowered

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from aniso import arrays, checks
 from aniso.arrays import Array, is_dask
-from aniso.blocks import halo, lazy, worker
+from aniso.blocks import halo, lazy
 from aniso.blocks.sample import windows
 from aniso.blocks.stages import Pipeline
 from aniso.noise.level import check_squares
-from aniso.settings import Progress, check_progress, report_progress
+from aniso.settings import Progress, Settings, check_progress, report_progress
 
+#: The number of an axis, if there is one.
+Axis = int | None
 #: Called with the part of 1 that is done.
 Report = Callable[[float], object]
 # Frames whose windows are looked at.
@@ -25,10 +27,13 @@ _SAMPLED_FRAMES = 4
 
 @dataclass(frozen=True, eq=False)
 class ImageSource:
-    """A checked NumPy or Dask array, and its axis of channels."""
+    """A checked NumPy or Dask array; or several of one shape, the frames, which are filtered alike."""
 
-    array: Any
+    images: tuple[Any, ...]
+    #: Of each image.
     channel_axis: int | None
+    #: Where the results of frames are stacked; None for a single image.
+    frame_axis: int | None = None
     #: Called again and again while a verb chooses, so that the caller can interrupt it.
     alive: Callable[[], object] = field(default=lambda: None, kw_only=True)
 
@@ -40,27 +45,21 @@ class ImageSource:
 
         Values of Dask arrays are checked when they are computed.
         """
-        check_progress(progress)
-        if frame_axis is not None:
-            return Frames.of(image, channel_axis, progress, frame_axis)
-        if not is_dask(image):
-            array = arrays.check_image(image, channel_axis)
-            return ImageSource(array, channel_axis, alive=_alive(progress))
-        lazy.check_chunks(image, channel_axis)
-        lazy.reject_progress(progress)
-        return ImageSource(image, channel_axis)
+        each, axis, along = split_frames(image, channel_axis, frame_axis)
+        images = check_each(each, axis, progress, arrays.check_image)
+        return ImageSource(images, axis, along, alive=_alive(progress))
 
     def __str__(self) -> str:
         return f"an array of shape {tuple(self.array.shape)} with channel_axis={self.channel_axis}"
 
     @property
-    def images(self) -> list[Any]:
-        """All arrays that are filtered."""
-        return [self.array]
+    def array(self) -> Any:
+        """The image, or the first of the frames."""
+        return self.images[0]
 
     @property
     def channels(self) -> Any:
-        """A view (channels, …)."""
+        """A view (channels, …) of the image, or of the first of the frames."""
         return arrays.channels_first(self.array, self.channel_axis)
 
     @property
@@ -78,32 +77,53 @@ class ImageSource:
         """Whether this is a Dask array."""
         return is_dask(self.array)
 
-    @staticmethod
-    def join(frames: Sequence[ImageSource], frame_axis: int) -> Frames:
-        """Return images of one shape as frames."""
-        return Frames(frames[0].array, frames[0].channel_axis, tuple(frames), frame_axis)
+    def plan_fields(self, settings: Settings) -> dict[str, Any]:
+        """Return the fields that plans of all verbs have."""
+        axis, count = self.channel_axis, len(self.channels)
+        spacings, stencil = settings.spacings, settings.stencil
+        return {"spacings": spacings, "channel_axis": axis, "channels": count, "stencil": stencil}
+
+    def frame(self, number: int) -> Self:
+        """Return one of the frames; a single image is the only one."""
+        return replace(self, images=(self.images[number],), frame_axis=None)
+
+    @classmethod
+    def join(cls, sources: Sequence[Self], frame_axis: int) -> Self:
+        """Return single images of one shape as frames."""
+        return replace(sources[0], images=tuple(one.array for one in sources), frame_axis=frame_axis)
+
+    def stack(self, results: Sequence[Any]) -> Any:
+        """Return the results of all frames along their axis, or that of the single image."""
+        return results[0] if self.frame_axis is None else np.stack(results, axis=self.frame_axis)
 
     def map(self, function: Callable[[Any, Report], Any], report: Report) -> Any:
-        """Return function(image, report) of the image, or of each frame."""
-        return function(self, report)
+        """Return function(image, report) of the image, or of all frames, stacked."""
+        count = len(self.images)
+        return self.stack(
+            [
+                function(self.frame(k), lambda done, k=k: report((k + done) / count))  # type: ignore[misc]
+                for k in range(count)
+            ]
+        )
 
-    def sample(self, share: int = 1) -> list[Array]:
-        """Return windows (channels, …) in the type of results; those of Dask arrays are computed now.
+    def sample(self) -> list[Array]:
+        """Return windows (channels, …) of some of the frames, in the type of results.
 
-        `share` is the number of images that are sampled together.
+        Those of Dask arrays are computed now.
         """
-        channels = self.channels
-        chosen = windows(self.shape, share * len(channels))
-        found: Any = [channels[(slice(None), *window)] for window in chosen]
-        if self.is_lazy:
-            from dask.base import compute
-
-            found = compute(*found)
-            block_of = partial(halo.block_of, channels.chunks[1:])
-            for pixels, window in zip(found, chosen, strict=True):
-                worker.check_pixels(pixels, [part.start for part in window], block_of)
-        # In one order in memory, so that sums over them have the same bits.
-        return [np.ascontiguousarray(pixels, self.dtype) for pixels in found]
+        numbers = sampled_frames(len(self.images))
+        chosen = windows(self.shape, len(numbers) * len(self.channels))
+        found = []
+        for number in numbers:
+            channels = self.frame(number).channels
+            parts = lazy.compute([channels[(slice(None), *window)] for window in chosen])
+            if self.is_lazy:
+                block_of = partial(halo.block_of, channels.chunks[1:])
+                for pixels, window in zip(parts, chosen, strict=True):
+                    lazy.check_pixels(pixels, [part.start for part in window], block_of)
+            # In one order in memory, so that sums over them have the same bits.
+            found += [np.ascontiguousarray(pixels, self.dtype) for pixels in parts]
+        return found
 
     def checked_sample(self) -> list[Array]:
         """Return windows, after a check that squares of all grey values are in range."""
@@ -122,50 +142,17 @@ class ImageSource:
         if self.is_lazy:
             return lazy.run_pipeline(self.array, self.channel_axis, pipeline)
         result = pipeline.run(self.channels.astype(self.dtype, copy=False), report)
-        arrays.check_finite_result(result)
+        arrays.check_range(result)
         return arrays.channels_back(result, self.channel_axis)
 
 
-@dataclass(frozen=True, eq=False)
-class Frames(ImageSource):
-    """Images of one shape that are filtered alike. `array` is the first one, `channel_axis` its own."""
+def split_frames(image: Any, channel_axis: Axis, frame_axis: Axis) -> tuple[list[Any], Axis, Axis]:
+    """Return the frames of an array, the axis of channels of each, and that of the frames.
 
-    frames: tuple[ImageSource, ...]
-    frame_axis: int
-
-    @classmethod
-    def of(cls, image: Any, channel_axis: int | None, progress: Progress, frame_axis: int) -> Frames:
-        """Return the checked frames of an array."""
-        each, of_frame, along = split_frames(image, channel_axis, frame_axis)
-        frames = tuple(ImageSource.check(one, of_frame, progress) for one in each)
-        return cls(frames[0].array, of_frame, frames, along, alive=_alive(progress))
-
-    @property
-    def images(self) -> list[Any]:
-        """All frames."""
-        return [frame.array for frame in self.frames]
-
-    def sample(self, share: int = 1) -> list[Array]:
-        """Return windows of some of the frames, from the first to the last."""
-        numbers = sampled_frames(len(self.frames))
-        return [window for k in numbers for window in self.frames[k].sample(share * len(numbers))]
-
-    def map(self, function: Callable[[Any, Report], Any], report: Report) -> Any:
-        """Return the results of all frames, stacked along their axis."""
-        count = len(self.frames)
-        results = [
-            function(frame, lambda done, k=number: report((k + done) / count))  # type: ignore[misc]
-            for number, frame in enumerate(self.frames)
-        ]
-        if self.is_lazy:
-            import dask.array as da
-
-            return da.stack(results, axis=self.frame_axis)
-        return np.stack(results, axis=self.frame_axis)
-
-
-def split_frames(image: Any, channel_axis: int | None, frame_axis: int) -> tuple[list[Any], int | None, int]:
-    """Return the frames of an array, the axis of channels of each, and that of the frames."""
+    Without an axis of frames, the array is the only one.
+    """
+    if frame_axis is None:
+        return [image], channel_axis, None
     array = image if is_dask(image) else arrays.as_array("image", image)
     shape = tuple(array.shape)
     along = check_axis("frame_axis", frame_axis, shape)
@@ -182,6 +169,20 @@ def split_frames(image: Any, channel_axis: int | None, frame_axis: int) -> tuple
         raise ValueError(f"image must have at least one frame along axis {along}, got shape {shape}.")
     each: Any = np.moveaxis(array, along, 0)
     return [each[k] for k in range(len(each))], of_frame, along
+
+
+def check_each(
+    images: Sequence[Any], channel_axis: int | None, progress: Progress, check: Callable[..., Array]
+) -> tuple[Any, ...]:
+    """Return images as NumPy arrays that are checked by a function, or as Dask arrays."""
+    check_progress(progress)
+    checked = []
+    for image in images:
+        if is_dask(image):
+            lazy.check_chunks(image, channel_axis)
+            lazy.reject_progress(progress)
+        checked.append(image if is_dask(image) else check(image, channel_axis))
+    return tuple(checked)
 
 
 def _alive(progress: Progress) -> Callable[[], object]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from aniso.arrays import Array, is_tensor
 from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Stage, State
+from aniso.blocks.stages import Stage, State
+from aniso.colours import OPPONENT, Axes
 from aniso.noise import Gaussian, NoiseModel
 from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.impulses import REACH, Impulses
@@ -24,15 +25,6 @@ _AT_ONCE = 2**18
 #: The noise of an image: one model for all channels, or one for each.
 Models = tuple[NoiseModel, ...]
 
-
-#: Rows of an orthonormal basis of the channels.
-Axes = tuple[tuple[float, ...], ...]
-# Brightness and two differences of colours.
-_OPPONENT: Axes = (
-    (3**-0.5, 3**-0.5, 3**-0.5),
-    (2**-0.5, -(2**-0.5), 0.0),
-    (6**-0.5, 6**-0.5, -2 * 6**-0.5),
-)
 # Noise of brightness over that of colours from which on channels have common noise, and the most by which
 # their correlations may differ.
 _COMMON, _SAME_CORRELATION = 1.3, 0.2
@@ -45,7 +37,7 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     """
     if len(windows[0]) != 3 or found.level == 0 or not all(isinstance(one, Gaussian) for one in found.models):
         return None
-    turned = [mix_channels(_OPPONENT, window) for window in windows]
+    turned = [mix_channels(OPPONENT, window) for window in windows]
     each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
     correlations = [one.correlation for one in each]
     if max(correlations) - min(correlations) > _SAME_CORRELATION:
@@ -55,7 +47,7 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     level = math.sqrt(sum(one.level**2 for one in each) / 3)
     certainty = min(one.certainty for one in each)
     models = tuple(one.models[0] for one in each)
-    return _OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
+    return OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
 
 
 def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
@@ -117,23 +109,17 @@ def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None
 
 def stabilise(models: Models, image: Any) -> Any:
     """Return an image (channels, …), or tensor (images, channels, …), with noise of level 1."""
-    return (
-        image
-        if is_plain(models)
-        else _transform(models, image, lambda model, z: model.stabilise(z) / model.unit)
-    )
+    return _transform(models, image, lambda model, z: model.stabilise(z) / model.unit)
 
 
 def restore(models: Models, image: Any) -> Any:
     """Return the image whose stabilised noisy versions have this mean."""
-    return (
-        image
-        if is_plain(models)
-        else _transform(models, image, lambda model, u: model.restore(u * model.unit))
-    )
+    return _transform(models, image, lambda model, u: model.restore(u * model.unit))
 
 
 def _transform(models: Models, image: Any, function: Callable[[NoiseModel, Any], Any]) -> Any:
+    if is_plain(models):
+        return image
     if is_tensor(image):
         import torch
 
@@ -160,15 +146,6 @@ class _Transform(Stage):
     ndim: int
 
     cost = 3e-8
-
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """Pixel by pixel."""
-        return (0,) * self.ndim
-
-    def channels(self, before: Channels) -> Channels:
-        """Return the same channels."""
-        return before
 
 
 @dataclass(frozen=True)
@@ -199,18 +176,9 @@ class MixChannels(Stage):
 
     cost = 1e-8
 
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """Pixel by pixel."""
-        return (0,) * self.ndim
-
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Replace the image."""
         state["image"] = mix_channels(self.axes, state["image"], back=self.back)
-
-    def channels(self, before: Channels) -> Channels:
-        """Return the same channels."""
-        return before
 
 
 @dataclass(frozen=True)
@@ -239,7 +207,3 @@ class FillImpulses(Stage):
         each = [self.impulses.fill(one.numpy(force=True)) for one in image]
         filled = torch.stack([torch.from_numpy(one) for one in each]).to(image)
         state["image"] = torch.where(filled == image, image, filled)  # other pixels have their gradients
-
-    def channels(self, before: Channels) -> Channels:
-        """Return the same channels."""
-        return before

@@ -51,13 +51,12 @@ class Verb:
         return function
 
     @property
-    def choose(self) -> Callable[..., Any] | None:
-        """The function `choose` of the verb's module, which makes a plan; None if there is none.
+    def choose(self) -> Callable[..., Any]:
+        """The function `choose` of the verb's module, which makes a plan.
 
         It is called as choose(source, settings, **options) with an :class:`aniso.verbs.source.ImageSource`.
-        Verbs that have one can filter Zarr stores, and save and apply plans.
         """
-        function: Callable[..., Any] | None = getattr(sys.modules[self.function.__module__], "choose", None)
+        function: Callable[..., Any] = sys.modules[self.function.__module__].choose
         return function
 
     def factors(self, spacings: tuple[float, ...], options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -75,29 +74,14 @@ class Verb:
         """The parameters that a user may choose, by name."""
         return parameters.of_function(self.function)
 
-    @property
-    def takes_stencil(self) -> bool:
-        """Whether the stencil can be chosen."""
-        return "stencil" in self._signature.parameters
-
-    @property
-    def takes_model(self) -> bool:
-        """Whether model, time and scheme are given rather than chosen by the verb."""
-        return "model" in self._signature.parameters
-
-    @property
-    def takes_mask(self) -> bool:
-        """Whether there may be unknown pixels, which are given by a mask or are NaN."""
-        return "mask" in self._signature.parameters
+    def takes(self, name: str) -> bool:
+        """Return whether the function has this parameter, e.g. a stencil, a mask or a model."""
+        return name in inspect.signature(self.function).parameters
 
     @property
     def has_scale_space(self) -> bool:
         """Whether the result is reached by diffusing the image itself, so that earlier times can be shown."""
         return not (self.fills or self.refines)
-
-    @functools.cached_property
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.function)
 
 
 _ROWS = (
@@ -105,9 +89,9 @@ _ROWS = (
         name="denoise",
         summary="Remove noise; all parameters are estimated.",
         description="Kind, level and correlation of the noise are estimated, and impulses such as hot pixels "
-        "are replaced first. Several diffusions are computed. Contrast and stopping time are chosen by an "
-        "estimate of the error that needs no clean image, and the results are averaged. If too much or too "
-        "little is removed, give the noise level or the kind of noise.",
+        "are replaced first. Then several diffusions are averaged, with contrasts and times chosen by an "
+        "estimate of the error that needs no clean image; or a learned diffusion is used, if its expected "
+        "error is smaller. If too much or too little is removed, give the noise level or the kind of noise.",
         participle="denoised",
         examples=(
             "aniso denoise photo.jpg",

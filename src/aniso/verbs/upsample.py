@@ -18,16 +18,9 @@ from aniso.estimates import pixel_size
 from aniso.models import EdgeContinuing, ImageDriven
 from aniso.parameters import CONTRAST, RHO, SIGMA, TIME, About
 from aniso.schemes import FSI
-from aniso.settings import EngineName, Prepared, Progress, Settings
+from aniso.settings import EngineName, Progress, Settings
 from aniso.stencil import DeltaStencil
-from aniso.verbs.edge_contrast import (
-    check_contrast,
-    check_sums,
-    choose_contrast,
-    choose_scale,
-    spread_of,
-    usual_difference,
-)
+from aniso.verbs import edge_contrast
 from aniso.verbs.plan import CONTRAST_UNIT, UNKNOWN_COORDINATES, Plan, describe
 from aniso.verbs.projection import DiffuseProjected, FinishProjected, Refine
 from aniso.verbs.source import ImageSource
@@ -88,6 +81,11 @@ class UpsamplePlan(Plan):
         return _check_factors(self.factor, len(self.spacings))
 
     @property
+    def remark(self) -> str | None:
+        """Why the image is not changed."""
+        return "all factors are 1: the image is left unchanged." if max(self.factors) == 1 else None
+
+    @property
     def model(self) -> EdgeContinuing:
         """The model of the diffusion on the finer grid."""
         return EdgeContinuing(self.contrast, self.sigma, self.rho, "charbonnier")
@@ -96,17 +94,13 @@ class UpsamplePlan(Plan):
         """Return the diffusion on the finer grid."""
         return EdgeContinuing(self.contrast, self.sigma, self.rho), self.time
 
-    def prepare(self, shape: tuple[int, ...], settings: Settings) -> Prepared:
-        """Return the diffusion on the finer grid of an array of this shape."""
-        factors = self.factors
-        spacings = tuple(h / f for h, f in zip(settings.spacings, factors, strict=True))
-        finer = tuple(n * f for n, f in zip(shape, factors, strict=True))
-        return replace(settings, spacings=spacings, scheme=FSI(_CYCLES)).prepare(self.model, finer)
-
     def pipeline(self, shape: tuple[int, ...], settings: Settings) -> Pipeline:
         """Return splines and projected steps on the finer grid."""
         factors = self.factors
-        prepared = self.prepare(shape, settings)  # also for factor 1, so that all options are checked
+        spacings = tuple(h / f for h, f in zip(settings.spacings, factors, strict=True))
+        finer = tuple(n * f for n, f in zip(shape, factors, strict=True))
+        # Also for factor 1, so that all options are checked.
+        prepared = replace(settings, spacings=spacings, scheme=FSI(_CYCLES)).prepare(self.model, finer)
         if max(factors) == 1:
             return Pipeline(shape, ())
         cycles = prepared.plan(self.time)
@@ -158,20 +152,12 @@ def upsample(
         The diffusion time; by default 8 times the squared geometric mean of the spacing of the image.
     isotropic : bool
         Instead of `factor`: choose the factor along each axis so that the finer pixels are as isotropic as
-        whole numbers allow, given the `spacing` of the image. The axis of least spacing has the factor 1.
-    spacing : float or one float per axis, optional
-        Pixel spacing of the image along each axis, without the channels.
+        whole numbers allow, given the `spacing` of the image, which is required. The axis of least spacing
+        has the factor 1.
     channel_axis : int, optional
         The axis of the channels. They share one diffusion tensor, so that their edges agree.
-    frame_axis : int, optional
-        The axis of the frames of a time series, or of slices that are upsampled one by one. All frames are
-        upsampled alike: the plan is made from several of them.
-    engine, threads
-        As for :func:`aniso.diffuse`.
-    progress : bool or callable, optional
-        True shows a bar on the terminal; a function is called as progress(done, 1.0).
-    return_info : bool
-        If True, also return the plan: the values used, which can upsample further images alike.
+    spacing, frame_axis, engine, threads, progress, return_info
+        As for :func:`aniso.denoise`.
 
     Returns
     -------
@@ -196,6 +182,8 @@ def upsample(
     (24, 24, 24)
     """
     source = ImageSource.check(image, channel_axis, progress, frame_axis)
+    if isotropic is True and factor is None and spacing is None:
+        raise ValueError("isotropic=True needs the pixel spacing. Give e.g. spacing=(4, 1, 1).")
     settings = Settings.check(len(source.shape), spacing=spacing, engine=engine, threads=threads)
     plan = choose(
         source,
@@ -225,28 +213,27 @@ def choose(
     """Return the contrast of windows of the image, and what follows from the factor."""
     settings, spacings = replace(settings, stencil=_STENCIL), settings.spacings
     factors = choose_factors(spacings, factor, isotropic)
-    wanted = check_contrast(contrast)
+    wanted = edge_contrast.check_contrast(contrast)
     duration = checks.number_or_auto("time", time, "the diffusion time", open_low=False)
     pixel = pixel_size(spacings)
     scale = 0.45 * pixel / math.sqrt(math.prod(factors) ** (1 / len(factors)))
-    scales = choose_scale("sigma", sigma, scale), choose_scale("rho", rho, scale)
+    sigma, rho = edge_contrast.choose_scales((scale, scale), sigma=sigma, rho=rho)
     for pixels in [] if source.is_lazy else source.images:
-        check_sums(pixels.astype(source.dtype, copy=False))
+        edge_contrast.check_sums(pixels.astype(source.dtype, copy=False))
     if wanted is None:
         windows = source.sample()
         for window in windows:
-            check_sums(window)
-        spread = max(spread_of(windows))
-        wanted = choose_contrast(_SHARE * usual_difference(windows, spacings), _LEAST * spread / pixel)
+            edge_contrast.check_sums(window)
+        spread = max(edge_contrast.spread_of(windows))
+        wanted = edge_contrast.choose_contrast(
+            _SHARE * edge_contrast.usual_difference(windows, spacings), _LEAST * spread / pixel
+        )
     plan = UpsamplePlan(
-        spacings=spacings,
-        channel_axis=source.channel_axis,
-        channels=len(source.channels),
-        stencil=settings.stencil,
+        **source.plan_fields(settings),
         factor=factors[0] if len(set(factors)) == 1 else factors,
         contrast=wanted,
-        sigma=scales[0],
-        rho=scales[1],
+        sigma=sigma,
+        rho=rho,
         time=8 * pixel**2 if duration is None else duration,
         steps=0,
     )

@@ -7,9 +7,7 @@
 ``journal``
     the journal of a run, on disk: an interrupted run continues where it stopped
 ``ends``
-    what a pass reads and writes
-``frames``
-    frames of a Zarr array as Dask arrays
+    what a pass reads and writes, and frames of a Zarr array as Dask arrays
 ``holes``
     unknown pixels, and what is computed before the first pass to fill them in
 ``passes``

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from aniso.blocks.costs import STORE_BYTES_PER_SECOND, STORE_TASK_SECONDS
 from aniso.blocks.groups import Halo, StageGroup, cut_stages, halo_limits
@@ -53,10 +53,7 @@ class Workload:
 
     def _numbers(self, block: Block, group: StageGroup) -> float:
         """Return how many numbers are in memory at the same time: to read, to compute or to write."""
-
-        def size(halo: Halo) -> float:
-            return self.with_halo(block, halo)
-
+        size = partial(self.with_halo, block)
         # An image of another type is in memory twice; chunks are joined to an image.
         read = sum(group.before[name] * size(halo) for name, halo in group.reads.items())
         read += max(group.before[name] * size(halo) for name, halo in group.reads.items())
@@ -110,10 +107,8 @@ def block_and_limit(workload: Workload, memory: float, workers: int) -> tuple[Bl
     ]
     if not candidates:
         least = min(workload.needed_bytes(workload.chunks, limit) for limit in workload.passes)
-        halo = [
-            max(widths)
-            for widths in zip(*(group.halo for group in workload.passes[min(workload.passes)]), strict=True)
-        ]
+        narrowest = workload.passes[min(workload.passes)]
+        halo = map(max, zip(*(group.halo for group in narrowest), strict=True))
         raise MemoryError(
             f"a single chunk of {' × '.join(map(str, workload.chunks))} pixels with its halo of "
             f"{' × '.join(map(str, halo))} needs about {least / 1e6:.0f} MB, but a worker has "
@@ -126,15 +121,13 @@ def block_and_limit(workload: Workload, memory: float, workers: int) -> tuple[Bl
 def _blocks(workload: Workload, limit: int, memory: float) -> Iterator[Block]:
     """Yield blocks that fit, from one chunk on, each as close to a cube as multiples of the chunks allow."""
     block = list(workload.chunks)
-    growing = set(range(len(block)))
-    while growing and workload.needed_bytes(tuple(block), limit) <= memory:
+    while workload.needed_bytes(tuple(block), limit) <= memory:
         yield _even(workload, block)
+        growing = [axis for axis, length in enumerate(workload.shape) if block[axis] < length]
+        if not growing:
+            return
         axis = min(growing, key=lambda k: block[k])
         block[axis] += workload.chunks[axis]
-        if block[axis] >= workload.shape[axis]:
-            growing.discard(axis)
-    if not growing and workload.needed_bytes(tuple(block), limit) <= memory:
-        yield _even(workload, block)
 
 
 def _even(workload: Workload, block: Sequence[int]) -> Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,19 @@ from typing import Any
 # Seconds to wait for a scheduler.
 _PATIENCE = 10
 _LOOPBACK = "127.0.0.1"
+
+
+def check_memory(memory: Any) -> str | int:
+    """Return a limit of memory as Dask takes it: a number of bytes, a text such as "4GB", or "auto"."""
+    if memory is None:
+        return "auto"
+    if isinstance(memory, str):
+        size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", memory, re.IGNORECASE)
+        if size is not None and float(size[1]) > 0:
+            return memory.strip()
+    elif isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
+        return memory
+    raise ValueError(f"{memory!r} is not a memory size. Give e.g. 4GB or 500MB.")
 
 
 @contextmanager
@@ -40,7 +54,7 @@ def connect(scheduler: str | None, workers: int, memory: str | int | None) -> It
         local = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            memory_limit="auto" if memory is None else memory,
+            memory_limit=check_memory(memory),
             # Anyone who can connect to a port of Dask can run code as this user.
             host=_LOOPBACK,
             dashboard_address=f"{_LOOPBACK}:0",

@@ -1,19 +1,20 @@
-"""What a pass reads and writes: the source, the result, or an image between two passes."""
+"""What a pass reads and writes: the source, the result, an image between two passes; frames of a source."""
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from aniso import arrays
-from aniso.blocks import worker
-from aniso.blocks.halo import Window, without_margins
-from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at
+from aniso.blocks.halo import Window, within, without_margins
+from aniso.blocks.lazy import check_pixels
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, read_only
 from aniso.io.picture import as_dtype
 
 #: The index of an image along the axes that are neither spatial nor channels.
@@ -32,13 +33,13 @@ class End(ABC):
     def index(self, frame: Frame, window: Window) -> Index:
         """Return the index of a window."""
 
-    @abstractmethod
     def read(self, array: Any, frame: Frame, window: Window) -> Any:
         """Return pixels (channels, …)."""
+        return read_index(array, self.index(frame, window))
 
-    @abstractmethod
     def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
         """Write pixels (channels, …)."""
+        array[self.index(frame, window)] = pixels
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,13 @@ class ImageEnd(End):
         inside = self._inside(window)
         pixels = read_channels(array, self.origin, frame, inside)
         block_of = partial(_chunk_of, self.origin.spatial_chunks)
-        return worker.check_pixels(pixels, [part.start for part in inside], block_of, frame)
+        return check_pixels(pixels, [part.start for part in inside], block_of, frame)
 
     def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
         """Write pixels (channels, …) of a window, without margins, in the type of the array."""
         inside = self._inside(window)
-        crop = tuple(
-            slice(part.start + margin - whole.start, part.stop + margin - whole.start)
-            for part, whole, margin in zip(inside, window, self.margins, strict=True)
-        )
+        starts = (whole.start - m for whole, m in zip(window, self.margins, strict=True))
+        crop = within([slice(start, None) for start in starts], inside)
         values = arrays.channels_back(pixels[(slice(None), *crop)], channel_axis_of_frame(self.origin))
         array[index_of(self.origin, frame, inside)] = as_dtype(values, array.dtype)
 
@@ -90,14 +89,6 @@ class StateEnd(End):
         """Return the index of a window of the grid."""
         parts = zip(window, self.offset, strict=True)
         return (*frame, slice(None), *(slice(part.start + o, part.stop + o) for part, o in parts))
-
-    def read(self, array: Any, frame: Frame, window: Window) -> Any:
-        """Return the pixels."""
-        return read_index(array, self.index(frame, window))
-
-    def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
-        """Write the pixels."""
-        array[self.index(frame, window)] = pixels
 
 
 def index_of(origin: ZarrArray, frame: Frame, window: Window) -> Index:
@@ -121,6 +112,52 @@ def read_channels(array: Any, origin: ZarrArray, frame: Frame, window: Window) -
     """Return pixels of the source, (channels, …)."""
     pixels = read_index(array, index_of(origin, frame, window))
     return arrays.channels_first(pixels, channel_axis_of_frame(origin))
+
+
+def frame_indices(store: ZarrArray) -> list[Frame]:
+    """Return the indices of all frames; a store without axes of frames has one."""
+    return list(itertools.product(*(range(store.shape[axis]) for axis in store.frame_axes)))
+
+
+def frame_array(store: ZarrArray, frame: Frame) -> tuple[Any, int | None]:
+    """Return a frame with its axes in the order of the store, and its axis of channels."""
+    import dask.array as da
+
+    chunks = tuple(n for axis, n in enumerate(store.chunks) if axis not in store.frame_axes)
+    view = _FrameView(store, frame)
+    lazy = da.from_array(view, chunks=chunks, name=False, asarray=False, fancy=False)
+    return lazy, channel_axis_of_frame(store)
+
+
+@dataclass(frozen=True)
+class _FrameView:
+    """A frame as an array; a chunk that cannot be read is named."""
+
+    store: ZarrArray
+    frame: Frame
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(n for axis, n in enumerate(self.store.shape) if axis not in self.store.frame_axes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.store.dtype
+
+    @cached_property
+    def _array(self) -> Any:
+        return read_only(self.store.location)
+
+    def __getitem__(self, index: Any) -> Any:
+        given, frame = iter(index), iter(self.frame)
+        axes = range(len(self.store.shape))
+        return read_index(
+            self._array, tuple(next(frame if axis in self.store.frame_axes else given) for axis in axes)
+        )
 
 
 def read_index(array: Any, index: Index) -> Any:

@@ -15,17 +15,16 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.blocks.stores import journal, passes
-from aniso.blocks.stores.cluster import capacity, connect
-from aniso.blocks.stores.frames import frame_array, frame_indices
+from aniso.blocks.stores.cluster import capacity, check_memory, connect
+from aniso.blocks.stores.ends import frame_array, frame_indices
 from aniso.blocks.stores.holes import Filling, UnknownPixels
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
 from aniso.settings import Progress, check_progress, report_progress
 from aniso.stencil import FreeStencil
-from aniso.verbs.choosing import make_plan
-from aniso.verbs.plan import Plan, note_spacing
-from aniso.verbs.source import Frames, ImageSource, sampled_frames
+from aniso.verbs.plan import Plan, make_plan, note_spacing
+from aniso.verbs.source import ImageSource, sampled_frames
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 __all__ = ["FilteredStore", "filter_store"]
@@ -121,6 +120,7 @@ def filter_store(
     tell_note: Note = note or (lambda kind, text: None)
     if checks.whole("workers", workers, "Give e.g. workers=2.") < 1:
         raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
+    check_memory(memory)  # before anything else is done
     given = find_verb(plan_or_verb)
     goal = Path(target)
     store = open_array(Path(source), channel_axis)
@@ -162,23 +162,16 @@ def filter_store(
 
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:
-    """Return a plan, or the verb of this name or function; reject verbs that make no plans."""
-    known = [*VERBS.values(), DIFFUSE]
-    usable = [verb.name for verb in known if verb.choose is not None]
+    """Return a plan, or the verb of this name or function."""
     if isinstance(plan_or_verb, Plan):
-        if plan_or_verb.verb not in usable:
-            raise ValueError(
-                f"plans of {plan_or_verb.verb} cannot filter Zarr stores. Use one of {', '.join(usable)}."
-            )
         return plan_or_verb
+    known = [*VERBS.values(), DIFFUSE]
     for verb in known:
         if plan_or_verb is verb.function or (isinstance(plan_or_verb, str) and plan_or_verb == verb.name):
-            if verb.choose is None:
-                raise ValueError(f"{verb.name} cannot filter Zarr stores. Use one of {', '.join(usable)}.")
             return verb
     raise TypeError(
-        f"plan_or_verb must be a plan, or one of {', '.join(usable)} as a name or a function, got "
-        f"{plan_or_verb!r}."
+        f"plan_or_verb must be a plan, or one of {', '.join(verb.name for verb in known)} as a name or a "
+        f"function, got {plan_or_verb!r}."
     )
 
 
@@ -200,7 +193,7 @@ def _reject_with_plan(plan: Plan, options: dict[str, Any]) -> None:
         )
 
 
-def _sampled_frames(store: ZarrArray, unknown: UnknownPixels | None) -> Frames:
+def _sampled_frames(store: ZarrArray, unknown: UnknownPixels | None) -> ImageSource:
     """Return some of the frames as Dask arrays, with their axes in the order of the store."""
     indices = frame_indices(store)
     found: list[Any] = []
@@ -209,7 +202,7 @@ def _sampled_frames(store: ZarrArray, unknown: UnknownPixels | None) -> Frames:
             found.append(ImageSource.check(*frame_array(store, indices[number])))
         else:
             found.append(unknown.source(store, indices[number]))
-    joined: Frames = found[0].join(found, 0)
+    joined: ImageSource = found[0].join(found, 0)
     return joined
 
 

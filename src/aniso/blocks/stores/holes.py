@@ -20,9 +20,8 @@ import numpy as np
 from aniso import arrays
 from aniso.arrays import Mask, is_dask
 from aniso.blocks.halo import Window
-from aniso.blocks.stores import journal
-from aniso.blocks.stores.ends import End, Frame, ImageEnd, StateEnd, read_channels, read_index
-from aniso.blocks.stores.frames import frame_array, frame_indices
+from aniso.blocks.stores import ends, journal
+from aniso.blocks.stores.ends import End, Frame, ImageEnd, read_index
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
 from aniso.verbs.grids import double_window
 from aniso.verbs.holes import HoledSource
@@ -70,10 +69,8 @@ class UnknownPixels:
 
     def source(self, store: ZarrArray, frame: Frame) -> HoledSource:
         """Return a frame of a store as a Dask array, with its unknown pixels."""
-        image, axis = frame_array(store, frame)
-        found = HoledSource.check_holes(image, self._mask_of(store, frame, image, axis), axis)
-        assert isinstance(found, HoledSource)
-        return found
+        image, axis = ends.frame_array(store, frame)
+        return HoledSource.check_holes(image, self._mask_of(store, frame, image, axis), axis)
 
     def _mask_of(self, store: ZarrArray, frame: Frame, image: Any, axis: int | None) -> Any:
         """Return a Dask array of bool, True where a pixel is unknown; None if NaN says so."""
@@ -129,7 +126,7 @@ class Filling:
         with journal.explain_write_errors(folder):
             stores = self._create_stores(folder)
         with client.as_current():
-            limits = {_name(frame): self._solve(frame, *stores) for frame in frame_indices(self.store)}
+            limits = {_name(frame): self._solve(frame, *stores) for frame in ends.frame_indices(self.store)}
         with journal.explain_write_errors(folder):
             for name in ("known", "coarse"):
                 journal.persist_all(_location(folder, name))
@@ -175,7 +172,7 @@ class Filling:
 
     def known(self, folder: Path) -> End:
         """Return where all passes find the known pixels."""
-        return MaskEnd(None, str(_location(folder, "known")), self._margins)
+        return MaskEnd(None, str(_location(folder, "known")))
 
     def result(self, folder: Path, end: ImageEnd) -> ImageEnd:
         """Return where the last pass writes the image, limited to the range of the known values."""
@@ -188,7 +185,7 @@ class Filling:
 
 
 @dataclass(frozen=True)
-class MaskEnd(StateEnd):
+class MaskEnd(End):
     """A mask of all frames, without channels."""
 
     def index(self, frame: Frame, window: Window) -> Any:
@@ -205,7 +202,7 @@ class HoledEnd(ImageEnd):
 
     def read(self, array: Any, frame: Frame, window: Window) -> Any:
         """Return pixels (channels, …) in the type of results."""
-        pixels = read_channels(array, self.origin, frame, window)
+        pixels = ends.read_channels(array, self.origin, frame, window)
         known = read_index(read_only(self.known), (*frame, *window))
 
         def read_coarse(needed: Window) -> Any:

@@ -173,13 +173,10 @@ def record(file: FileIO, block: str) -> None:
 def persist(array: Path, keys: Iterable[str]) -> None:
     """Synchronise chunks of an array and their folders to the disk."""
     paths = {array / key for key in keys}
-    for path in sorted(paths):
+    folders = {folder for path in paths for folder in path.parents if folder.is_relative_to(array)}
+    for path in (*sorted(paths), *sorted(folders, reverse=True)):
         with suppress(FileNotFoundError):  # chunks that contain only the fill value are not written
             _sync(path)
-    folders = {folder for path in paths for folder in path.parents if folder.is_relative_to(array)}
-    for folder in sorted(folders, reverse=True):
-        with suppress(FileNotFoundError):
-            _sync(folder)
 
 
 def persist_all(store: Path) -> None:

@@ -30,6 +30,8 @@ _SIDE = 48
 Report = Callable[[float, float], object]
 #: Indices of images along the axes that are neither spatial nor channels.
 Frames = tuple[tuple[int, ...], ...]
+#: Where images are found or written, by name.
+Ends = dict[str, End]
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,12 @@ class StoreRun:
         """Where the grid begins in stores between passes, so that blocks begin at chunks there."""
         return tuple(-m % side for m, side in zip(self.pipeline.margins, self.chunk_sides, strict=True))
 
-    def inputs(self, folder: Path, number: int) -> dict[str, End]:
+    def inputs(self, folder: Path, number: int) -> Ends:
         """Return where pass `number` finds the images that it reads."""
         found = {name: self._newest(folder, number, name) for name in self.passes[number].reads}
         return found if self.filling is None else {**found, "fixed": self.filling.known(folder)}
 
-    def outputs(self, folder: Path, number: int) -> dict[str, End]:
+    def outputs(self, folder: Path, number: int) -> Ends:
         """Return where pass `number` writes the images that it changes."""
         return {name: self._end(folder, number, name) for name in self.passes[number].writes}
 
@@ -201,9 +203,7 @@ def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
     return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
 
 
-def filter_block(
-    group: StageGroup, frames: Frames, region: Region, sources: dict[str, End], targets: dict[str, End]
-) -> str:
+def filter_block(group: StageGroup, frames: Frames, region: Region, sources: Ends, targets: Ends) -> str:
     """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
@@ -236,11 +236,7 @@ def filter_block(
 
 
 def _submit_blocks(
-    client: Any,
-    group: StageGroup,
-    waiting: Sequence[tuple[Frames, Region]],
-    sources: dict[str, End],
-    targets: dict[str, End],
+    client: Any, group: StageGroup, waiting: Sequence[tuple[Frames, Region]], sources: Ends, targets: Ends
 ) -> Generator[str, None, None]:
     """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed

@@ -204,14 +204,12 @@ def _keep_one_level(path: Path, ome: dict[str, Any], factors: Sequence[int]) -> 
 
 def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> list[dict[str, Any]]:
     """Return the scale and the translation of a finer level, whose first pixel has another centre."""
-    scale, translation = [1.0] * len(factors), [0.0] * len(factors)
+    found = {"scale": [1.0] * len(factors), "translation": [0.0] * len(factors)}
     for each in level.get("coordinateTransformations", ()):
         values = each.get(each.get("type"), ())
-        if len(values) == len(factors):
-            if each["type"] == "scale":
-                scale = [float(h) for h in values]
-            elif each["type"] == "translation":
-                translation = [float(x) for x in values]
+        if each.get("type") in found and len(values) == len(factors):
+            found[each["type"]] = [float(value) for value in values]
+    scale, translation = found["scale"], found["translation"]
     finer = [h / factor for h, factor in zip(scale, factors, strict=True)]
     moved = [x + (new - h) / 2 for x, h, new in zip(translation, scale, finer, strict=True)]
     return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]

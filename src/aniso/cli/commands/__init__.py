@@ -33,8 +33,7 @@ def summaries() -> dict[str, str]:
 
 def examples(name: str) -> tuple[str, ...]:
     """Return the examples in the help of a command."""
-    found: tuple[str, ...] = VERBS[name].examples if name in VERBS else _module(name).EXAMPLES
-    return found
+    return VERBS[name].examples if name in VERBS else _module(name).EXAMPLES
 
 
 def load(name: str) -> Any:
@@ -44,7 +43,12 @@ def load(name: str) -> Any:
     from aniso.cli.options.appearance import Command
     from aniso.cli.options.shared import expand
 
-    command = _command(name)
+    if name in VERBS:
+        from aniso.cli.commands.verbs import make_command
+
+        command = make_command(VERBS[name])
+    else:
+        command = _module(name).command
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples(name))
     # The terminal breaks the lines of a paragraph, not the source.
@@ -58,15 +62,6 @@ def load(name: str) -> Any:
         no_args_is_help="files" in inspect.signature(command).parameters,
     )(expand(command))
     return typer.main.get_command(app)
-
-
-def _command(name: str) -> Any:
-    """Return the function of a command."""
-    if name not in VERBS:
-        return _module(name).command
-    from aniso.cli.commands.verbs import make_command
-
-    return make_command(VERBS[name])
 
 
 def _module(name: str) -> Any:

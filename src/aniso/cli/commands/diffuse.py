@@ -6,18 +6,8 @@ from typing import Any
 
 import typer
 
-from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
-from aniso.cli.options.shared import (
-    REQUIRED,
-    ClusterOptions,
-    ComputingOptions,
-    Files,
-    ReadingOptions,
-    ReportingOptions,
-    WritingOptions,
-    describe,
-    number,
-)
+from aniso.cli.options import shared
+from aniso.cli.options.diffusion_options import DiffusionOptions
 from aniso.parameters import TIME
 from aniso.verbs.table import DIFFUSE
 
@@ -25,17 +15,14 @@ EXAMPLES = DIFFUSE.examples
 
 
 def command(
-    files: Files,
-    model: ModelOptions,
-    tensor: TensorOptions,
-    stencil: StencilOptions,
-    scheme: SchemeOptions,
-    reading: ReadingOptions,
-    writing: WritingOptions,
-    computing: ComputingOptions,
-    cluster: ClusterOptions,
-    reporting: ReportingOptions,
-    time: float = number(describe(TIME), default=REQUIRED, low=0),
+    files: shared.Files,
+    diffusion: DiffusionOptions,
+    reading: shared.ReadingOptions,
+    writing: shared.WritingOptions,
+    computing: shared.ComputingOptions,
+    cluster: shared.ClusterOptions,
+    reporting: shared.ReportingOptions,
+    time: float = shared.number(shared.describe(TIME), default=shared.REQUIRED, low=0),
 ) -> None:
     """Diffuse images with any model, stencil and scheme.
 
@@ -44,33 +31,32 @@ def command(
 
     The result of camera.png is camera_diffused.png. Zarr stores are filtered block by block.
     """
-    from aniso.cli.jobs.diffusion_setup import DiffusionSetup
+    from aniso.cli.jobs.diffusing import DiffusionSetup
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, filter_files
+    from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.zarrs import StoreFilter, are_stores
     from aniso.evolve import diffuse
     from aniso.io.pages import Page, Pages
 
-    chosen = DiffusionSetup.of(model, tensor, stencil, scheme, computing, [time])
+    chosen = DiffusionSetup.of(diffusion, computing, time)
 
     if chosen.model is None and are_stores(files):
         raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
 
     def filters(pages: Pages, report: Report) -> Filter:
-        chosen.hint(report, pages.picture, "--contrast" in model.given())
+        chosen.hint(report, pages.picture)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
-            options = chosen.options(page)
-            return diffuse(page.image, chosen.model_of(page), time, progress=tell, **options), None
+            return chosen.run(diffuse, page, time, tell), None
 
         return filter_page
 
+    given = {"model": chosen.model, "time": time, "scheme": chosen.scheme, "stencil": chosen.stencil}
     filter_files(
         FileJob(DIFFUSE.name, files, reading, writing, computing, reporting),
         DIFFUSE.output,
         filters,
-        stores=StoreFilter(cluster, DIFFUSE, chosen.store_options(time)),
+        stores=StoreFilter(cluster, DIFFUSE, given),
         facts={"time": time, **chosen.facts()},
         summary=[*chosen.summary(), ("time", f"{time:g}")],
     )

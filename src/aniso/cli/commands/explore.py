@@ -9,11 +9,7 @@ import typer
 
 from aniso.cli.options.shared import option
 
-EXAMPLES = (
-    "aniso explore",
-    "aniso explore photo.jpg",
-    "aniso explore volume.nii.gz --port 9000 --no-open",
-)
+EXAMPLES = ("aniso explore", "aniso explore photo.jpg", "aniso explore volume.nii.gz --port 9000 --no-open")
 
 
 def command(
@@ -25,10 +21,8 @@ def command(
             show_default=False,
         ),
     ] = None,
-    port: int | None = option(
-        "Port of the server. Default: 8150, or the next free one.", min=1, max=65535, metavar="N"
-    ),
-    no_open: bool = option("Print the address without opening a browser.", "--no-open", default=False),
+    port: int | None = option("Port of the server. Default: 8150, or the next free one.", min=1, max=65535),
+    no_open: bool = option("Print the address without opening a browser.", default=False),
     host: str = option(
         "Address to listen on. With any other than 127.0.0.1, other machines have access if they know the "
         "token in the address of the page.",

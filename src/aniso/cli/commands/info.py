@@ -22,8 +22,8 @@ def command(
     Lengths are in pixels, for volumes in units of the shortest side of a voxel. Noise and contrast are in
     grey values of the file.
     """
-    from aniso.cli.files.contents import describe_file
-    from aniso.cli.files.places import inputs
+    from aniso.cli.files import inputs
+    from aniso.cli.jobs.contents import describe_file
     from aniso.cli.jobs.file_job import each_file
     from aniso.cli.jobs.reporting import Report
 

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aniso.cli.options import parsing
-from aniso.cli.options.diffusion_options import ModelOptions, SchemeOptions, StencilOptions, TensorOptions
-from aniso.cli.options.shared import (
-    REQUIRED,
-    ComputingOptions,
-    Files,
-    ReadingOptions,
-    ReportingOptions,
-    WritingOptions,
-    option,
-)
+from aniso.cli.options import parsing, shared
+from aniso.cli.options.diffusion_options import DiffusionOptions
 
 EXAMPLES = (
     "aniso scale-space camera.png --times 1,4,16,64",
@@ -24,23 +15,20 @@ EXAMPLES = (
 
 
 def command(
-    files: Files,
-    model: ModelOptions,
-    tensor: TensorOptions,
-    stencil: StencilOptions,
-    scheme: SchemeOptions,
-    reading: ReadingOptions,
-    writing: WritingOptions,
-    computing: ComputingOptions,
-    reporting: ReportingOptions,
-    times: Any = option(
+    files: shared.Files,
+    diffusion: DiffusionOptions,
+    reading: shared.ReadingOptions,
+    writing: shared.WritingOptions,
+    computing: shared.ComputingOptions,
+    reporting: shared.ReportingOptions,
+    times: Any = shared.option(
         "Increasing diffusion times, separated by commas, in squared units of length; 0 is the image itself.",
-        default=REQUIRED,
+        default=shared.REQUIRED,
         parser=parsing.times,
         metavar="T,T,…",
     ),
-    figure: bool = option(
-        "Write one PNG figure of all times instead of one file per time.", "--figure", default=False
+    figure: bool = shared.option(
+        "Write one PNG figure of all times instead of one file per time.", default=False
     ),
 ) -> None:
     """Write an image at several diffusion times (a scale space).
@@ -49,11 +37,9 @@ def command(
 
     The results of camera.png are camera_1.png, camera_4.png, …, or with --figure camera_scale-space.png.
     """
-    from aniso.cli.jobs.diffusion_setup import DiffusionSetup
+    from aniso.cli.jobs.diffusing import DiffusionSetup, write_figures, write_scales
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.scales import Scales, write_figures, write_scales
 
-    chosen = DiffusionSetup.of(model, tensor, stencil, scheme, computing, times)
+    chosen = DiffusionSetup.of(diffusion, computing, times[0])
     job = FileJob("scale-space", files, reading, writing, computing, reporting)
-    scales = Scales(job, times, chosen, "--contrast" in model.given())
-    (write_figures if figure else write_scales)(scales)
+    (write_figures if figure else write_scales)(job, times, chosen)

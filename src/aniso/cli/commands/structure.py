@@ -6,17 +6,8 @@ from typing import Literal
 
 import typer
 
-from aniso.cli.options.shared import (
-    ComputingOptions,
-    Files,
-    MeasuringOptions,
-    PlacingOptions,
-    ReadingOptions,
-    ReportingOptions,
-    WritingOptions,
-    number,
-    option,
-)
+from aniso.cli.options import shared
+from aniso.cli.options.shared import number, option
 from aniso.parameters import PLATES, RHO, SIGMA, of_function
 from aniso.structure import coherence
 
@@ -30,11 +21,11 @@ EXAMPLES = (
 
 
 def command(
-    files: Files,
-    reading: ReadingOptions,
-    placing: PlacingOptions,
-    measuring: MeasuringOptions,
-    reporting: ReportingOptions,
+    files: shared.Files,
+    reading: shared.ReadingOptions,
+    placing: shared.PlacingOptions,
+    measuring: shared.MeasuringOptions,
+    reporting: shared.ReportingOptions,
     what: Literal["coherence", "orientation", "tensor"] = option(
         "coherence: from 0 to 1, how clearly there is one direction. orientation: the direction of least "
         "change, in images as an angle in radians from x (right) towards y (down), in volumes as a vector z, "
@@ -47,9 +38,7 @@ def command(
     plates: bool = option(
         f"For the coherence of volumes: {PLATES.meaning} (the default).", "--plates/--lines", default=True
     ),
-    degrees: bool = option(
-        "Angles in degrees, from −90 to 90, in place of radians.", "--degrees", default=False
-    ),
+    degrees: bool = option("Angles in degrees, from −90 to 90, in place of radians.", default=False),
 ) -> None:
     """Write the orientation, coherence or structure tensor at each pixel, as floating-point numbers.
 
@@ -63,6 +52,7 @@ def command(
 
     if degrees and what != "orientation":
         raise typer.BadParameter(f"--degrees is for --what orientation, got --what {what}. Leave it out.")
-    writing, computing = WritingOptions(placing.output, placing.force), ComputingOptions(measuring.spacing)
+    writing = shared.WritingOptions(placing.output, placing.force)
+    computing = shared.ComputingOptions(measuring.spacing)
     work = FileJob("structure", files, reading, writing, computing, reporting)
     Structures(work, what, sigma, rho, plates, degrees).write()

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from aniso.cli.options import parsing
+from aniso.cli.options import parsing, shared
 from aniso.cli.options.diffusion_options import StencilOptions
-from aniso.cli.options.plan_options import PlanOptions
-from aniso.cli.options.shared import (
-    ClusterOptions,
-    ComputingOptions,
-    Files,
-    MaskOptions,
-    ReadingOptions,
-    ReportingOptions,
-    WritingOptions,
-    default_words,
-    describe,
-    number,
-    option,
-)
+from aniso.cli.options.shared import default_words, describe, option, value_option
 from aniso.parameters import Parameter
 from aniso.verbs.table import Verb
 
@@ -33,111 +21,86 @@ _OTHER_IMAGE = "whose estimates are of the image from which it was made"
 
 def make_command(verb: Verb) -> Callable[..., None]:
     """Return a function whose signature has the options of a verb and whose docstring is its help."""
-    shared: list[tuple[str, Any]] = [
-        ("files", Files),
-        *([("stencil", StencilOptions)] if verb.takes_stencil else []),
-        *([("plans", PlanOptions)] if verb.choose else []),
-        *([("unknown", MaskOptions)] if verb.takes_mask else []),
-        *[("reading", ReadingOptions), ("writing", WritingOptions), ("computing", ComputingOptions)],
-        *([("cluster", ClusterOptions)] if verb.choose else []),
-        ("reporting", ReportingOptions),
-    ]
-    arguments, options = _split(verb)
-    required = [(each.name, _argument(each)) for each in arguments]
-    optional = [(each.name, *_option(each)) for each in options]
+    groups: dict[str, Any] = {
+        "files": shared.Files,
+        **({"stencil": StencilOptions} if verb.takes("stencil") else {}),
+        "plans": shared.PlanOptions,
+        **({"unknown": shared.MaskOptions} if verb.takes("mask") else {}),
+        "reading": shared.ReadingOptions,
+        "writing": shared.WritingOptions,
+        "computing": shared.ComputingOptions,
+        "cluster": shared.ClusterOptions,
+        "reporting": shared.ReportingOptions,
+    }
+    own = {each.name: _option(each) for each in verb.parameters.values()}
 
     def command(**values: Any) -> None:
         _run(verb, **values)
 
     function: Any = command
     function.__doc__ = _help(verb)
-    rows = [*((*row, inspect.Parameter.empty) for row in [*required, *shared]), *optional]
-    function.__annotations__ = {name: kind for name, kind, _ in rows}
+    function.__annotations__ = groups | {name: kind for name, (kind, _) in own.items()}
+    keyword = inspect.Parameter.KEYWORD_ONLY
     function.__signature__ = inspect.Signature(
         [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-            for name, _, default in rows
+            *(inspect.Parameter(name, keyword) for name in groups),
+            *(inspect.Parameter(name, keyword, default=default) for name, (_, default) in own.items()),
         ]
     )
     return command
 
 
-def _split(verb: Verb) -> tuple[list[Parameter], list[Parameter]]:
-    """Return the parameters that are arguments, and those that are options."""
-    known = list(verb.parameters.values())
-    return [one for one in known if one.has_no_default], [one for one in known if not one.has_no_default]
-
-
 def _help(verb: Verb) -> str:
     result = verb.output.format(stem="photo", suffix=".jpg", factors="x2")
-    stores = (
-        " Zarr stores, which may be larger than memory, are filtered block by block; repeat the command to "
-        "continue an interrupted run."
-        if verb.choose
-        else ""
+    return (
+        f"{verb.summary}\n\n{verb.description}\n\nThe result of photo.jpg is {result}. Zarr stores, which "
+        "may be larger than memory, are filtered block by block; repeat the command to continue an "
+        "interrupted run."
     )
-    return f"{verb.summary}\n\n{verb.description}\n\nThe result of photo.jpg is {result}.{stores}"
-
-
-def _argument(parameter: Parameter) -> Any:
-    about, name = parameter.about, parameter.name
-    return Annotated[
-        int,
-        typer.Argument(
-            parser=parsing.integer_argument(name, int(about.low), int(about.high)),
-            help=f"{about.meaning[0].upper()}{about.meaning[1:]}, {about.low:g} to {about.high:g}.",
-            metavar=name.upper(),
-            show_default=False,
-        ),
-    ]
 
 
 def _option(parameter: Parameter) -> tuple[Any, Any]:
     """Return the type and the option of a parameter."""
-    about, name = parameter.about, parameter.name.replace("_", "-")
-    text = describe(about) if about.needed else f"{describe(about)} Default: {default_words(parameter)}."
+    about, text = parameter.about, describe(parameter.about)
+    if not parameter.required:
+        text = f"{text} Default: {default_words(parameter)}."
     if about.per_axis:
         text = f"{text[:-1]}, {about.low:g} to {about.high:g}: one number, or one per axis, e.g. 3,1,1."
         parser = parsing.wholes(int(about.low), int(about.high))
         return Any, option(text, parser=parser, metavar="N")
-    if about.switch:
-        return bool | None, option(text, f"--{name}/--no-{name}")
+    if about.choices:
+        text = f"{text} Values: {', '.join(map(str, about.choices))}."
     if about.whole:
-        return int | None, option(text, min=int(about.low), metavar="N")
+        limits = {} if about.high == math.inf else {"max": int(about.high)}
+        return int | None, option(text, min=int(about.low), **limits)
     if about.kinds:
         text = (
             f"{describe(about)} Or its kind: {', '.join(about.kinds)}, or e.g. {about.kinds[1]}:2. Default: "
-            + (f"{default_words(parameter)}.")
+            f"{default_words(parameter)}."
         )
         return str | None, option(text, parser=parsing.noise, metavar="NOISE")
-    limits: dict[str, Any] = {"low": about.low, "high": about.high, "open_low": about.open_low}
-    return float | None, number(text, auto=parameter.automatic, **limits)
+    return value_option(about, parameter.name, text, auto=parameter.automatic)
 
 
 def _run(
     verb: Verb,
     *,
     files: list[str],
-    reading: ReadingOptions,
-    writing: WritingOptions,
-    computing: ComputingOptions,
-    reporting: ReportingOptions,
+    reading: shared.ReadingOptions,
+    writing: shared.WritingOptions,
+    computing: shared.ComputingOptions,
+    reporting: shared.ReportingOptions,
+    plans: shared.PlanOptions,
+    cluster: shared.ClusterOptions,
     stencil: StencilOptions | None = None,
-    unknown: MaskOptions | None = None,
-    plans: PlanOptions | None = None,
-    cluster: ClusterOptions | None = None,
+    unknown: shared.MaskOptions | None = None,
     **values: Any,
 ) -> None:
-    import numpy as np
-
-    import aniso
     from aniso.checks import axis_spacing
-    from aniso.cli.files.reading import unknown_pixels
+    from aniso.cli.files import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, filter_files
-    from aniso.cli.jobs.plans import PlanFile, read_plan, reject_options
+    from aniso.cli.jobs.filtering import Filter, StoreFilter, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
-    from aniso.cli.jobs.zarrs import StoreFilter
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import note_spacing
 
@@ -148,13 +111,12 @@ def _run(
         unknown.check()
         if not (verb.fills or unknown.given):
             unknown = None
-    if plans is None or plans.plan is None:
+    if plans.plan is None:
         _check_needed(verb, options)
     if options.get("isotropic") and computing.spacing is None:
         computing = replace(computing, spacing="file")
 
-    frames = plans is not None and plans.frames
-    if frames:
+    if plans.frames:
         if reading.volume:
             raise typer.BadParameter("--frames and --volume contradict each other. Give one of them.")
         if unknown is not None and not verb.fills:
@@ -162,24 +124,19 @@ def _run(
                 "--frames takes no mask. Fill in unknown pixels with aniso inpaint first."
             )
         reading = replace(reading, volume=False)
-    job = FileJob(verb.name, files, reading, writing, computing, reporting)
-    plan, saved = None, None
-    if plans is not None:
-        plans.check()
-        if plans.save_plan is not None:
-            saved = PlanFile(plans.save_plan, verb.name, writing.force, frames)
-        if plans.plan is not None:
-            spaced = ["spacing"] if computing.spacing is not None else []
-            arguments = [each.name for each in _split(verb)[0]]
-            reject_options([name for name in (*options, *spaced) if name not in arguments])
-            with job.report.attempt(str(plans.plan)):
-                plan = read_plan(plans.plan, verb.name)
-            if plan is None:
-                job.report.finish()
+    job = FileJob(verb.name, files, reading, writing, computing, reporting, plans)
+    plan = None
+    plans.check([*options, *(["spacing"] if computing.spacing is not None else [])])
+    with job.report.attempt(str(plans.plan)):
+        plan = job.read_plan()
+    if job.report.errors:
+        job.report.finish()
 
     def filters(pages: Pages, report: Report) -> Filter:
         mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
-        common = _plan_of_frames(verb, pages, mask, computing, options) if frames and plan is None else plan
+        common = plan
+        if plan is None and plans.frames:
+            common = _plan_of_frames(verb, pages, mask, computing, options)
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
 
@@ -188,12 +145,8 @@ def _run(
             if mask is not None:
                 used["mask"] = pages.part_of_mask(mask, page)
             if common is not None:
-                image = page.image
-                if not verb.fills and (mask is not None or np.isnan(image).any()):
-                    image = aniso.inpaint(image, **used)
-                    used.pop("mask", None)
                 del used["spacing"]  # the plan has its own
-                return common.apply(image, **used, progress=tell), common
+                return common.apply(page.image, **used, progress=tell), common
             result, info = verb.function(page.image, **options, **used, progress=tell, return_info=True)
             return result, info
 
@@ -204,27 +157,22 @@ def _run(
             return plan.factors if len(plan.factors) == pages.ndim else ()  # which is rejected later
         return verb.factors(axis_spacing(pages.spacing, pages.ndim), options)
 
-    summary = [] if plans is None or plan is None else [("plan", f"{plans.plan}, {_OTHER_IMAGE}")]
-    stores = None
-    if cluster is not None:
-        stores = StoreFilter(cluster, plan or verb, {} if plan else options, saved, summary, unknown)
+    summary = [] if plan is None else [("plan", f"{plans.plan}, {_OTHER_IMAGE}")]
+    finer = _factor_word(options.get("factor") if plan is None else plan.factors)
     filter_files(
         job,
-        verb.output.replace(
-            "{factors}", _factor_word(options.get("factor") if plan is None else plan.factors)
-        ),
+        verb.output.replace("{factors}", finer),
         filters,
-        stores=stores,
-        saved=saved,
+        stores=StoreFilter(cluster, plan or verb, {} if plan else options, summary, unknown),
         factors=factors,
-        unknown=verb.takes_mask,
+        unknown=verb.takes("mask"),
         summary=summary,
     )
 
 
 def _check_needed(verb: Verb, options: Mapping[str, Any]) -> None:
     """Reject parameters that are missing or given in two ways."""
-    for name in (name for name, each in verb.parameters.items() if each.about.needed):
+    for name in (name for name, each in verb.parameters.items() if each.required):
         others = [other for other, each in verb.parameters.items() if each.about.replaces == name]
         flags = " or ".join(f"--{one}" for one in (f"{name} N", *others))
         given = [one for one in (name, *others) if options.get(one)]
@@ -243,11 +191,11 @@ def _factor_word(factors: int | tuple[int, ...] | None) -> str:
 
 
 def _plan_of_frames(
-    verb: Verb, pages: Any, mask: Any, computing: ComputingOptions, options: dict[str, Any]
+    verb: Verb, pages: Any, mask: Any, computing: shared.ComputingOptions, options: dict[str, Any]
 ) -> Any:
     """Return one plan for all pages."""
-    from aniso.verbs.choosing import make_plan
     from aniso.verbs.holes import HoledSource
+    from aniso.verbs.plan import make_plan
     from aniso.verbs.source import ImageSource, sampled_frames
 
     numbers = sampled_frames(pages.count)

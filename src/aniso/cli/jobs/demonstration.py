@@ -55,64 +55,56 @@ class Block:
     panels: list[Panel]
     truth: Panel | None = None
 
-
-def _comparison(
-    prefix: str,
-    title: str,
-    call: str,
-    images: tuple[Pixels, Pixels, Pixels],
-    labels: tuple[str, str],
-    zoom: tuple[int, int, int],
-    corner: str = "top right",
-) -> Block:
-    """Return images before and after, with their labels, and the truth; files start with the prefix."""
-    before, after, truth = images
-    panels = [
-        Panel(f"{prefix}{when}", label, _decibels(image, truth), image, zoom, corner)
-        for when, label, image in zip(("before", "after"), labels, (before, after), strict=True)
-    ]
-    return Block(title, call, panels, Panel(f"{prefix}truth", "", "", truth))
+    @classmethod
+    def compare(
+        cls, title: str, call: str, truth: Pixels, *images: tuple[str, Pixels], zoom: tuple[int, int, int],
+        corner: str = "top right",
+    ) -> Block:  # fmt: skip
+        """Return labels and images before and after, and the truth; files are named after the call."""
+        verb = call.removeprefix("aniso.").partition("(")[0]
+        panels = [
+            Panel(f"{verb}-{when}", label, _decibels(image, truth), image, zoom, corner)
+            for when, (label, image) in zip(("before", "after"), images, strict=True)
+        ]
+        return cls(title, call, panels, Panel(f"{verb}-truth", "", "", truth))
 
 
 def denoising() -> Block:
     """Remove noise and keep contours."""
     sample = samples.lighthouse(_SIDE, noise=30.0)
     noisy = _float32(sample.image)
-    images = noisy, denoise(noisy, channel_axis=-1), sample.truth
-    labels = "with noise", "denoised"
-    return _comparison("denoise-", "Denoising", "aniso.denoise(image)", images, labels, (28, 50, 32))
+    after = "denoised", denoise(noisy, channel_axis=-1)
+    truth, zoom = sample.truth, (28, 50, 32)
+    return Block.compare("Denoising", "aniso.denoise(image)", truth, ("with noise", noisy), after, zoom=zoom)
 
 
 def enhancing() -> Block:
     """Remove noise from lines, and close gaps."""
     sample = samples.fingerprint(_SIDE, period=11.0, noise=60.0, seed=1)
-    damaged = _float32(sample.image)
-    result = enhance(damaged)
-    closed = np.mean(result[sample.gaps] < 127.5)
-    title, call = "Coherence enhancement", "aniso.enhance(image)"
-    labels = "lines with gaps, noise", f"{closed:.0%} of gaps closed"
-    images = damaged, result, sample.truth
-    return _comparison("enhance-", title, call, images, labels, (8, 123, 32), "bottom right")
+    before = "lines with gaps, noise", _float32(sample.image)
+    result = enhance(before[1])
+    after = f"{np.mean(result[sample.gaps] < 127.5):.0%} of gaps closed", result
+    title, call, place = "Coherence enhancement", "aniso.enhance(image)", (8, 123, 32)
+    return Block.compare(title, call, sample.truth, before, after, zoom=place, corner="bottom right")
 
 
 def inpainting() -> Block:
     """Restore an image of which one pixel in ten is known."""
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
-    damaged = np.where(unknown[..., np.newaxis], 0, truth)
-    images = damaged, inpaint(damaged, unknown, channel_axis=-1), truth
-    labels = "one pixel in ten is known", "filled in"
-    return _comparison("inpaint-", "Inpainting", "aniso.inpaint(image, mask)", images, labels, (128, 56, 32))
+    before = "one pixel in ten is known", np.where(unknown[..., np.newaxis], 0, truth)
+    after = "filled in", inpaint(before[1], unknown, channel_axis=-1)
+    return Block.compare("Inpainting", "aniso.inpaint(image, mask)", truth, before, after, zoom=(128, 56, 32))
 
 
 def upsampling() -> Block:
     """Increase the resolution by 4; block means are kept."""
     truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
-    images = coarse.repeat(4, axis=0).repeat(4, axis=1), upsample(coarse, 4, channel_axis=-1), truth
-    labels = "64 pixels wide", "256 pixels wide"
-    return _comparison(
-        "upsample-", "Super-resolution", "aniso.upsample(image, 4)", images, labels, (94, 44, 32)
+    before = "64 pixels wide", coarse.repeat(4, axis=0).repeat(4, axis=1)
+    after = "256 pixels wide", upsample(coarse, 4, channel_axis=-1)
+    return Block.compare(
+        "Super-resolution", "aniso.upsample(image, 4)", truth, before, after, zoom=(94, 44, 32)
     )
 
 

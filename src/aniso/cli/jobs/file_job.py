@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from aniso import arrays, io
-from aniso.cli.files import places, reading
-from aniso.cli.files.places import Places
-from aniso.cli.jobs.reporting import Report, Tell
-from aniso.cli.options.shared import ComputingOptions, ReadingOptions, ReportingOptions, WritingOptions
+from aniso.cli import files
+from aniso.cli.files import Places
+from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
+from aniso.cli.options import shared
 from aniso.io import units
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages, is_guess
-from aniso.io.picture import Picture
+from aniso.io.picture import FileError, Picture
+from aniso.verbs.plan import Plan
 
 #: Takes a file, its number and a progress function; returns facts for JSON and lines of text.
 Action = Callable[[Path, int, Tell], tuple[dict[str, Any], list[str]]]
 
 _CLIPPED = 0.01  # share of the values; fewer are clipped without a note
+_LARGEST_PLAN = 10**7  # bytes; a plan has some kilobytes
 
 
 def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
@@ -50,10 +52,11 @@ class FileJob:
 
     command: str
     files: Sequence[str]
-    reading: ReadingOptions
-    writing: WritingOptions
-    computing: ComputingOptions
-    reporting: ReportingOptions
+    reading: shared.ReadingOptions
+    writing: shared.WritingOptions
+    computing: shared.ComputingOptions
+    reporting: shared.ReportingOptions
+    plans: shared.PlanOptions = shared.PlanOptions()  # noqa: RUF009 (frozen)
 
     @cached_property
     def report(self) -> Report:
@@ -63,7 +66,7 @@ class FileJob:
     @cached_property
     def paths(self) -> list[Path]:
         """The files to read."""
-        return places.inputs(self.files)
+        return files.inputs(self.files)
 
     def places(self, usual: str, **options: Any) -> Places:
         """Return where results are written; `usual` is the default pattern."""
@@ -93,7 +96,7 @@ class FileJob:
         of zeros. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
-        stack = reading.pages(reading.read(path, self.reading), self.reading, self.computing)
+        stack = files.pages(files.read(path, self.reading), self.reading, self.computing)
         if outlined is None:
             result = self._like(stack.picture).with_pixels(stack.outline(factors and factors(stack)))
         else:
@@ -108,16 +111,62 @@ class FileJob:
 
     def write(self, where: Places, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
         """Write the results of all pages; return what was written."""
-        picture = self._like(stack.picture).with_pixels(stack.join(results))
-        self.write_picture(where, target, picture)
-        return replace(picture, format=format_of(target).name)
+        return self.write_picture(where, target, self._like(stack.picture).with_pixels(stack.join(results)))
 
-    def write_picture(self, where: Places, target: Path, picture: Picture) -> None:
-        """Write a picture according to the options."""
+    def write_picture(self, where: Places, target: Path, picture: Picture) -> Picture:
+        """Write a picture according to the options; return what was written."""
         for kind, text in _losses(target, picture, retyped=self.writing.dtype is not None):
             self.report.note(kind, text)
         wanted = self.writing
         io.write(target, picture, force=wanted.force, parents=where.makes_folders, quality=wanted.quality)
+        return replace(picture, format=format_of(target).name)
+
+    def report_result(
+        self, path: Path, target: Path, picture: Picture, stack: Pages, rows: Rows
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return facts and lines about a picture that was written, with these rows if it is the only one."""
+        lines = [f"{path} → {target}  ({_describe_size(picture, stack)}, {{seconds}})"]
+        if len(self.paths) == 1 and rows:
+            lines.append(columns(rows))
+        return {"output": target, **picture_facts(picture)}, lines
+
+    def read_plan(self) -> Plan | None:
+        """Return the plan of --plan, which must be one of this command; None without."""
+        path = self.plans.plan
+        if path is None:
+            return None
+        try:
+            size = path.stat().st_size
+            text = path.read_text("utf-8") if path.is_file() and size <= _LARGEST_PLAN else None
+        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a null byte in the name
+            why = io.reason(error) if isinstance(error, OSError) else str(error)
+            raise FileError(f"{path} cannot be read as a plan: {why}. Give a file of --save-plan.") from error
+        if text is None:
+            raise FileError(f"{path} is not the file of a plan. Give a file of --save-plan.")
+        try:
+            plan = Plan.from_json(text)
+        except (TypeError, ValueError) as error:
+            raise FileError(f"{path}: {error}") from error
+        if plan.verb != self.command:
+            raise FileError(f"{path} is a plan of {plan.verb}, not of {self.command}. Use aniso {plan.verb}.")
+        return plan
+
+    def check_saved_plan(self, pages: int = 1) -> None:
+        """Reject --save-plan if the file cannot be written, or for several pages, before computing."""
+        path = self.plans.save_plan
+        if path is None:
+            return
+        if pages > 1 and not self.plans.frames:
+            raise FileError(
+                f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Add "
+                "--frames to filter all pages alike, or --volume if they are slices of a volume."
+            )
+        io.check_text_output(path, force=self.writing.force)
+
+    def save_plan(self, plan: Plan) -> None:
+        """Write a plan to the file of --save-plan, if it was given."""
+        if self.plans.save_plan is not None:
+            io.write_text(self.plans.save_plan, plan.to_json() + "\n", force=self.writing.force)
 
     def _like(self, picture: Picture) -> Picture:
         return picture if self.writing.dtype is None else picture.with_dtype(self.writing.dtype)
@@ -163,7 +212,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     }
 
 
-def describe_size(picture: Picture, stack: Pages) -> str:
+def _describe_size(picture: Picture, stack: Pages) -> str:
     """Return size and data type of a picture in words; `stack` is what it was made from."""
     if stack.volume:
         parts = ["volume " + " × ".join(map(str, picture.shape))]

@@ -1,24 +1,134 @@
-"""Commands that read images and write filtered ones."""
+"""Commands that read images and write filtered ones: files page by page, or a Zarr store."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aniso.cli.jobs import zarrs
-from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
-from aniso.cli.jobs.plans import PlanFile
-from aniso.cli.jobs.reporting import Report, Tell, columns
-from aniso.cli.jobs.zarrs import StoreFilter
-from aniso.io.pages import Page, Pages
-from aniso.verbs.plan import summary_rows, summary_values
+import typer
 
+from aniso.cli.files import read_mask
+from aniso.cli.jobs.file_job import FileJob, each_file
+from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
+from aniso.cli.options.shared import ClusterOptions, MaskOptions
+from aniso.io.pages import Page, Pages
+from aniso.verbs.plan import Plan, summary_rows, summary_values
+from aniso.verbs.table import Verb
+
+_SUFFIX = ".zarr"
 #: Takes a page and a progress function; returns the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
-
 #: Takes the pages of a picture and the report; returns the function that filters a page.
 Chosen = Callable[[Pages, Report], Filter]
+
+
+@dataclass(frozen=True)
+class StoreFilter:
+    """What a command does to a Zarr store, and on which workers."""
+
+    cluster: ClusterOptions
+    plan_or_verb: Plan | Verb
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: Rows that are printed before the plan.
+    summary: Rows = ()
+    #: Which pixels are unknown, for commands that fill them in.
+    unknown: MaskOptions | None = None
+
+
+def are_stores(files: Sequence[str]) -> bool:
+    """Whether these are Zarr stores rather than files."""
+    return any(_is_store(word) for word in files)
+
+
+def _filter_store(job: FileJob, pattern: str, filters: StoreFilter) -> None:
+    """Filter one store into another; `pattern` is the default name of the result."""
+    source, target = store_places(job, pattern)
+    with job.report.attempt(str(source)):
+        _run(job, source, target, filters)
+    job.report.finish()
+
+
+def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None:
+    from aniso.blocks.stores import filtering
+
+    start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
+    job.check_saved_plan()
+    masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
+    with report.progress(source.name) as tell:
+        done = filtering.filter_store(
+            source,
+            target,
+            given.name if isinstance(given, Verb) else given,
+            channel_axis=job.reading.channel_axis,
+            **asdict(job.computing),
+            **asdict(filters.cluster),
+            progress=tell,
+            note=report.note,
+            **masks,
+            **filters.options,
+        )
+    job.save_plan(done.plan)
+    blocks = " × ".join(map(str, done.block))
+    rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
+    facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
+    report_store(job, source, target, start, done, rows, **facts)
+
+
+def report_store(
+    job: FileJob, source: Path, target: Path, start: float, result: Any, rows: Rows, **facts: Any
+) -> None:
+    """Report what was written, which has a shape and a type, and the time since the start."""
+    seconds = time.perf_counter() - start
+    size = " × ".join(map(str, result.shape))
+    job.report.say(f"{source} → {target}  ({size}, {result.dtype}, {seconds:.1f} s)")
+    job.report.say(columns(rows))
+    about = {"shape": list(result.shape), "dtype": str(result.dtype), **facts, "seconds": round(seconds, 3)}
+    job.report.results.append({"input": source, "output": target, **about})
+
+
+def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
+    """Return which pixels of a store are unknown; the mask may be a store or a file."""
+    from aniso.blocks.stores.holes import UnknownPixels
+
+    mask: Any = wanted.mask_file
+    if mask is not None and not _is_store(str(mask)):
+        mask = read_mask(mask, job.reading, job.report)
+    return UnknownPixels(mask, wanted.invert, wanted.mask_value, infinite=True)
+
+
+def store_places(job: FileJob, pattern: str) -> tuple[Path, Path]:
+    """Return the store to read and the one to write: the second name, --output, or the default."""
+    names = [Path(os.path.normpath(word)) for word in job.files]
+    if not all(_is_store(word) for word in job.files) or len(names) > 2:
+        raise typer.BadParameter(
+            "Zarr stores are filtered one at a time: give IN.zarr and, optionally, OUT.zarr."
+        )
+    if len(names) == 2 and job.writing.output is not None:
+        raise typer.BadParameter("the output was given twice, as second name and as --output.")
+    if len(names) == 2:
+        target = names[1]
+    elif job.writing.output is not None:
+        target = Path(os.path.normpath(job.writing.output))
+        if not _is_store(str(target)):
+            raise typer.BadParameter(
+                f"--output {target} must be a Zarr store: a name that ends in {_SUFFIX}."
+            )
+    else:
+        store = next(part for part in (names[0], *names[0].parents) if part.suffix == _SUFFIX)
+        target = store.with_name(pattern.format(stem=store.stem, suffix=_SUFFIX))
+    if os.path.realpath(target) == os.path.realpath(names[0]):
+        raise typer.BadParameter(f"{target} is the input itself. Give another output.")
+    return names[0], target
+
+
+def _is_store(word: str) -> bool:
+    """Whether this is the name of a store, or of an array within one."""
+    path = Path(os.path.normpath(word))
+    return any(part.suffix == _SUFFIX for part in (path, *path.parents))
 
 
 def filter_files(
@@ -26,46 +136,40 @@ def filter_files(
     usual: str,
     chosen: Chosen,
     *,
-    stores: StoreFilter | None = None,
-    saved: PlanFile | None = None,
+    stores: StoreFilter,
     factors: Callable[[Pages], Sequence[int]] | None = None,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
-    summary: Sequence[tuple[str, str]] = (),
+    summary: Rows = (),
 ) -> None:
-    """Filter all files page by page and write the results; or a Zarr store, with `stores`.
+    """Filter all files page by page and write the results; or a Zarr store, as `stores` says.
 
-    `usual` is the default pattern of their names, and `saved` where the plan is written. Results are finer
-    by `factors`. `unknown`: whether pixels may be NaN. `facts` and `summary` are what is the same for all
-    files.
+    `usual` is the default pattern of their names. Results are finer by `factors`. `unknown`: whether pixels
+    may be NaN. `facts` and `summary` are what is the same for all files.
     """
-    if zarrs.are_stores(job.files):
-        zarrs.filter_store(job, usual, stores)
+    if are_stores(job.files):
+        _filter_store(job, usual, stores)
         return
+    saved = job.plans.save_plan
     if saved is not None and len(job.paths) > 1:
-        saved.check(len(job.paths))
+        raise typer.BadParameter(
+            f"--save-plan writes one plan, but there are {len(job.paths)} inputs. Make it from one of them, "
+            f"e.g. aniso {job.command} first.tif --save-plan {saved}, then use --plan {saved}."
+        )
     where = job.places(usual)
     targets = where.places(job.paths)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
         stack = job.open(path, where, [target], factors=factors, unknown=unknown)
-        if saved is not None:
-            saved.check(pages=stack.count)
+        job.check_saved_plan(stack.count)
         results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
         written = job.write(where, target, stack, results)
-        if saved is not None:
-            saved.write(infos[0])
+        job.save_plan(infos[0])
         known = [info for info in infos if info is not None]
-        lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
         rows = [*summary, *(summary_rows(known) if known else ())]
-        if len(job.paths) == 1 and rows:
-            lines.append(columns(rows))
-        return {
-            "output": target,
-            **picture_facts(written),
-            "info": [summary_values(info) for info in known],
-        }, lines
+        about, lines = job.report_result(path, target, written, stack, rows)
+        return {**about, "info": [summary_values(info) for info in known]}, lines
 
     each_file(job.report, job.paths, action)
     job.report.finish(**(facts or {}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import math
 import shutil
 import sys
 import textwrap
@@ -20,6 +19,8 @@ from aniso.cli.options.shared import ReportingOptions
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
+#: Names and values.
+Rows = Sequence[tuple[str, str]]
 
 
 class Report:
@@ -32,14 +33,9 @@ class Report:
         self.errors: list[dict[str, Any]] = []
         self._notes: dict[str, str] = {}
 
-    @property
-    def prints_text(self) -> bool:
-        """Whether standard output is text, and not silent or JSON."""
-        return not (self.wanted.quiet or self.wanted.json)
-
     def say(self, text: str = "") -> None:
-        """Print a line."""
-        if self.prints_text:
+        """Print a line, unless standard output is silent or JSON."""
+        if not (self.wanted.quiet or self.wanted.json):
             _print(text)
 
     def note(self, kind: str, text: str) -> None:
@@ -122,32 +118,21 @@ def _print_error(text: str) -> None:
 
 
 def to_json(value: Any) -> Any:
-    """Convert a value to JSON types: NaN and infinity become null, objects become their fields.
+    """Convert a value to JSON types: NaN and infinity become null, objects become their fields."""
+    return json.loads(json.dumps(value, default=_simplify), parse_constant=lambda name: None)
 
-    Examples
-    --------
-    >>> from aniso import EdgeEnhancing
-    >>> from aniso.cli.jobs.reporting import to_json
-    >>> to_json([EdgeEnhancing(contrast=2), float("nan")])
-    [{'name': 'EdgeEnhancing', 'contrast': 2.0, 'sigma': 1.0, 'diffusivity': 'weickert'}, None]
-    """
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+
+def _simplify(value: Any) -> Any:
+    """Convert an object to a simpler one."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        inner = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        inner = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"name": type(value).__name__, **inner}
-    if isinstance(value, Mapping):
-        return {str(key): to_json(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence):
-        return [to_json(entry) for entry in value]
-    if hasattr(value, "item"):  # a NumPy number
-        return to_json(value.item())
-    return str(value)
+    if isinstance(value, Mapping | Sequence):
+        return dict(value) if isinstance(value, Mapping) else list(value)
+    return value.item() if hasattr(value, "item") else str(value)  # a NumPy number, or e.g. a path
 
 
-def columns(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+def columns(rows: Rows, indent: str = "  ") -> str:
     """Format two columns; on a terminal, the second one is wrapped to its width."""
     first = max(len(name) for name, _ in rows) + len(indent) + 2
     width = shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else sys.maxsize

@@ -15,9 +15,9 @@ import numpy as np
 import typer
 
 from aniso import structure
-from aniso.cli.jobs import zarrs
-from aniso.cli.jobs.file_job import FileJob, describe_size, each_file, picture_facts
-from aniso.cli.jobs.reporting import Tell, columns
+from aniso.cli.jobs import filtering
+from aniso.cli.jobs.file_job import FileJob, each_file
+from aniso.cli.jobs.reporting import Rows, Tell
 from aniso.io.formats import format_of
 from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
@@ -39,7 +39,7 @@ class Structures:
 
     def write(self) -> None:
         """Write the maps of all files, or of a Zarr store."""
-        if zarrs.are_stores(self.work.files):
+        if filtering.are_stores(self.work.files):
             self._write_store()
         else:
             self._write_files()
@@ -69,7 +69,7 @@ class Structures:
         if self.degrees and ndim == 3:
             raise FileError("directions in volumes are vectors, not angles. Leave --degrees out.")
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _rows(self) -> Rows:
         return [("what", self.what), ("sigma", f"{self.sigma:g}"), ("rho", f"{self.rho:g}")]
 
     def _write_files(self) -> None:
@@ -90,13 +90,8 @@ class Structures:
             for page in stack:
                 results.append(self._map(page.image, page.spacing, page.channel_axis))
                 tell(page.number, page.count)
-            picture = self._picture(stack, results)
-            work.write_picture(where, target, picture)
-            written = replace(picture, format=format_of(target).name)
-            lines = [f"{path} → {target}  ({describe_size(written, stack)}, {{seconds}})"]
-            if len(work.paths) == 1:
-                lines.append(columns(self._rows()))
-            return {"output": target, **picture_facts(written)}, lines
+            written = work.write_picture(where, target, self._picture(stack, results))
+            return work.report_result(path, target, written, stack, self._rows())
 
         each_file(work.report, work.paths, action)
 
@@ -124,7 +119,7 @@ class Structures:
 
     def _write_store(self) -> None:
         work, report = self.work, self.work.report
-        source, target = zarrs.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
+        source, target = filtering.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
             from aniso.blocks.stores.filtering import check_packages, spacing_of
             from aniso.blocks.stores.journal import check_place
@@ -138,29 +133,15 @@ class Structures:
             result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
             with report.progress(source.name) as tell:
                 _store(result, self._names(found), target, tell)
-            seconds = time.perf_counter() - begin
-            size = " × ".join(map(str, result.shape))
-            report.say(f"{source} → {target}  ({size}, {result.dtype}, {seconds:.1f} s)")
-            report.say(columns(self._rows()))
-            facts = {"shape": list(result.shape), "dtype": str(result.dtype), "seconds": round(seconds, 3)}
-            report.results.append({"input": source, "output": target, **facts})
+            filtering.report_store(work, source, target, begin, result, self._rows())
 
     def _stacked(self, found: ZarrArray, spacings: tuple[float, ...]) -> Any:
         """The maps of all frames as a Dask array: axes of frames, then of values, then of space."""
-        import dask.array as da
+        from aniso.blocks.stores.ends import frame_array, frame_indices
 
-        from aniso.blocks.stores.zarr_array import read_only
-
-        channel = () if found.channel_axis is None else (found.channel_axis,)
-        array = da.from_array(read_only(found.location), chunks=found.chunks)
-        ordered = array.transpose((*found.frame_axes, *channel, *found.spatial_axes))
-
-        def stacked(part: Any, frames: int) -> Any:
-            if frames == 0:
-                return self._map(part, spacings, 0 if channel else None)
-            return da.stack([stacked(part[k], frames - 1) for k in range(len(part))])
-
-        return stacked(ordered, len(found.frame_axes))
+        frames = (frame_array(found, index) for index in frame_indices(found))
+        maps = np.stack([self._map(image, spacings, axis) for image, axis in frames])
+        return maps.reshape(*(found.shape[axis] for axis in found.frame_axes), *maps.shape[1:])
 
     def _names(self, found: ZarrArray) -> list[str]:
         ndim = len(found.spatial_axes)

@@ -13,16 +13,6 @@ import typer
 from typer.core import TyperCommand
 
 
-def hide_types(parameters: list[Any]) -> list[Any]:
-    """Remove the names of Python types, such as <bool>, from the help of parameters."""
-    for parameter in parameters:
-        if parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda ctx: None
-        elif parameter.is_flag:
-            parameter.metavar = ""
-    return parameters
-
-
 class _Later(type):
     """A class that stands for one of another module, which is imported when it is used."""
 
@@ -51,17 +41,27 @@ def load_formatter() -> None:
         del sys.modules[name]
 
 
-class Command(TyperCommand):
-    """A command with plain help and error messages."""
+class PlainHelp:
+    """Help without the names of Python types, such as <bool>; for a command or a group of commands."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         load_formatter()
-        super().format_help(ctx, formatter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all options and arguments."""
-        return hide_types(super().get_params(ctx))
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None
+            elif parameter.is_flag:
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainHelp, TyperCommand):
+    """A command with plain help and error messages."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line without the braces around required arguments."""

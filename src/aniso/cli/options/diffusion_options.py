@@ -14,7 +14,7 @@ import typer
 
 from aniso import models, schemes
 from aniso.cli.options import parsing
-from aniso.cli.options.shared import default_words, describe, number, option
+from aniso.cli.options.shared import default_words, describe, number, option, value_option
 from aniso.parameters import Parameter, of_model
 from aniso.stencil import DeltaStencil
 
@@ -127,9 +127,7 @@ class SchemeOptions:
         low=0,
         open_low=True,
     )
-    cycles: int | None = option(
-        "Number of cycles of fed and fsi, with one tensor each. Default: 5.", min=1, metavar="N"
-    )
+    cycles: int | None = option("Number of cycles of fed and fsi, with one tensor each. Default: 5.", min=1)
 
     def chosen(self) -> Any:
         """Return the scheme that the options describe."""
@@ -187,15 +185,9 @@ def _model_option(name: str, owners: Mapping[str, Parameter]) -> tuple[str, Any,
     for model, parameter in owners.items():
         by_default.setdefault(default_words(parameter), []).append(model)
     defaults = "; ".join(f"{value} ({', '.join(names)})" for value, names in by_default.items())
-    if about.switch:
-        flags = f"{_flag(name)}/--no-{name.replace('_', '-')}"
-        return name, bool | None, option(f"{describe(about)} Default: {defaults}.", flags)
     span = ", ".join(about.choices) or parsing.span(about.low, about.high, about.open_low)
-    text = f"{describe(about)} Values: {span}. Default: {defaults}."
-    if about.choices:
-        kind: Any = Literal[tuple(about.choices)]
-        return name, kind | None, option(text, _flag(name), metavar="NAME")
-    return name, float | None, number(text, low=about.low, high=about.high, open_low=about.open_low)
+    values = "" if about.switch else f" Values: {span}."
+    return name, *value_option(about, name, f"{describe(about)}{values} Default: {defaults}.")
 
 
 def _purpose(kind: type) -> str:
@@ -215,9 +207,15 @@ def _model_options() -> Any:
 
 if TYPE_CHECKING:
     ModelOptions = _Model
+else:
+    ModelOptions = _model_options()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "ModelOptions":  # made for the commands that have it
-        return _model_options()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+@dataclass(frozen=True)
+class DiffusionOptions:
+    """A model or a constant tensor, a stencil and a scheme."""
+
+    model: ModelOptions
+    tensor: TensorOptions
+    stencil: StencilOptions
+    scheme: SchemeOptions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,19 +53,17 @@ def noise(text: str) -> Any:
     """Parse a noise level, or a kind of noise such as poisson or rician:12; "auto" gives None."""
     from aniso.noise.given import parse_noise
 
-    try:
+    with usage():
         found = parse_noise(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     return None if found == "auto" else found
 
 
 def memory(text: str) -> str:
     """Check a size in bytes such as 4GB or 500 MiB, and return it as written."""
-    size = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:[kmgt]i?)?b?\s*", text, re.IGNORECASE)
-    if size is None or float(size[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is not a memory size. Give e.g. 4GB or 500MB.")
-    return text.strip()
+    from aniso.blocks.stores.cluster import check_memory
+
+    with usage():
+        return str(check_memory(text))
 
 
 def span(low: float, high: float, open_low: bool = False) -> str:
@@ -74,23 +71,6 @@ def span(low: float, high: float, open_low: bool = False) -> str:
     if high == math.inf:
         return f"above {low:g}" if open_low else f"at least {low:g}"
     return f"above {low:g}, at most {high:g}" if open_low else f"from {low:g} to {high:g}"
-
-
-def integer_argument(name: str, low: int, high: int) -> Callable[[Any], int]:
-    """Return a parser for an integer in a range that is given before the files."""
-
-    def parse(text: Any) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} is not an integer. Give the {name} first, then the files."
-            ) from None
-        if not low <= value <= high:
-            raise typer.BadParameter(f"{value} is out of range: must be {span(low, high)}.")
-        return value
-
-    return parse
 
 
 def wholes(low: int, high: int) -> Callable[[Any], Any]:

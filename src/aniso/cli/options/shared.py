@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hints
@@ -19,19 +20,24 @@ if TYPE_CHECKING:
 
 #: The default of options that have to be given.
 REQUIRED: Any = MISSING
+# What stands for a value of a type in help.
+_METAVARS: dict[Any, str] = {int: "N", int | None: "N", Path | None: "FILE"}
+_PLAN_SUFFIX = ".json"
 
 
 def option(meaning: str | Callable[[], str], *names: str, default: Any = None, **settings: Any) -> Any:
     """Return an option with this help, for a field of a dataclass or as the default of an argument.
 
     The help may be a function, which is called when help is needed. The default is shown unless the help
-    says what it is.
+    says what it is. What is False by default is a flag.
     """
 
-    def build(panel: str) -> Any:
+    def build(name: str, kind: Any, panel: str) -> Any:
         text = meaning() if callable(meaning) else meaning
+        flags = names or ((f"--{name.replace('_', '-')}",) if default is False else ())
         shown = not isinstance(default, bool) and "Default" not in text
-        return typer.Option(*names, help=text, show_default=shown, rich_help_panel=panel or None, **settings)
+        more: dict[str, Any] = ({"metavar": _METAVARS[kind]} if kind in _METAVARS else {}) | settings
+        return typer.Option(*flags, help=text, show_default=shown, rich_help_panel=panel or None, **more)
 
     return field(default=default, metadata={"option": build})
 
@@ -43,66 +49,58 @@ def number(meaning: str, *, default: Any = None, **limits: Any) -> Any:
 
 
 def expand(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function with the fields of its dataclasses as options instead of the dataclasses.
-
-    Examples
-    --------
-    >>> import inspect
-    >>> from aniso.cli.options.shared import ReportingOptions, expand
-    >>> def command(reporting: ReportingOptions) -> None:
-    ...     print(reporting.quiet)
-    >>> list(inspect.signature(expand(command)).parameters)
-    ['quiet', 'json', 'debug']
-    >>> expand(command)(quiet=True, json=False, debug=False)
-    True
-    """
+    """Return the function with the fields of its dataclasses as options instead of the dataclasses."""
     hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, tuple[type, list[str]]] = {}
-    parameters = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
-        if is_dataclass(kind):
-            inner = get_type_hints(kind)
-            groups[name] = kind, [each.name for each in fields(kind)]  # type: ignore[assignment]
-            panel = getattr(kind, "panel", "")
-            parameters += [_parameter(each.name, inner[each.name], each, panel) for each in fields(kind)]
-        else:
-            parameters.append(_parameter(name, kind, parameter.default))
+    own = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def call(**values: Any) -> None:
-        packed = {
-            name: kind(**{key: values.pop(key) for key in keys}) for name, (kind, keys) in groups.items()
-        }
-        function(**values, **packed)
+        function(**{name: _pack(name, hints[name], values) for name in own})
 
     wrapped: Any = call
     del wrapped.__wrapped__  # or its annotations would be used
     wrapped.__annotations__ = {}
-    wrapped.__signature__ = inspect.Signature(parameters)
+    options = [_options(name, hints[name], each.default) for name, each in own.items()]
+    wrapped.__signature__ = inspect.Signature(list(itertools.chain(*options)))
     return call
 
 
-def _parameter(name: str, kind: Any, default: Any, panel: str = "") -> inspect.Parameter:
+def _options(name: str, kind: Any, default: Any, panel: str = "") -> list[inspect.Parameter]:
+    """Return the option of a parameter, or those of the fields of a dataclass."""
+    if is_dataclass(kind):
+        inner, panel = get_type_hints(kind), getattr(kind, "panel", "")
+        groups = [_options(each.name, inner[each.name], each, panel) for each in fields(kind)]
+        return list(itertools.chain(*groups))
     if isinstance(default, Field):
-        kind = Annotated[kind, default.metadata["option"](panel)]
+        kind = Annotated[kind, default.metadata["option"](name, kind, panel)]
         default = inspect.Parameter.empty if default.default is MISSING else default.default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)]
+
+
+def _pack(name: str, kind: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a parameter, from those of the options."""
+    if not is_dataclass(kind):
+        return values[name]
+    inner: Any = get_type_hints(kind)
+    return kind(**{each.name: _pack(each.name, inner[each.name], values) for each in fields(kind)})  # type: ignore[operator]
+
+
+def value_option(about: About, name: str, text: str, *, auto: bool = False) -> tuple[Any, Any]:
+    """Return the type and the option of a switch, a choice or a number."""
+    if about.switch:
+        flag = name.replace("_", "-")
+        return bool | None, option(text, f"--{flag}/--no-{flag}")
+    if about.choices:
+        kind: Any = Literal[tuple(about.choices)]
+        return kind | None, option(text, metavar="NAME")
+    return float | None, number(text, low=about.low, high=about.high, open_low=about.open_low, auto=auto)
 
 
 _UNITS = {"length": "units of length", "length²": "squared units of length", "×": ""}
 
 
 def describe(about: About) -> str:
-    """Return the meaning of a parameter, with its symbol and unit.
-
-    Examples
-    --------
-    >>> from aniso.cli.options.shared import describe
-    >>> from aniso.parameters import SIGMA
-    >>> describe(SIGMA)
-    'σ in units of length: standard deviation of the presmoothing Gaussian (noise scale).'
-    """
+    """Return the meaning of a parameter, with its symbol and unit."""
     unit = _UNITS.get(about.unit, about.unit)
     unit = f"in {unit}" if unit else ""
     if about.symbol:
@@ -147,9 +145,7 @@ class ReadingOptions:
         "--volume/--slices",
     )
     no_limit: bool = option(
-        "Also read files that decompress to more than 1 GB and more than 200 times their size.",
-        "--no-limit",
-        default=False,
+        "Also read files that decompress to more than 1 GB and more than 200 times their size.", default=False
     )
 
 
@@ -177,7 +173,7 @@ class WritingOptions(PlacingOptions):
         "scaled. Default: that of the input.",
         metavar="TYPE",
     )
-    quality: int = option("JPEG quality, 1 to 100.", default=95, min=1, max=100, metavar="N")
+    quality: int = option("JPEG quality, 1 to 100.", default=95, min=1, max=100)
 
 
 @dataclass(frozen=True)
@@ -199,7 +195,7 @@ class ComputingOptions(MeasuringOptions):
     """How the work is done."""
 
     engine: str | None = option(parsing.engine_help, parser=parsing.engine, metavar="NAME")
-    threads: int | None = option("Number of threads. Default: all cores.", min=1, metavar="N")
+    threads: int | None = option("Number of threads. Default: all cores.", min=1)
 
     def arguments(self, page: Page) -> dict[str, Any]:
         """Return the arguments of verbs that say what a page is and how it is computed."""
@@ -216,10 +212,7 @@ class ClusterOptions:
         "Address of a Dask scheduler, e.g. tcp://10.0.0.1:8786.", metavar="ADDRESS"
     )
     workers: int = option(
-        "Number of worker processes on this machine, if no scheduler is given.",
-        default=2,
-        min=1,
-        metavar="N",
+        "Number of worker processes on this machine, if no scheduler is given.", default=2, min=1
     )
     memory: str | None = option(
         "Memory limit of each worker process, e.g. 4GB. Default: an equal share of the machine's memory.",
@@ -234,8 +227,8 @@ class ReportingOptions:
 
     panel: ClassVar[str] = "Report"
     quiet: bool = option("Print errors only.", "--quiet", "-q", default=False)
-    json: bool = option("Print a JSON summary to standard output.", "--json", default=False)
-    debug: bool = option("Show tracebacks.", "--debug", default=False)
+    json: bool = option("Print a JSON summary to standard output.", default=False)
+    debug: bool = option("Show tracebacks.", default=False)
 
 
 @dataclass(frozen=True)
@@ -246,9 +239,8 @@ class MaskOptions:
         "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores, a file "
         "or a store.",
         "--mask",
-        metavar="FILE",
     )
-    invert: bool = option("Invert the mask: pixels are unknown where it is 0.", "--invert", default=False)
+    invert: bool = option("Invert the mask: pixels are unknown where it is 0.", default=False)
     mask_value: float | None = number("Pixels are unknown where all channels have this value.")
 
     @property
@@ -262,3 +254,32 @@ class MaskOptions:
             raise typer.BadParameter("--mask and --mask-value cannot be combined. Give one of them.")
         if self.invert and self.mask_file is None:
             raise typer.BadParameter("--invert needs a mask. Add --mask FILE.")
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """A plan to apply, or where to save the one that is made."""
+
+    panel: ClassVar[str] = "Plans"
+    plan: Path | None = option("Apply the plan in this file, and estimate nothing.")
+    save_plan: Path | None = option(
+        "Save the chosen parameters as a plan (JSON), to filter other images in the same way."
+    )
+    frames: bool = option(
+        "Filter all pages of a file alike, with one plan that is made from several of them.", "--frames"
+    )
+
+    def check(self, others: Sequence[str]) -> None:
+        """Reject options that contradict each other, `others` included, and names of other kinds of files."""
+        if self.plan is not None and self.save_plan is not None:
+            raise typer.BadParameter("--plan and --save-plan cannot be combined: copy the file of the plan.")
+        if self.save_plan is not None and self.save_plan.suffix.lower() != _PLAN_SUFFIX:
+            raise typer.BadParameter(
+                f"--save-plan {self.save_plan} must have the suffix {_PLAN_SUFFIX}, e.g. "
+                f"{self.save_plan.with_suffix(_PLAN_SUFFIX) if self.save_plan.name else 'plan.json'}."
+            )
+        if self.plan is not None and others:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+            raise typer.BadParameter(
+                f"a plan has all parameters, and cannot be combined with {names}. Remove them."
+            )

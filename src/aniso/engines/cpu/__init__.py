@@ -4,6 +4,8 @@
     what the engine does with a cycle: which kernel, which tiles, which threads
 ``kernels``, ``tensors``, ``volume_kernels``, ``volume_tensors``
     the loops over images and volumes, written in plain Python: those of all models, and those of one
+``net``, ``net_kernels``
+    learned diffusions: the stages of a net, and the loops over images
 ``rows``, ``volume_rows``
     what they are made of, and how the loops of all models call those of one
 ``arithmetic``

@@ -21,6 +21,7 @@ from aniso.engines.cpu.placeholders import (
     exponential_series,
     index,
     inlined,
+    logarithm_series,
     real,
 )
 from aniso.formulas.cell import modes, structure
@@ -50,6 +51,21 @@ def two_to_the(typing_context, n):
         return builder.bitcast(builder.shl(exponent, ir.Constant(word, digits)), kind)
 
     return n(n), build
+
+
+@intrinsic
+def exponent(typing_context, x):
+    """The whole number n with √½ ≤ x/2ⁿ < √2, as a floating point number; x must be positive and normal."""
+    digits, half, width = (23, 0x3F3504F3, 32) if x == types.float32 else (52, 0x3FE6A09E667F3BCD, 64)
+
+    def build(context, builder, signature, arguments):
+        word = ir.IntType(width)
+        bits = builder.bitcast(arguments[0], word)
+        whole = builder.ashr(builder.sub(bits, ir.Constant(word, half)), ir.Constant(word, digits))
+        whole = whole if width == 32 else builder.trunc(whole, ir.IntType(32))
+        return builder.sitofp(whole, arguments[0].type)
+
+    return x(x), build
 
 
 @inlined
@@ -105,6 +121,23 @@ def expm1(x):
     n, loss = _reduce(x)
     scale = two_to_the(n)
     return scale * loss + (scale - real(1.0))
+
+
+@inlined
+def log1p(x):
+    """log(1 + x) for x ≥ 0, up to the rounding error of 1 + x."""
+    y = real(1.0) + x
+    n = exponent(y)
+    f = y * two_to_the(-n) - real(1.0)
+    s = f / (real(2.0) + f)
+    return n * LN2_HIGH + (s * logarithm_series(s * s) + n * LN2_LOW)
+
+
+@inlined
+def logistic(x):
+    """1/(1 + e⁻ˣ)."""
+    e = exp(-abs(x))
+    return where(x >= real(0.0), real(1.0), e) / (real(1.0) + e)
 
 
 @inlined

@@ -68,18 +68,24 @@ class Base:
         )
 
     def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:
-        """Call the kernel for each tile, with the arguments that are the same for all before and after it."""
+        run_tiles(self._team, kernel, before, tiles, after)
 
-        def task(number: int) -> None:
-            kernel(*before, *tiles[number], *after)
 
-        count = len(tiles)
-        if kernel.overloads:
-            self._team.run(task, count)
-        else:
-            # The first task compiles; the others need not wait for it one by one.
-            uninterrupted(compile_first)(kernel, lambda: task(0))
-            self._team.run(lambda number: task(number + 1), count - 1)
+def run_tiles(
+    team: ThreadTeam, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]
+) -> None:
+    """Call a kernel for each tile, with the arguments that are the same for all before and after it."""
+
+    def task(number: int) -> None:
+        kernel(*before, *tiles[number], *after)
+
+    count = len(tiles)
+    if kernel.overloads:
+        team.run(task, count)
+    else:
+        # The first task compiles; the others need not wait for it one by one.
+        uninterrupted(compile_first)(kernel, lambda: task(0))
+        team.run(lambda number: task(number + 1), count - 1)
 
 
 def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
@@ -95,9 +101,9 @@ def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]
     return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
 
 
-def cell_kernel(length: int, half: Array) -> tuple[Array, Array, Array]:
-    """Return the kernel over cells, where mirrored cells are found, and their signs."""
-    fold, sign = centre_fold(length, len(half) - 1)
+def cell_kernel(length: int, half: Array, margin: int = 0) -> tuple[Array, Array, Array]:
+    """Return the kernel over cells, where mirrored cells are found, and their signs; also in a margin."""
+    fold, sign = centre_fold(length, len(half) - 1 + margin)
     return half, fold, sign.astype(half.dtype)
 
 
@@ -122,3 +128,8 @@ def _numbers(
 def spans(length: int, size: int) -> list[Span]:
     """Cut a length into pieces of this size, the same for any number of threads."""
     return [(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def equal_spans(length: int, most: int) -> list[Span]:
+    """Cut a length into pieces of nearly the same size, none above `most`."""
+    return spans(length, -(-length // -(-length // most)))

@@ -1,29 +1,28 @@
 """Evolving images on the fast engine, and the choice between images and volumes.
 
-An explicit step of one channel without integration scale is a single pass over the image. In all other
-cases the tensors are computed and stored first, and each step of the cycle is a pass over them.
+A cycle of up to eight steps is a single pass over the image. In longer ones the first pass stores the
+tensors, and the others read them.
 """
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from aniso.engines import Problem
-from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, half_kernels, spans
-from aniso.engines.cpu.placeholders import STRIDE
+from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels
 from aniso.engines.cpu.volume_evolution import VolumeEvolution
 from aniso.formulas import weights
 from aniso.formulas.gaussian import edge_fold
 from aniso.schemes import Cycle
 from aniso.stencil import FreeStencil
 
-# A tile with its two mirrored pixels fills whole vectors, and its rows fit the row buffers.
-_TILE_WIDTH = STRIDE - 50
-_TILE_HEIGHT = 128
-# Steps with stored tensors are taken several at a time, in tiles that fit the second-level cache.
-_BLOCK, _BLOCK_HEIGHT, _BLOCK_WIDTH = 8, 64, 512
+# Steps with the same tensors are taken several at a time.
+_BLOCK = 8
+# A tile with its margin fills whole vectors, and its rows fit the row buffers.
+_TILE_WIDTH, _TILE_HEIGHT = 1056, 128
 
 
 class Evolution:
@@ -68,82 +67,61 @@ class ImageEvolution(Base):
         super().__init__(image, problem)
         model, (height, width) = problem.model, image.shape[1:]
         y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
-        # One further out along x than the kernel reaches: mirrored pixels.
-        self._narrow = x, edge_fold(width, len(x)), y, edge_fold(height, len(y) - 1)
+        # Further out along x than the kernel reaches: the margin of a tile.
+        self._narrow = x, edge_fold(width, len(x) - 1 + _BLOCK), y, edge_fold(height, len(y) - 1)
         y, x = half_kernels(model.integration, problem.spacings, image.dtype)
-        self._wide = *cell_kernel(width + 1, x), *cell_kernel(height + 1, y)
+        self._wide = *cell_kernel(width + 1, x, _BLOCK), *cell_kernel(height + 1, y)
         self._delta = np.zeros(1, image.dtype)
         if isinstance(problem.stencil, FreeStencil):
             per_area = 1 / np.prod(problem.spacings)
             self._delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
-        self._tensors: tuple[Array, ...] = ()
+        self._tensors = _stored(problem, image.dtype)
         self._before: tuple[Array, Array] | None = None
 
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
-        if self._can_fuse and len(cycle.steps) == 1:
-            weight, tau = cycle.steps[0]
-            self._fused_step(weight * tau)
-            return
-        self._freeze_tensors()
         for start in range(0, len(cycle.steps), _BLOCK):
-            self._frozen_steps(cycle.steps, start, min(start + _BLOCK, len(cycle.steps)))
+            self._steps(cycle.steps, start, min(start + _BLOCK, len(cycle.steps)))
 
-    def _fused_step(self, tau: float) -> None:
-        u, spare, shape = self._u, self._spare, self._shape[1:]
-        tensor_row = self._tensor_loops.tensor_row.address
-        model = u.dtype.type(tau), self._numbers, self._parameters, tensor_row
-        after = *model, *self._narrow, self._fixed
-        self._run(self._loops.fused_step, (u, spare, shape), _tiles(*shape), after)
-        self._u, self._spare = spare, u
-
-    def _frozen_steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
-        """Steps start … stop−1 of a cycle, in one pass."""
+    def _steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
+        """Steps start … stop−1 of a cycle, in one pass. The first one computes the tensors."""
         u, spare, (channels, height, width) = self._u, self._spare, self._shape
         # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
         (first_weight, first_tau), *others = steps
         rates = [(1.0, first_weight * first_tau), *others]
-        extrapolates = any(weight != 1.0 for weight, _ in steps)
+        extrapolates = any(weight != 1.0 for weight, _ in others)
         continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
         if to_be_continued or continued:
             self._before = self._before or (np.empty_like(u), np.empty_like(u))
         previous, out_previous = self._before or (u, spare)
         taken = continued, to_be_continued, *np.array(rates[start:stop], u.dtype).T.copy()
-        tiles = itertools.product(range(channels), _tiles(height, width, _BLOCK_HEIGHT, _BLOCK_WIDTH))
+        computes = start == 0 and self._tensor_loops is not None
+        stores = computes and stop < len(steps)
+        if stores and len(self._tensors) == 1:
+            self._tensors = np.empty(3 * (height + 1) * (width + 1), u.dtype)
+        tensor_row = self._tensor_loops.tensor_row.address if computes else 0
+        model = self._numbers, self._parameters, tensor_row, computes, stores, self._tensors
         self._run(
-            self._loops.frozen_steps,
-            (u, previous, spare, out_previous, (height, width)),
-            [(channel, *tile) for channel, tile in tiles],
-            (*taken, *self._numbers[2:], *self._tensors, self._delta, self._fixed),
+            self._loops.image_steps,
+            (u, previous, spare, out_previous, channels, (height, width)),
+            self._tiles(stop - start),
+            (*taken, *model, self._delta, self._fixed, *self._narrow, *self._wide),
         )
         self._u, self._spare = spare, u
         if self._before:
             self._before = self._before[::-1]
 
-    def _freeze_tensors(self) -> None:
-        """Store the tensors of the image as it is now."""
-        channels, height, width = self._shape
-        model, u = self._problem.model, self._u
-        if model.entries is not None:
-            if not self._tensors:
-                per_y, per_x = (1 / h for h in self._problem.spacings)
-                a, b, c = model.entries
-                scaled = weights.scaled(a, b, c, per_x, per_y)
-                self._tensors = tuple(entry.astype(u.dtype).reshape(-1) for entry in scaled)
-            return
-        if not self._tensors:
-            self._tensors = tuple(np.empty((height + 1) * (width + 1), u.dtype) for _ in range(3))
-        tensors, per_unit = self._tensors, self._numbers[:2]
-        # Structure over the cells, into the arrays of the tensors.
-        tiles = _tiles(height + 1, width + 1, max(_TILE_HEIGHT, 4 * (len(self._wide[3]) - 1)))
-        after = *per_unit, u.dtype.type(1 / channels), *tensors, *self._narrow, *self._wide
-        self._run(self._loops.structure_pass, (u, channels, (height, width)), tiles, after)
-        pieces = spans(tensors[0].size, _TILE_HEIGHT * _TILE_WIDTH)
-        self._run(self._tensor_loops.tensors_in_place, tensors, pieces, (*per_unit, self._parameters))
+    def _tiles(self, steps: int) -> list[tuple[Span, Span]]:
+        """Rows and columns of all tiles, the same for any number of threads."""
+        _, height, width = self._shape
+        rows = max(_TILE_HEIGHT, 4 * (len(self._wide[3]) - 1))
+        return list(itertools.product(equal_spans(height, rows), equal_spans(width, _TILE_WIDTH - 2 * steps)))
 
 
-def _tiles(
-    height: int, width: int, tile_height: int = _TILE_HEIGHT, tile_width: int = _TILE_WIDTH
-) -> list[tuple[Span, Span]]:
-    """Rows and columns of all tiles, the same for any number of threads."""
-    return list(itertools.product(spans(height, tile_height), spans(width, tile_width)))
+def _stored(problem: Problem, dtype: np.dtype[Any]) -> Array:
+    """Return given tensors as kernels read them, a, b and c one after another; else a single number."""
+    if problem.model.entries is None:
+        return np.zeros(1, dtype)
+    a, b, c = problem.model.entries
+    per_y, per_x = (1 / h for h in problem.spacings)
+    return np.concatenate([np.ravel(entry).astype(dtype) for entry in weights.scaled(a, b, c, per_x, per_y)])

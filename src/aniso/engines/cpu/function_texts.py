@@ -28,9 +28,9 @@ def formulas_text(module: ModuleType) -> str:
     return "\n\n".join(function.formula() for function in _functions(module).values())
 
 
-def formula_text(module: ModuleType, name: str, bound: Mapping[str, str]) -> str:
+def formula_text(module: ModuleType, name: str, bound: Mapping[str, str], wrap_numbers: bool = True) -> str:
     """Return the text of one function as a formula; these arguments become the functions of these names."""
-    return _functions(module)[name].formula(bound)
+    return _functions(module)[name].formula(bound, wrap_numbers)
 
 
 def check_names(*modules: ModuleType) -> None:
@@ -57,7 +57,7 @@ class _Function:
         """Return the function as it is."""
         return self._between(self._tokens[0].start, self._tokens[-1].start)
 
-    def formula(self, bound: Mapping[str, str] | None = None) -> str:
+    def formula(self, bound: Mapping[str, str] | None = None, wrap_numbers: bool = True) -> str:
         """Return the function without annotations, inlined, with its numbers in the kernel's precision."""
         bound = bound or {}
         tokens = iter(self._tokens)
@@ -80,7 +80,7 @@ class _Function:
         text, end = f"@inlined\ndef {name}({', '.join(a for a in arguments if a not in bound)}):", token.end
         for token in tokens:
             new = None
-            if token.type == tokenize.NUMBER:
+            if token.type == tokenize.NUMBER and wrap_numbers:
                 new = f"real({float(token.string)!r})"
             elif token.type == tokenize.NAME:
                 new = bound.get(token.string)

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import inspect
-import itertools
 import linecache
 import math
 import os
@@ -30,7 +29,9 @@ import numpy as np
 from aniso.engines.cpu import (
     arithmetic,
     kernels,
+    net_kernels,
     rows,
+    similar_kernels,
     tensors,
     volume_kernels,
     volume_rows,
@@ -41,7 +42,17 @@ from aniso.engines.cpu.function_texts import body_text, check_names, formula_tex
 from aniso.engines.cpu.placeholders import STRIDE
 from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
-from aniso.formulas import bounds, cell, diffusivities, symmetric, volume_cell, volume_weights, weights
+from aniso.formulas import (
+    bounds,
+    cell,
+    diffusivities,
+    learned,
+    similarity,
+    symmetric,
+    volume_cell,
+    volume_weights,
+    weights,
+)
 from aniso.models import TensorFormula
 from aniso.models.diffusivity import SecantDecline, SecantSlope
 
@@ -154,14 +165,72 @@ def compile_first(kernel: Any, first_call: Callable[[], object]) -> None:
         first_call()
 
 
-def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
+def net_loops(dtype: np.dtype[Any], counts: tuple[int, ...], stride: int) -> ModuleType:
+    """Return the loops of a learned diffusion: the numbers of rows that it adds up, and their distance."""
+    with _ONE_AT_A_TIME:
+        return _net_loops(dtype, counts, stride)
+
+
+@functools.cache
+@uninterrupted
+def _net_loops(dtype: np.dtype[Any], counts: tuple[int, ...], stride: int) -> ModuleType:
+    formulas, texts = (cell, learned), (rows, net_kernels)
+    check_names(arithmetic, *formulas, *texts)
+    parts = [_header(dtype, False, 2, cache=True, stride=stride), body_text(arithmetic)]
+    parts += [formulas_text(module) for module in formulas]
+    parts += [_weighted_sums(counts), *map(body_text, texts)]
+    return _import("net_loops", "\n\n".join(parts) + "\n")
+
+
+def similar_loops(dtype: np.dtype[Any], stride: int) -> ModuleType:
+    """Return the loops that average similar voxels; rows at work are at the distance `stride`."""
+    with _ONE_AT_A_TIME:
+        return _similar_loops(dtype, stride)
+
+
+@functools.cache
+@uninterrupted
+def _similar_loops(dtype: np.dtype[Any], stride: int) -> ModuleType:
+    formulas, texts = (similarity,), (rows, similar_kernels)
+    check_names(arithmetic, *formulas, *texts)
+    parts = [_header(dtype, False, 3, cache=True, stride=stride), body_text(arithmetic)]
+    parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
+    return _import("similar_loops", "\n\n".join(parts) + "\n")
+
+
+def _weighted_sums(counts: tuple[int, ...]) -> str:
+    """Return a function that adds up weighted rows, with a loop for each number of them.
+
+    The weights stay in registers. The sum begins with 0, since compilers may fuse either one of two products
+    that are added.
+    """
+    lines, choices = [], []
+    for count in counts:
+        weights = ", ".join(f"w{k}" for k in range(count))
+        given = ", ".join(f"numbers[at + index({k})]" for k in range(count))
+        terms = "".join(f" + w{k} * rows[r + j + index({k} * STRIDE)]" for k in range(count))
+        lines += [
+            f"@compiled\ndef sum_of_{count}(out, o, rows, r, numbers, at, n):",
+            f"    {weights}, _ = {given}, 0" if count else "    pass",
+            "    for k in range(n):\n        j = index(k)",
+            f"        out[o + j] = real(0.0){terms}",
+        ]
+        choices += [
+            f"    if count == {count}:",
+            f"        sum_of_{count}(out, o, rows, r, numbers, at, n)",
+        ]
+    head = "@compiled\ndef weighted_sum(out, o, rows, r, numbers, at, count, n):"
+    return "\n".join([*lines, head, *choices])
+
+
+def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: int = STRIDE) -> str:
     single = dtype == np.float32
     # Below `lowest` an exponential is far below rounding; going on to denormal numbers would be slow.
     degree, lowest = (7, -40.0) if single else (13, -120.0)
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
     # What the function of a model for a row of cells takes, see `call_tensor_row`.
-    row = "*_rows, *_rows, *[types.uint64] * 2, *[_number] * 2" if ndim == 2 else "*_rows, *[_number] * 3"
+    row = "*_rows, types.uint64, *[_number] * 5" if ndim == 2 else "*_rows, *[_number] * 3"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     entry, address = ("keep_entry", "keep_address") if cache else ("numba.njit", "numba.cfunc")
     return "\n".join(
@@ -173,35 +242,31 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool) -> str:
             "from numba.core import types",
             "from numba.extending import intrinsic",
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
-            f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {STRIDE}, {spaced}",
+            f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
-            f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
+            # Functions that allocate nothing need not count references to arrays, which is done atomically.
+            f"allocating = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
+            f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False)",
             # A call that is not inlined keeps a loop from being vectorised.
-            f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, forceinline=True)",
+            f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
             f"_row = types.void({row}, *_rows, types.int64)",
             f'address = {address}(_row, fastmath={{"contract"}}, error_model="numpy")',
             "@inlined\ndef exponential_series(f):",
-            "    f2 = f * f",
-            "    f4 = f2 * f2",
-            "    f8 = f4 * f4",
             f"    return f * {series}",
+            "@inlined\ndef logarithm_series(f):",
+            f"    return {_polynomial([2 / (2 * term + 1) for term in range(5 if single else 11)])}",
         ]
     )
 
 
-def _polynomial(coefficients: list[float], power: int = 1) -> str:
-    """Pairs, pairs of pairs, … (Estrin's scheme): more of it can be computed at the same time."""
+def _polynomial(coefficients: list[float]) -> str:
+    """Horner's scheme: no powers, which would become denormal numbers and slow for small arguments."""
     terms = [f"real({coefficient!r})" for coefficient in coefficients]
-    while len(terms) > 1:
-        factor = "f" if power == 1 else f"f{power}"
-        highs = [f"{factor} * ({high})" for high in terms[1::2]]
-        pairs = itertools.zip_longest(terms[::2], highs)
-        terms, power = [f"({' + '.join(filter(None, pair))})" for pair in pairs], 2 * power
-    return terms[0]
+    return functools.reduce(lambda inner, term: f"({term} + f * {inner})", reversed(terms))
 
 
 def _model_text(

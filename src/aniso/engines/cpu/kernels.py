@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.arithmetic import pair, unit_structure
-from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined
+from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
-    across_rows,
     along_row,
     call_tensor_row,
     clear_row,
@@ -21,8 +20,9 @@ from aniso.engines.cpu.rows import (
     first_row_needed,
     fold_line,
     full_vectors,
-    next_smooth_row,
+    next_row_of_channel,
     restore_fixed,
+    workspace,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.cell import corner_shares, fluxes, modes
@@ -44,294 +44,373 @@ def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
 
 
 @compiled
-def flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, n):
+def flux_cells(shares, pixels, top, bottom, cells, at, n):
     """What one row of cells gives to its corners, from two rows of the image."""
     for k in range(n):
         j = index(k)
+        a, b, c = cells[at + j], cells[at + index(STRIDE) + j], cells[at + index(2 * STRIDE) + j]
+        share_out(shares, j, pixels, top, bottom, a, b, c, cells[at + index(3 * STRIDE) + j])
+
+
+@compiled
+def hourglass_row(cells, at, alpha, gamma, beta, n):
+    """The ζ of a row of cells, from its tensors."""
+    for k in range(n):
+        j = at + index(k)
         a, b, c = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
-        zeta = hourglass_weight(a, b, c, alpha, gamma, beta)
-        share_out(shares, j, pixels, top, bottom, a, b, c, zeta)
+        cells[j + index(3 * STRIDE)] = hourglass_weight(a, b, c, alpha, gamma, beta)
 
 
 @compiled
-def frozen_flux_cells(shares, pixels, top, bottom, a, b, c, at, alpha, gamma, beta, n):
-    """The same with tensors that are stored."""
+def free_hourglass_row(cells, at, delta, d, n):
+    """The same with a δ that is stored."""
     for k in range(n):
         j = index(k)
-        zeta = hourglass_weight(a[at + j], b[at + j], c[at + j], alpha, gamma, beta)
-        share_out(shares, j, pixels, top, bottom, a[at + j], b[at + j], c[at + j], zeta)
+        zeta = free_hourglass_weight(cells[at + j], cells[at + index(2 * STRIDE) + j], delta[d + j])
+        cells[at + index(3 * STRIDE) + j] = zeta
 
 
 @compiled
-def free_flux_cells(shares, pixels, top, bottom, a, b, c, delta, at, n):
-    """The same with tensors and δ that are stored."""
-    for k in range(n):
-        j = index(k)
-        zeta = free_hourglass_weight(a[at + j], c[at + j], delta[at + j])
-        share_out(shares, j, pixels, top, bottom, a[at + j], b[at + j], c[at + j], zeta)
-
-
-@compiled
-def structure_row(structures, smooth, top, bottom, per_x, per_y, share, n):
-    """Adds the products of one channel's derivatives, times its share in the mean: three rows of n."""
-    second, third = index(n), index(2 * n)
+def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, n):
+    """The products of the derivatives: three rows, `distance` apart."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
-        structures[j] += share * j_xx
-        structures[second + j] += share * j_xy
-        structures[third + j] += share * j_yy
+        structures[at + j] = j_xx
+        structures[at + distance + j] = j_xy
+        structures[at + distance + distance + j] = j_yy
+
+
+@compiled
+def more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
+    """Adds those of one of several channels, times its share in the mean."""
+    for k in range(n):
+        j = index(k)
+        j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
+        structures[at + j] += share * j_xx
+        structures[at + distance + j] += share * j_xy
+        structures[at + distance + distance + j] += share * j_yy
 
 
 # Rows of pixels --------------------------------------------------------------------------------------
 
 
 @compiled
-def begin_row(rate, shares, n):
+def begin_row(rate, r, shares, n):
     """A row of pixels receives the lower shares of the cells above it."""
     for k in range(n):
         j = index(k)
-        rate[j] = shares[j + index(3 * STRIDE)] + shares[j + index(2 * STRIDE + 1)]
-
-
-@compiled
-def finish_row(out, o, u, at, rate, shares, tau, n):
-    """It receives the upper shares of the cells below it and makes an explicit step."""
-    for k in range(n):
-        j = index(k)
-        whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
-        out[o + j] = explicit_step(u[at + j], whole, tau)
+        rate[r + j] = shares[j + index(3 * STRIDE)] + shares[j + index(2 * STRIDE + 1)]
 
 
 @inlined
-def extrapolate_row(out, o, u, at, rate, shares, weight, tau, n):
-    """The same with extrapolation; out holds the image before u."""
-    # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
-    # differs between a kernel that was just compiled and one that was loaded from the cache.
+def whole_rate(rate, r, shares, s, j):
+    """It receives the upper shares of the cells below it: its Au."""
+    return rate[r + j] + (shares[s + j + index(STRIDE)] + shares[s + j + index(1)])
+
+
+@compiled
+def finish_row(out, o, u, at, rate, r, shares, s, tau, n):
+    """Then it makes an explicit step."""
     for k in range(n):
         j = index(k)
-        whole = rate[j] + (shares[j + index(STRIDE)] + shares[j + index(1)])
-        out[o + j] = extrapolated_step(u[at + j], out[o + j], whole, weight, tau)
+        out[o + j] = explicit_step(u[at + j], whole_rate(rate, r, shares, s, j), tau)
+
+
+@compiled
+def extrapolate_row(out, o, u, at, previous, rate, r, shares, s, weight, tau, n):
+    """The same with extrapolation; the image before u is at `previous` in its array."""
+    for k in range(n):
+        j = index(k)
+        whole = whole_rate(rate, r, shares, s, j)
+        out[o + j] = extrapolated_step(u[at + j], u[previous + j], whole, weight, tau)
+
+
+# Averages over the integration scale -----------------------------------------------------------------
+
+
+@compiled
+def add_to_means(out, o, rows, at, signs, p, taps, t, n):
+    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
+
+    Rows are added one after another from the first to the last, so that a mean does not depend on which of
+    the four it is.
+    """
+    a, b, c, d, e, f, g, h = (
+        at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
+    )  # fmt: skip
+    sa, sb, sc, sd, se, sf, sg, sh = (
+        signs[p], signs[p + 1], signs[p + 2], signs[p + 3], signs[p + 4], signs[p + 5], signs[p + 6],
+        signs[p + 7],
+    )  # fmt: skip
+    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
+    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
+    for k in range(n):
+        j = index(k)
+        w, x = out[o + j], out[o + index(4 * STRIDE) + j]
+        y, z = out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j]
+        w, x, y, z = add_row_to_means(w, x, y, z, sa * rows[a + j], k3, k2, k1, k0)
+        w, x, y, z = add_row_to_means(w, x, y, z, sb * rows[b + j], k4, k3, k2, k1)
+        w, x, y, z = add_row_to_means(w, x, y, z, sc * rows[c + j], k5, k4, k3, k2)
+        w, x, y, z = add_row_to_means(w, x, y, z, sd * rows[d + j], k6, k5, k4, k3)
+        w, x, y, z = add_row_to_means(w, x, y, z, se * rows[e + j], k7, k6, k5, k4)
+        w, x, y, z = add_row_to_means(w, x, y, z, sf * rows[f + j], k8, k7, k6, k5)
+        w, x, y, z = add_row_to_means(w, x, y, z, sg * rows[g + j], k9, k8, k7, k6)
+        w, x, y, z = add_row_to_means(w, x, y, z, sh * rows[h + j], k10, k9, k8, k7)
+        out[o + j], out[o + index(4 * STRIDE) + j] = w, x
+        out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j] = y, z
+
+
+@inlined
+def add_row_to_means(w, x, y, z, value, kw, kx, ky, kz):
+    """Adds a value to four means."""
+    return w + kw * value, x + kx * value, y + ky * value, z + kz * value
+
+
+@compiled
+def four_means(cells, slot, rings, length, size, row, last, reach, taps, at, signs, fold, sign, n):
+    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
+
+    The rings of the entries hold `size` rows each, `length` apart. A row is read once for four means.
+    """
+    limit, ring = min(row + 3, last) + reach + reach, size * length
+    for field in range(3):
+        for p in range(len(at)):
+            place = min(row + p, limit)
+            at[p] = index(field * ring + fold[place] % size * length)
+            signs[p] = sign[place] if field == 1 else real(1.0)
+        o = slot + index(field * STRIDE)
+        for k in range(4):
+            clear_row(cells, o + index(4 * k * STRIDE), n)
+        for p in range(0, len(at), 8):
+            add_to_means(cells, o, rings, at, signs, p, taps, p, n)
 
 
 # Tiles -----------------------------------------------------------------------------------------------
 
 
-@entry
-def fused_step(
-    u, out, shape, rows, columns, tau, numbers, parameters, tensor_row,
-    kernel_x, fold_x, kernel_y, fold_y, fixed,
+@compiled
+def next_structure_row(
+    structures, at, distance, u, channels, shape, row, needed, done, smooth, rings, line, left, n,
+    per_x, per_y, kernel_x, fold_x, kernel_y, fold_y, even,
 ):  # fmt: skip
-    """One explicit step of a tile: u is read once, out written once.
+    """N pixels from `left` on of row `row` of the smoothed image; if needed, structures of the cells above.
 
-    `tensor_row` is the address of the model's function for a row of cells. It is called once per row, so that
-    these loops are compiled once for all models.
+    Structures are means over the channels. Rows up to `done` are in the rings of smoothed rows already.
+    """
+    (height, width), many, share = shape, full_vectors(n), real(1.0) / real(channels)
+    y, above = min(max(row, 0), height - 1), min(max(row - 1, 0), height - 1)
+    ring_size, now = (2 * len(kernel_y) - 1) * many, done
+    if needed and channels > 1:
+        for field in range(3):
+            clear_row(structures, at + index(field) * distance, many)
+    for channel in range(channels):
+        base = 2 * channel * (many + 1)
+        top, bottom = index(base + above % 2 * (many + 1)), index(base + y % 2 * (many + 1))
+        now = next_row_of_channel(
+            smooth, bottom, u, index(channel * height * width), height, width, y, done, rings,
+            index(channel * ring_size), many, line, left, n, many, kernel_x, fold_x, kernel_y, fold_y, even,
+        )  # fmt: skip
+        if needed and channels > 1:
+            more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
+        elif needed:
+            structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, many)
+    return now
+
+
+@compiled
+def stored_row(cells, slot, tensors, shape, row, begin, n):
+    """Stored tensors of n cells from column `begin` on, without those beyond the image."""
+    (height, width), first, last = shape, max(begin, 0), min(begin + n - 1, shape[1])
+    for field in range(3):
+        copy_row(
+            cells, slot + index(field * STRIDE + first - begin),
+            tensors, index((field * (height + 1) + row) * (width + 1) + first), last - first + 1,
+        )  # fmt: skip
+
+
+@compiled
+def store_row(tensors, shape, row, columns, cells, at):
+    """Store the tensors of these columns, and at the right border those of the last one."""
+    (height, width), (left, right) = shape, columns
+    for field in range(3):
+        copy_row(
+            tensors, index((field * (height + 1) + row) * (width + 1) + left),
+            cells, at + index(field * STRIDE), right - left + (1 if right == width else 0),
+        )  # fmt: skip
+
+
+@compiled
+def free_row(cells, slot, delta, shape, row, begin, n):
+    """The ζ of n cells from column `begin` on for a stored δ."""
+    width, first, last = shape[1], max(begin, 0), min(begin + n - 1, shape[1])
+    at = slot + index(first - begin)
+    free_hourglass_row(cells, at, delta, index(row * (width + 1) + first), last - first + 1)
+
+
+@entry
+def image_steps(
+    u, previous, out, out_previous, channels, shape, rows, columns, continued, to_be_continued, weights, taus,
+    numbers, parameters, tensor_row, computes, stores, tensors, delta, fixed,
+    kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+):  # fmt: skip
+    """Steps of a tile with the same tensors, as many as there are `taus`: u is read once, out written once.
+
+    Each step follows one row behind the step before it, so that few rows are at work. The tile is taken with
+    a margin of a pixel per step: each step spoils another pixel of it, and nothing is needed from neighbours.
+
+    `computes`: the tensors are those of u, by the model's function at the address `tensor_row`, which is
+    called once per row, so that these loops are compiled once for all models; `stores`: they are written to
+    `tensors`. Otherwise they are read from there. `continued`: steps went before, with `previous` the image
+    before u. `to_be_continued`: `out_previous` is to receive the image before out.
     """
     (height, width), (start, stop), (left, right) = shape, rows, columns
     per_x, per_y, alpha, gamma, beta = numbers
-    n = right - left
-    many = full_vectors(n + 2)
-    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
-    ring = np.empty((2 * reach_y + 1) * many, u.dtype)
-    line = np.zeros(many + 2 * reach_x, u.dtype)
-    smooth = np.zeros(2 * STRIDE, u.dtype)
-    pixels = np.zeros(2 * STRIDE, u.dtype)
-    cells = np.empty(3 * STRIDE, u.dtype)
-    shares = np.empty(4 * STRIDE, u.dtype)
-    rate = np.empty(n, u.dtype)
+    count, area = len(taus), height * width
+    # Pixels of the tile and its margin, from column `begin` on; cell j has pixels j and j + 1 at its corners.
+    begin, n = left - count, right - left + 2 * count
+    many = full_vectors(n)
+    # Of each channel and step, three rows of the image that it starts from; those of `previous` come first.
+    image = 3 * STRIDE
+    pixels = workspace((count + 1) * channels * image, u)
+    rate = workspace(count * channels * STRIDE, u)
+    shares = workspace(4 * STRIDE, u)
+
+    # Cells whose structure is needed: those of the tile, or those under the wide kernel, after folding.
+    reach_y, wide_reach_x, wide_reach_y = len(kernel_y) - 1, len(wide_x) - 1, len(wide_y) - 1
+    averages = wide_reach_x > 0
+    wide_start = (len(wide_fold_x) - (width + 1)) // 2 - wide_reach_x + begin + 1
+    first, last = begin + 1, begin + n - 1
+    if averages:
+        first, last = width, 0
+        for j in range(wide_start, wide_start + n - 1 + 2 * wide_reach_x):
+            first, last = min(first, wide_fold_x[j]), max(last, wide_fold_x[j])
+    structure_n = full_vectors(last - first + 2)
+    # A row of cells for each step: a, b, c and ζ. Those of averages are computed four at a time.
+    slots = (count + 6) // 4 * 4 if averages else count
+    cells = workspace(slots * 4 * STRIDE, u)
+    ring_size = 2 * wide_reach_y + 4
+    taps = workspace((2 * wide_reach_y + 11) // 8 * 8 + 3, u)
+    for k in range(2 * wide_reach_y + 1):
+        taps[3 + k] = wide_y[abs(k - wide_reach_y)]
+    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
+    smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
+    rings = workspace((2 * reach_y + 1) * channels * structure_n if computes else 1, u)
+    line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
     even = np.ones(len(fold_y), u.dtype)
+    structures = workspace(3 * structure_n if averages else 1, u)
+    wide_line = workspace(many + 2 * wide_reach_x, u)
+    wide_rings = workspace(3 * ring_size * many if averages else 1, u)
 
-    done = first_row_needed(max(start - 1, 0), reach_y, height) - 1
-    for i in range(start - 1, stop + 1):
-        top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
-        y = min(max(i, 0), height - 1)
-        done = next_smooth_row(
-            smooth, bottom, u, index(0), height, width, y, done, ring, line, left - 1, n + 2, many,
-            kernel_x, fold_x, kernel_y, fold_y, even,
-        )  # fmt: skip
-        cut_row(pixels, bottom, u, index(y * width), width, left - 1, fold_x, n + 2)
-        if i >= start:
-            call_tensor_row(tensor_row, cells, smooth, top, bottom, per_x, per_y, parameters, many)
-            flux_cells(shares, pixels, top, bottom, cells, alpha, gamma, beta, many)
-            if i > start:
-                at = index((i - 1) * width + left)
-                finish_row(out, at, u, at, rate, shares, tau, n)
-                if len(fixed) > 1:
-                    restore_fixed(out, at, u, at, fixed, at, n)
-            begin_row(rate, shares, n)
-
-
-@compiled
-def frozen_rows(
-    source, s, s_stride, target, t, t_stride, shape, rows, columns, extrapolate, weight, tau,
-    alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
-):  # fmt: skip
-    """One step with stored tensors, from one array into another.
-
-    Pixel (y, x) stands at s + y·s_stride + x in the source, at t + y·t_stride + x in the target. With
-    extrapolation the target holds the image before the source.
-    """
-    (height, width), (start, stop), (left, right) = shape, rows, columns
-    n = right - left
-    inside, outside = 1 if left == 0 else 0, 1 if right == width else 0
-    for i in range(start - 1, stop + 1):
-        top, bottom = index((i - start) % 2 * STRIDE), index((i - start + 1) % 2 * STRIDE)
-        y = min(max(i, 0), height - 1)
-        copy_row(
-            pixels, bottom + index(inside), source, s + index(y * s_stride + left - 1 + inside),
-            n + 2 - inside - outside,
-        )  # fmt: skip
-        if inside == 1:
-            pixels[bottom] = pixels[bottom + index(1)]
-        if outside == 1:
-            pixels[bottom + index(n + 1)] = pixels[bottom + index(n)]
-        if i >= start:
-            cell = index(i * (width + 1) + left)
-            if len(delta) > 1:
-                free_flux_cells(shares, pixels, top, bottom, a, b, c, delta, cell, n + 1)
-            else:
-                frozen_flux_cells(shares, pixels, top, bottom, a, b, c, cell, alpha, gamma, beta, n + 1)
-            if i > start:
-                here = s + index((i - 1) * s_stride + left)
-                there = t + index((i - 1) * t_stride + left)
-                if extrapolate:
-                    extrapolate_row(target, there, source, here, rate, shares, weight, tau, n)
-                else:
-                    finish_row(target, there, source, here, rate, shares, tau, n)
-                if len(fixed) > 1:
-                    restore_fixed(target, there, source, here, fixed, index((i - 1) * width + left), n)
-            begin_row(rate, shares, n)
-
-
-@compiled
-def copy_block(target, t, t_stride, source, s, s_stride, rows, columns):
-    """Copy a block of pixels."""
-    for y in range(rows[0], rows[1]):
-        copy_row(
-            target, t + index(y * t_stride + columns[0]), source, s + index(y * s_stride + columns[0]),
-            columns[1] - columns[0],
-        )  # fmt: skip
-
-
-@compiled
-def widen(span, by, length):
-    """A span of rows or columns with a margin, as far as the image reaches."""
-    return max(0, span[0] - by), min(length, span[1] + by)
-
-
-@entry
-def frozen_steps(
-    u, previous, out, out_previous, shape, channel, rows, columns, continued, to_be_continued, weights, taus,
-    alpha, gamma, beta, a, b, c, delta, fixed,
-):  # fmt: skip
-    """Several steps of a tile of one channel with stored tensors, as many as there are `taus`.
-
-    The tile is taken with a margin that shrinks by a pixel per step, so that the steps need nothing from
-    its neighbours and the tensors come from memory once. `continued`: steps went before, with `previous`
-    the image before u. `to_be_continued`: `out_previous` is to receive the image before out.
-    """
-    height, width = shape
-    base, count = index(channel * height * width), len(taus)
-    pixels = np.empty(2 * STRIDE, u.dtype)
-    shares = np.empty(4 * STRIDE, u.dtype)
-    rate = np.empty(STRIDE, u.dtype)
-    if count == 1 and not continued and not to_be_continued:
-        frozen_rows(
-            u, base, width, out, base, width, shape, rows, columns, False, weights[0], taus[0],
-            alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
-        )  # fmt: skip
-        return
-
-    wide_rows, wide_columns = widen(rows, count, height), widen(columns, count, width)
-    stride = wide_columns[1] - wide_columns[0]
-    size = (wide_rows[1] - wide_rows[0]) * stride
-    source, target = np.empty(size, u.dtype), np.empty(size, u.dtype)
-    local = index(-(wide_rows[0] * stride + wide_columns[0]))
-    copy_block(source, local, stride, u, base, width, wide_rows, wide_columns)
-    if continued:
-        copy_block(target, local, stride, previous, base, width, wide_rows, wide_columns)
-    for k in range(count):
-        margin = count - 1 - k
-        frozen_rows(
-            source, local, stride, target, local, stride, shape,
-            widen(rows, margin, height), widen(columns, margin, width),
-            k > 0 or continued, weights[k], taus[k],
-            alpha, gamma, beta, a, b, c, delta, fixed, pixels, shares, rate,
-        )  # fmt: skip
-        source, target = target, source
-    copy_block(out, base, width, source, local, stride, rows, columns)
-    if to_be_continued:
-        copy_block(out_previous, base, width, target, local, stride, rows, columns)
-
-
-@entry
-def structure_pass(
-    u, channels, shape, rows, columns, per_x, per_y, share, j_xx, j_xy, j_yy,
-    kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
-):  # fmt: skip
-    """Structure of a tile of cells: mean over the channels, averaged over the integration scale."""
-    (height, width), (start, stop), (left, right) = shape, rows, columns
-    n = right - left
-    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
-    wide_reach_x, wide_reach_y = len(wide_x) - 1, len(wide_y) - 1
-
-    # Cells whose structure is needed: those under the wide kernel, after folding.
-    first, last = width, 0
-    for j in range(left, right + 2 * wide_reach_x):
-        first, last = min(first, wide_fold_x[j]), max(last, wide_fold_x[j])
-    m = last - first + 1
-    rings = np.empty((channels, (2 * reach_y + 1) * (m + 1)), u.dtype)
-    line = np.empty(m + 1 + 2 * reach_x, u.dtype)
-    smooth = np.empty((channels, 2 * (m + 1)), u.dtype)
-    even = np.ones(len(fold_y), u.dtype)
-    structures = np.empty(3 * m, u.dtype)
-    size = 2 * wide_reach_y + 1
-    wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
-    wide_rings = np.empty((3, size * n), u.dtype)
-    means = np.empty((3, n), u.dtype)
-    signs = np.ones((2, len(sign_y)), u.dtype)
-    signs[1] = sign_y
-
-    begin = first_row_needed(start, wide_reach_y, height + 1)
-    done = now = first_row_needed(max(begin - 1, 0), reach_y, height) - 1
-    row = begin - 2
-    for i in range(start, stop):
-        while row < min(i + wide_reach_y, height):
-            row += 1
-            y = min(max(row, 0), height - 1)
-            top, bottom = index(row % 2 * (m + 1)), index((row + 1) % 2 * (m + 1))
-            clear_row(structures, 3 * m)
+    top_row, bottom_row = max(0, start - count + 1), min(height, stop + count - 1)
+    top_structure = first_row_needed(top_row, wide_reach_y, height + 1)
+    row = top_structure - 2
+    done = first_row_needed(max(top_structure - 1, 0), reach_y, height) - 1
+    for now in range(top_row - 1, stop + count):
+        slot = index((now - top_row) % slots * 4 * STRIDE)
+        if now <= bottom_row:
+            y = min(max(now, 0), height - 1)
             for channel in range(channels):
-                now = next_smooth_row(
-                    smooth[channel], bottom, u, index(channel * height * width), height, width, y, done,
-                    rings[channel], line, first - 1, m + 1, m + 1, kernel_x, fold_x, kernel_y, fold_y, even,
-                )  # fmt: skip
-                if row >= begin:
-                    structure_row(structures, smooth[channel], top, bottom, per_x, per_y, share, m)
-            done = now
-            if row >= begin and wide_reach_x > 0:
-                for field in range(3):
-                    fold_line(
-                        wide_line, structures, index(field * m), first, left, wide_fold_x, sign_x, field == 1,
-                        n + 2 * wide_reach_x,
+                at, source = channel * (count + 1) * image + y % 3 * STRIDE, index(channel * area + y * width)
+                if continued:
+                    cut_row(pixels, index(at), previous, source, width, begin, fold_x, n)
+                cut_row(pixels, index(at + image), u, source, width, begin, fold_x, n)
+        if now <= bottom_row and computes:
+            ahead = wide_reach_y + (3 if averages else 0)
+            while row < (min(now + ahead, height) if now >= top_row else top_structure - 1):
+                row += 1
+                if not averages:
+                    done = next_structure_row(
+                        cells, slot, index(STRIDE), u, channels, shape, row, row >= top_structure, done,
+                        smooth, rings, line, first - 1, last - first + 2, per_x, per_y,
+                        kernel_x, fold_x, kernel_y, fold_y, even,
                     )  # fmt: skip
-                    along_row(wide_rings[field], index(row % size * n), wide_line, wide_x, n)
-        at = index(i * (width + 1) + left)
-        if wide_reach_x > 0:
-            for field in range(3):
-                odd = field == 1
-                across_rows(
-                    means[field], index(0), wide_rings[field], size, i, wide_y, wide_fold_y,
-                    signs[1 if odd else 0], n,
+                    continue
+                done = next_structure_row(
+                    structures, index(0), index(structure_n), u, channels, shape, row, row >= top_structure,
+                    done, smooth, rings, line, first - 1, last - first + 2, per_x, per_y,
+                    kernel_x, fold_x, kernel_y, fold_y, even,
                 )  # fmt: skip
-            # An odd quantity vanishes on the boundary: exactly, not but for rounding.
-            for j in range(n):
-                if i == 0 or i == height or left + j == 0 or left + j == width:
-                    means[1, j] = 0
-            copy_row(j_xx, at, means[0], index(0), n)
-            copy_row(j_xy, at, means[1], index(0), n)
-            copy_row(j_yy, at, means[2], index(0), n)
-        else:
-            copy_row(j_xx, at, structures, index(0), n)
-            copy_row(j_xy, at, structures, index(m), n)
-            copy_row(j_yy, at, structures, index(2 * m), n)
+                if row >= top_structure:
+                    for field in range(3):
+                        fold_line(
+                            wide_line, structures, index(field * structure_n), first, wide_start, wide_fold_x,
+                            sign_x, field == 1, n - 1 + 2 * wide_reach_x,
+                        )  # fmt: skip
+                        at = index((field * ring_size + row % ring_size) * many)
+                        along_row(wide_rings, at, wide_line, wide_x, many)
+        if top_row <= now <= bottom_row:
+            if computes and averages:
+                if (now - top_row) % 4 == 0:
+                    four_means(
+                        cells, slot, wide_rings, many, ring_size, now, bottom_row, wide_reach_y, taps, row_at,
+                        row_signs, wide_fold_y, sign_y, many,
+                    )  # fmt: skip
+                # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+                odd = slot + index(STRIDE)
+                if now == 0 or now == height:
+                    clear_row(cells, odd, many)
+                if begin < 0:
+                    cells[odd + index(-begin - 1)] = 0
+                if begin + n > width:
+                    cells[odd + index(width - begin - 1)] = 0
+            if computes:
+                call_tensor_row(tensor_row, cells, slot, per_x, per_y, alpha, gamma, beta, parameters, many)
+                if stores and start <= now and (now < stop or now == height):
+                    store_row(tensors, shape, now, columns, cells, slot + index(count - 1))
+            else:
+                stored_row(cells, slot, tensors, shape, now, begin + 1, n - 1)
+                hourglass_row(cells, slot, alpha, gamma, beta, many)
+            if len(delta) > 1:
+                free_row(cells, slot, delta, shape, now, begin + 1, n - 1)
+        for step in range(count):
+            i, margin = now - step, count - 1 - step
+            low, high = max(0, start - margin), min(height, stop + margin)
+            if i < low or i > high:
+                continue
+            at = index((i - top_row) % slots * 4 * STRIDE)
+            weight, tau = weights[step], taus[step]
+            extrapolate = weight != 1 and (continued or step > 0)
+            for channel in range(channels):
+                origin = (channel * (count + 1) + step + 1) * image
+                top = index(origin + max(i - 1, 0) % 3 * STRIDE)
+                bottom = index(origin + min(i, height - 1) % 3 * STRIDE)
+                r = index((channel * count + step) * STRIDE)
+                flux_cells(shares, pixels, top, bottom, cells, at, many)
+                if i > low and margin > 0:
+                    here = top + index(1)
+                    there = here + index(image)
+                    if extrapolate:
+                        extrapolate_row(
+                            pixels, there, pixels, here, here - index(image), rate, r, shares, index(0),
+                            weight, tau, many,
+                        )  # fmt: skip
+                    else:
+                        finish_row(pixels, there, pixels, here, rate, r, shares, index(0), tau, many)
+                    if len(fixed) > 1:
+                        x, end = max(begin + 1, 0), min(begin + n - 1, width)
+                        skip = index(x - begin - 1)
+                        pixel = index((i - 1) * width + x)
+                        restore_fixed(pixels, there + skip, pixels, here + skip, fixed, pixel, end - x)
+                    if begin < 0:
+                        pixels[there + index(-begin - 2)] = pixels[there + index(-begin - 1)]
+                    if begin + n > width:
+                        end = there + index(width - begin - 1)
+                        pixels[end] = pixels[end - index(1)]
+                elif i > low:
+                    skip = index(count - 1)
+                    here = top + index(count)
+                    pixel = index((i - 1) * width + left)
+                    there = index(channel * area) + pixel
+                    if extrapolate:
+                        extrapolate_row(
+                            out, there, pixels, here, here - index(image), rate, r + skip, shares, skip,
+                            weight, tau, right - left,
+                        )  # fmt: skip
+                    else:
+                        finish_row(out, there, pixels, here, rate, r + skip, shares, skip, tau, right - left)
+                    if len(fixed) > 1:
+                        restore_fixed(out, there, pixels, here, fixed, pixel, right - left)
+                    if to_be_continued:
+                        copy_row(out_previous, there, pixels, here, right - left)
+                begin_row(rate, r, shares, many)

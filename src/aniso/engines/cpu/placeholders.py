@@ -34,13 +34,24 @@ def compiled(function: Any) -> Any:
     return function
 
 
-#: The same, into the loops that call it; to be called from Python and kept on disk; to be called by address.
-inlined = entry = address = compiled
+#: The same for a function that allocates; for one that becomes part of the loops that call it; for one that
+#: is called from Python and kept on disk; for one that is called by address.
+allocating = inlined = entry = address = compiled
 
 
 def exponential_series(f: Any) -> Any:
     """e^f − 1 for ∣f∣ ≤ ½ ln 2."""
     return np.expm1(f)
+
+
+def logarithm_series(f: Any) -> Any:
+    """log((1 + s)/(1 − s))/s with f = s²."""
+    return 2 * np.arctanh(np.sqrt(f)) / np.sqrt(f)
+
+
+def weighted_sum(out: Any, o: Any, rows: Any, r: Any, numbers: Any, at: Any, count: int, n: int) -> None:
+    """Write the sum of `count` rows at the distance `STRIDE`, each times one of the numbers."""
+    raise NotImplementedError
 
 
 def tensor(*structure_and_numbers: Any) -> tuple[Any, ...]:

@@ -9,11 +9,12 @@ written together lie in one array at constant distances, and no views are made (
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import compiled, index
+from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -108,22 +109,75 @@ def four_more_rows(out, o, rows, a, b, c, d, ka, kb, kc, kd, n):
 
 
 @compiled
-def across_rows(out, o, ring, size, y, kernel, fold, sign, n):
-    """Gaussian across rows kept in a ring. Row y + k is row fold[reach + y + k], times its sign."""
+def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, kg, kh, ki, n):
+    """Weighted sum of nine rows."""
+    for k in range(n):
+        j = index(k)
+        first = ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j] + ke * rows[e + j]
+        out[o + j] = first + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j]
+
+
+@compiled
+def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf, kg, kh, n):
+    """Adds a weighted sum of eight rows."""
+    for k in range(n):
+        j = index(k)
+        first = out[o + j] + ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
+        out[o + j] = first + ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
+
+
+@inlined
+def ring_row(fold, sign, place, here, slot, size, length):
+    """Where a ring has the row at a place of `fold`, and its sign; the one at `here` is in `slot`."""
+    # Not by division, which takes as long as a part of the row.
+    found = slot + (fold[place] - fold[here])
+    if found < 0:
+        found += size
+    elif found >= size:
+        found -= size
+    return index(found * length), sign[place]
+
+
+@compiled
+def across_rows(out, o, ring, r, length, y, kernel, fold, sign, n):
+    """Gaussian across rows in the ring at r, `length` apart: row y + k is fold[reach + y + k] times sign.
+
+    The kernel is given as in `along_row`.
+    """
     reach = len(kernel) - 1
-    here = y + reach
-    length = len(ring) // size
-    for k in range(1, reach, 2):
-        above, below, higher, lower = here - k, here + k, here - k - 1, here + k + 1
-        a, b = index(fold[above] % size * length), index(fold[below] % size * length)
-        c, d = index(fold[higher] % size * length), index(fold[lower] % size * length)
-        ka, kb = kernel[k] * sign[above], kernel[k] * sign[below]
-        kc, kd = kernel[k + 1] * sign[higher], kernel[k + 1] * sign[lower]
-        if k == 1:
-            m = index(fold[here] % size * length)
-            five_rows(out, o, ring, m, a, b, c, d, kernel[0] * sign[here], ka, kb, kc, kd, n)
+    size, here = 2 * reach + 1, y + reach
+    slot, k = fold[here] % size, 0
+    while k < reach:
+        first, second, third, fourth = k + 1, k + 2, min(k + 3, reach), min(k + 4, reach)
+        a, sa = ring_row(fold, sign, here - first, here, slot, size, length)
+        b, sb = ring_row(fold, sign, here + first, here, slot, size, length)
+        c, sc = ring_row(fold, sign, here - second, here, slot, size, length)
+        d, sd = ring_row(fold, sign, here + second, here, slot, size, length)
+        e, se = ring_row(fold, sign, here - third, here, slot, size, length)
+        f, sf = ring_row(fold, sign, here + third, here, slot, size, length)
+        g, sg = ring_row(fold, sign, here - fourth, here, slot, size, length)
+        h, sh = ring_row(fold, sign, here + fourth, here, slot, size, length)
+        k1, k2, k3, k4 = kernel[first], kernel[second], kernel[third], kernel[fourth]
+        if k == 0:
+            m, sm = ring_row(fold, sign, here, here, slot, size, length)
+            if reach == 2:
+                five_rows(
+                    out, o, ring, r + m, r + a, r + b, r + c, r + d,
+                    kernel[0] * sm, k1 * sa, k1 * sb, k2 * sc, k2 * sd, n,
+                )  # fmt: skip
+            else:
+                nine_rows(
+                    out, o, ring, r + m, r + a, r + b, r + c, r + d, r + e, r + f, r + g, r + h,
+                    kernel[0] * sm, k1 * sa, k1 * sb, k2 * sc, k2 * sd, k3 * se, k3 * sf, k4 * sg, k4 * sh, n,
+                )  # fmt: skip
+        elif k + 2 == reach:
+            four_more_rows(out, o, ring, r + a, r + b, r + c, r + d, k1 * sa, k1 * sb, k2 * sc, k2 * sd, n)
         else:
-            four_more_rows(out, o, ring, a, b, c, d, ka, kb, kc, kd, n)
+            eight_more_rows(
+                out, o, ring, r + a, r + b, r + c, r + d, r + e, r + f, r + g, r + h,
+                k1 * sa, k1 * sb, k2 * sc, k2 * sd, k3 * se, k3 * sf, k4 * sg, k4 * sh, n,
+            )  # fmt: skip
+        k += 4
 
 
 @compiled
@@ -163,32 +217,43 @@ def next_smooth_row(
 
     `many` ≥ n values are computed; those after n mean nothing.
     """
+    return next_row_of_channel(
+        out, o, u, at, height, width, y, done, ring, index(0), len(ring) // (2 * len(kernel_y) - 1), line,
+        left, n, many, kernel_x, fold_x, kernel_y, fold_y, even,
+    )  # fmt: skip
+
+
+@compiled
+def next_row_of_channel(
+    out, o, u, at, height, width, y, done, ring, r, length, line, left, n, many,
+    kernel_x, fold_x, kernel_y, fold_y, even,
+):  # fmt: skip
+    """The same for one of several rings in an array: it begins at r, and its rows are `length` apart."""
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     if reach_x == 0:
         cut_row(out, o, u, at + index(y * width), width, left, fold_x, n)
     else:
         size = 2 * reach_y + 1
-        length = len(ring) // size
         while done < min(y + reach_y, height - 1):
             done += 1
             cut_row(
                 line, index(0), u, at + index(done * width), width, left - reach_x, fold_x, n + 2 * reach_x
             )
-            along_row(ring, index(done % size * length), line, kernel_x, many)
-        across_rows(out, o, ring, size, y, kernel_y, fold_y, even, many)
+            along_row(ring, r + index(done % size * length), line, kernel_x, many)
+        across_rows(out, o, ring, r, length, y, kernel_y, fold_y, even, many)
     # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
     if left < 0:
-        out[o] = out[o + index(1)]
+        out[o + index(-left - 1)] = out[o + index(-left)]
     if left + n > width:
-        out[o + index(n - 1)] = out[o + index(n - 2)]
+        out[o + index(width - left)] = out[o + index(width - left - 1)]
     return done
 
 
 @compiled
-def clear_row(row, n):
+def clear_row(row, at, n):
     """Zeros."""
     for k in range(n):
-        row[index(k)] = 0
+        row[at + index(k)] = 0
 
 
 @compiled
@@ -221,6 +286,15 @@ def restore_fixed(out, o, u, at, fixed, pixel, n):
         out[o + j] = u[at + j] if fixed[pixel + j] else out[o + j]
 
 
+@allocating
+def workspace(count, image):
+    """Zeros of the image's type that begin at a cache line: aligned vectors are loaded faster."""
+    whole = np.zeros(count + 16, image.dtype)
+    skip = whole.ctypes.data % 64 // whole.itemsize
+    begin = 16 - skip if skip > 0 else 0
+    return whole[begin : begin + count]
+
+
 @compiled
 def full_vectors(n):
     """A little more than n, so that no loop over rows at work ends in single steps."""
@@ -245,9 +319,9 @@ def call_address(context, builder, signature, arguments):
 
 
 @intrinsic
-def call_tensor_row(typing_context, where, cells, smooth, top, bottom, per_x, per_y, parameters, n):
-    """Call the function at `where`: void (real*, i64, real*, i64, u64, u64, real × 2, real*, i64, i64)."""
-    return types.void(where, cells, smooth, top, bottom, per_x, per_y, parameters, n), call_address
+def call_tensor_row(typing_context, where, cells, at, per_x, per_y, alpha, gamma, beta, parameters, n):
+    """Call the function at `where`: void (real*, i64, u64, real × 5, real*, i64, i64)."""
+    return types.void(where, cells, at, per_x, per_y, alpha, gamma, beta, parameters, n), call_address
 
 
 @intrinsic

@@ -7,19 +7,8 @@ from __future__ import annotations
 
 import numba
 
-from aniso.engines.cpu.arithmetic import unit_structure
-from aniso.engines.cpu.placeholders import (
-    SPACED,
-    STRIDE,
-    address,
-    compiled,
-    entry,
-    index,
-    inlined,
-    tensor,
-    unpack,
-)
-from aniso.formulas.weights import scaled
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, index, inlined, tensor, unpack
+from aniso.formulas.weights import hourglass_weight, scaled
 
 
 @inlined
@@ -32,38 +21,28 @@ def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, numbers):
 
 
 @compiled
-def tensor_cells(cells, smooth, top, bottom, per_x, per_y, parameters, n):
-    """Compute one row of tensors a, b, c from two smoothed rows."""
+def tensor_cells(cells, at, per_x, per_y, alpha, gamma, beta, parameters, n):
+    """One row of cells: structure j_xx, j_xy, j_yy becomes the tensor a, b, c, and ζ."""
     numbers = unpack(parameters)
     for k in range(n):
-        j = index(k)
-        j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
+        j = at + index(k)
+        j_xx, j_xy, j_yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
         a, b, c = unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, numbers)
-        cells[j] = a
-        cells[j + index(STRIDE)] = b
-        cells[j + index(2 * STRIDE)] = c
+        cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)] = a, b, c
+        cells[j + index(3 * STRIDE)] = hourglass_weight(a, b, c, alpha, gamma, beta)
 
 
 @address
-def tensor_row(cells, cells_length, smooth, smooth_length, top, bottom, per_x, per_y, parameters, count, n):
-    """The same, to be called by its address. The lengths are those of the buffers, for bounds checking."""
+def tensor_row(cells, cells_length, at, per_x, per_y, alpha, gamma, beta, parameters, count, n):
+    """The same, to be called by its address. The length is that of the buffer, for bounds checking."""
     tensor_cells(
         numba.carray(cells, (cells_length,)),
-        numba.carray(smooth, (smooth_length,)),
-        top,
-        bottom,
+        at,
         per_x,
         per_y,
+        alpha,
+        gamma,
+        beta,
         numba.carray(parameters, (count,)),
         n,
     )
-
-
-@entry
-def tensors_in_place(a, b, c, start, stop, per_x, per_y, parameters):
-    """Cells start … stop−1: structure j_xx, j_xy, j_yy becomes the tensor a, b, c."""
-    numbers = unpack(parameters)
-    first = index(start)
-    for k in range(stop - start):
-        j = first + index(k)
-        a[j], b[j], c[j] = unit_tensor(a[j], b[j], c[j], per_x, per_y, numbers)

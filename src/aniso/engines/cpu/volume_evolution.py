@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from aniso.engines import Problem
-from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, half_kernels, spans
+from aniso.engines.cpu.base import Array, Base, cell_kernel, equal_spans, half_kernels, spans
 from aniso.formulas import volume_weights
 from aniso.formulas.gaussian import centre_fold, edge_fold
 from aniso.schemes import Cycle
@@ -70,7 +70,7 @@ class VolumeEvolution(Base):
         self._run(
             self._loops.volume_step,
             (u, spare, tuple(shape)),
-            list(itertools.product(range(channels), *map(_equal_spans, shape, _TILE))),
+            list(itertools.product(range(channels), *map(equal_spans, shape, _TILE))),
             (*step, self._numbers, self._parameters, self._tensor_row, stored, *self._narrow, self._fixed),
         )
         self._u, self._spare = spare, u
@@ -127,8 +127,3 @@ def _bands(length: int, half: Array) -> tuple[Array, Array, Array]:
     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
     odd[[0, -1]] = 0
     return even.astype(half.dtype).reshape(-1), odd.astype(half.dtype).reshape(-1), first
-
-
-def _equal_spans(length: int, most: int) -> list[Span]:
-    """A length cut into pieces of nearly the same size, none above `most`."""
-    return spans(length, -(-length // -(-length // most)))

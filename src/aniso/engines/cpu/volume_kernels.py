@@ -220,7 +220,7 @@ def structure_layers(
                 for left in range(0, n, STRIDE):
                     count = min(STRIDE, n - left)
                     if channels > 1:
-                        clear_row(cells, 6 * STRIDE)
+                        clear_row(cells, index(0), 6 * STRIDE)
                     for channel in range(channels):
                         near = (2 * channel + before % 2) * size + left
                         far = (2 * channel + z % 2) * size + left

@@ -9,30 +9,12 @@ from __future__ import annotations
 
 from aniso.engines.cpu.arithmetic import pair, store_entries
 from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined
-from aniso.engines.cpu.rows import five_rows, four_more_rows
+from aniso.engines.cpu.rows import eight_more_rows, five_rows, four_more_rows, nine_rows
 from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.volume_cell import corner_shares, fluxes, modes, volume_structure
 from aniso.formulas.volume_weights import hourglass_weights
 
 # Smoothing -------------------------------------------------------------------------------------------
-
-
-@compiled
-def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, kg, kh, ki, n):
-    """Weighted sum of nine rows."""
-    for k in range(n):
-        j = index(k)
-        first = ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j] + ke * rows[e + j]
-        out[o + j] = first + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j]
-
-
-@compiled
-def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf, kg, kh, n):
-    """Adds a weighted sum of eight rows."""
-    for k in range(n):
-        j = index(k)
-        first = out[o + j] + ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
-        out[o + j] = first + ke * rows[e + j] + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j]
 
 
 @compiled

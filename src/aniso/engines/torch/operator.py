@@ -30,7 +30,7 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     gradient = formulas.modes(*views.corners(pad_edges(smooth_pixels(u, noise)), formulas.ndim))[
         : formulas.ndim
     ]
-    most = torch.finfo(u.dtype).max ** 0.24
+    most = largest_slope(u.dtype)
     slopes = [(mode * per).clamp(-most, most) for mode, per in zip(gradient, per_unit, strict=True)]
     entries = formulas.structure(*slopes)
     if u.shape[1] > 1:
@@ -39,6 +39,18 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
         average_cells(entry, integration, axes)
         for entry, axes in zip(entries, formulas.entry_axes, strict=True)
     )
+
+
+def largest_slope(dtype: torch.dtype) -> float:
+    """The largest derivative, in units of the contrast, whose fourth power is in the range of the type."""
+    most: float = torch.finfo(dtype).max ** 0.24
+    return most
+
+
+def slope_factors(contrast: Any, spacings: tuple[float, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    """1/(h·contrast), x first, which turn differences into derivatives in units of the contrast."""
+    least = torch.finfo(dtype).max ** -0.5  # so that 1/λ stays finite
+    return tuple(1 / maximum(h * contrast, least) for h in reversed(spacings))
 
 
 def image_tensor(
@@ -50,9 +62,12 @@ def image_tensor(
     integration: Kernels,
 ) -> Entries:
     """xx, xy, yy, … of the image. The formula is the one for contrast 1."""
-    least = torch.finfo(u.dtype).max ** -0.5  # so that 1/λ stays finite
-    per_unit = tuple(1 / maximum(h * contrast, least) for h in reversed(spacings))
-    structure = structure_tensor(u, noise, integration, per_unit)
+    structure = structure_tensor(u, noise, integration, slope_factors(contrast, spacings, u.dtype))
+    return tensor_of_structure(structure, u, formula)
+
+
+def tensor_of_structure(structure: Entries, u: Tensor, formula: TensorFormula) -> Entries:
+    """xx, xy, yy, … of an image with this structure."""
     first, *others = structure[0], structure[2], *structure[5:]  # the diagonal
     trace = sum(others, start=first)
     return tuple(
@@ -120,7 +135,7 @@ def pixels(width: float, spacing: float) -> float:
 
 
 def check_diffusivity(diffusivity: Any, like: Tensor) -> None:
-    """Refuse a function of the user's that does not know tensors, before it fails in the middle."""
+    """Reject a function of the user's that does not know tensors, before it fails in the middle."""
     if not callable(diffusivity):
         return
     r = torch.tensor([0.0, 1e-3, 1.0, 1e3], dtype=like.dtype, device=like.device, requires_grad=True)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from aniso import schemes
+from aniso import schemes, stability
 from aniso.arrays import Array, Mask
-from aniso.explorer.choosing.calls import Call, DiffusionCall
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import LazyMask, RandomPixels
-from aniso.models import CoherenceEnhancing, kinds
+from aniso.models import CoherenceEnhancing, ImageDriven, kinds
 from aniso.parameters import TIME, About, Parameter, of_model
+from aniso.schemes import FED, Explicit
 from aniso.stencil import DeltaStencil
+from aniso.verbs.plan import Plan
 from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
-__all__ = ["AUTO", "Call", "Choices", "suggest_contrast"]
-
+# Explicit steps up to which a preview takes them; beyond, FED cycles are faster.
+_EXPLICIT_STEPS = 12
 #: In place of a value: it is estimated.
 AUTO = "auto"
 # Structures are enhanced well below the strength that they typically have.
@@ -34,6 +36,99 @@ _DIFFUSION_PARAMETERS = (
     Parameter("scheme", "fed", About(choices=tuple(schemes.kinds()), meaning=_SCHEMES)),
     Parameter("cycles", 5, About(choices=(1, 2, 3, 5, 8, 12, 20), meaning=_CYCLES)),
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A function of the library, with its arguments other than the image.
+
+    `arguments` follow the image: the mask of a verb that fills, and parameters without a default.
+    """
+
+    verb: Verb
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
+        """Return the result, and what the verb chose."""
+        given = [each.mask() if isinstance(each, LazyMask) else each for each in self.arguments]
+        result, info = self.verb.function(image, *given, **self.options, progress=progress, return_info=True)
+        return result, info
+
+    def steering(self, info: Plan | None) -> tuple[ImageDriven, float] | None:
+        """Return the model that steers the diffusion and its time; None if that is not known (yet)."""
+        return None if info is None else info.steering(self.options)
+
+    @property
+    def factor(self) -> int:
+        """How many times finer the result is than the image."""
+        return int(self.arguments[0]) if self.verb.refines else 1
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What the computing time per pixel depends on."""
+        # A number in place of an estimate leaves fewer candidates; a voxel takes longer than a pixel.
+        axes = str(len(self.options.get("spacing", (1.0, 1.0))))
+        return (self.verb.name, axes, *sorted(set(self.options) - {"spacing", "noise"}))
+
+    def steps(self, factor: int = 1) -> float:
+        """Return the number of steps on a grid that is `factor` times coarser; 1 if that is not known."""
+        return 1.0
+
+    def quick(self, whole: bool) -> Call:
+        """Return the call that a preview computes instead; `whole` means for one slice of a whole volume."""
+        options = dict(self.options)
+        for name, value in self.verb.preview.items():
+            options[name] = value if isinstance(value, bool) else max(options.get(name, value), value)
+        if whole:
+            options = {
+                name: value
+                for name, value in options.items()
+                if name not in self.verb.parameters or not self.verb.parameters[name].about.for_volumes
+            }
+        return replace(self, options=options)
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionCall(Call):
+    """A diffusion: `arguments` are the model and the time."""
+
+    def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
+        """Return the result; there is nothing to choose."""
+        return self.verb.function(image, *self.arguments, **self.options, progress=progress), None
+
+    def steering(self, info: Plan | None) -> tuple[ImageDriven, float]:
+        """Return the model and the time that were given."""
+        model, time = self.arguments
+        return model, time
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """The model counts as well."""
+        return (type(self.arguments[0]).__name__, *super().kind)
+
+    def steps(self, factor: int = 1) -> float:
+        """Return the number of steps; a tensor costs as much as some of them."""
+        model, time = self.arguments
+        cycles = list(self._quick_scheme().plan(time, factor**2 * self._largest_step()))
+        # More so if the structure tensor is averaged.
+        tensor = 6 if model.integration else 2
+        return max(1.0, sum(tensor + len(cycle.steps) for cycle in cycles))
+
+    def quick(self, whole: bool) -> Call:
+        """Return the same diffusion with FED cycles instead of many explicit steps."""
+        options = {"spacing": (1.0, 1.0, 1.0), **self.options} if whole else self.options
+        call = replace(self, options=options)
+        return replace(call, options={**options, "scheme": call._quick_scheme()})
+
+    def _quick_scheme(self) -> Any:
+        scheme, longest = self.options["scheme"], _EXPLICIT_STEPS * 0.9 * self._largest_step()
+        return FED(4) if isinstance(scheme, Explicit) and self.arguments[1] > longest else scheme
+
+    def _largest_step(self) -> float:
+        spacing = self.options.get("spacing", (1.0, 1.0))
+        stencil = self.options.get("stencil", DeltaStencil())
+        return stability.stable_step(self.arguments[0], stencil, spacing, ndim=len(spacing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +159,18 @@ class Choices:
     @property
     def owner(self) -> str:
         """The method or model whose parameters they are."""
-        return self.model if self.verb.takes_model else self.method
+        return self.model if self.verb.takes("model") else self.method
 
     def value(self, name: str) -> Any:
         """Return the chosen value of a parameter, else its default; AUTO if the library chooses."""
         parameter = self.parameters[name]
         default = AUTO if parameter.automatic else parameter.initial
         return self.values.get((self.owner, name), default)
+
+    def applies(self, name: str) -> bool:
+        """Return whether a parameter has a meaning, given the values of the others."""
+        unless = self.parameters[name].about.unless
+        return unless is None or self.value(unless[0]) != unless[1]
 
     def with_value(self, name: str, value: Any) -> Choices:
         """Return choices with another value of a parameter; None restores the default."""
@@ -105,12 +205,12 @@ class Choices:
         given = {
             name: self.value(name)
             for name, parameter in self.parameters.items()
-            if scene.whole or not parameter.about.for_volumes
+            if self.applies(name) and (scene.whole or not parameter.about.for_volumes)
         }
-        kind = DiffusionCall if self.verb.takes_model else Call
-        arguments, options = (self._diffusion if self.verb.takes_model else self._verb)(given, scene)
+        kind = DiffusionCall if self.verb.takes("model") else Call
+        arguments, options = (self._diffusion if self.verb.takes("model") else self._verb)(given, scene)
         common = {
-            "stencil": self.stencil if self.verb.takes_stencil else None,
+            "stencil": self.stencil if self.verb.takes("stencil") else None,
             "spacing": self.spacing(scene),
             "channel_axis": scene.channel_axis,
         }
@@ -127,7 +227,7 @@ class Choices:
 
     def _verb(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
         own = self.parameters
-        mask = LazyMask(lambda: self.unknown(scene), lambda: self.unknown_here(scene))
+        mask = LazyMask(cache(lambda: self.unknown(scene)), cache(lambda: self.unknown_here(scene)))
         required = [value for name, value in given.items() if own[name].required]
         options = {
             name: value
@@ -137,7 +237,7 @@ class Choices:
         return (*((mask,) if self.verb.fills else ()), *required), options
 
     def _check(self, scene: Scene) -> None:
-        missing, infinite = scene.invalid_pixels
+        missing, infinite = scene.statistics.invalid_pixels
         filling = " or ".join(name.capitalize() for name, verb in methods().items() if verb.fills)
         if infinite:
             raise ValueError(
@@ -159,7 +259,7 @@ def methods() -> dict[str, Verb]:
 def parameters_of(method: str, model: str) -> dict[str, Parameter]:
     """Return the parameters of a method by name; `model` is used if the method takes one."""
     verb = methods()[method]
-    if not verb.takes_model:
+    if not verb.takes("model"):
         return {name: each for name, each in verb.parameters.items() if not each.about.advanced}
     fields = of_model(kinds()[model])
     if "contrast" in fields:  # can be estimated from the image; other fields have defaults that suit all
@@ -176,7 +276,7 @@ def suggest_contrast(scene: Scene, model: str) -> float:
     """Return a contrast for a model, from the typical gradient of the image, with three digits."""
     share = _COHERENCE_SHARE if issubclass(kinds()[model], CoherenceEnhancing) else 1.0
     share *= _VOLUME_SHARE if scene.whole else 1.0
-    return float(f"{share * scene.measures.typical:.3g}")
+    return float(f"{share * scene.statistics.measures.typical:.3g}")
 
 
 def _count(values: int) -> str:

@@ -41,12 +41,12 @@ class Control:
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
     """Return the controls of a method for a scene; `found` are the estimated values, as far as known."""
     own = choices.parameters
-    if choices.verb.takes_model and not has_cycles(choices.value("scheme")):
+    if choices.verb.takes("model") and not has_cycles(choices.value("scheme")):
         del own["cycles"]
     return [
         _control(parameter, choices, scene, found)
         for parameter in own.values()
-        if scene.whole or not parameter.about.for_volumes
+        if choices.applies(parameter.name) and (scene.whole or not parameter.about.for_volumes)
     ]
 
 
@@ -68,7 +68,7 @@ def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[s
         return control
     low, high, scale = limits(parameter, choices, scene)
     chosen = found.get(parameter.name)
-    if choices.verb.takes_model and parameter.automatic:
+    if choices.verb.takes("model") and parameter.automatic:
         chosen = suggest_contrast(scene, choices.model)
     return replace(control, low=low, high=high, scale=scale, automatic=parameter.automatic, chosen=chosen)
 
@@ -79,12 +79,12 @@ def limits(parameter: Parameter, choices: Choices, scene: Scene) -> tuple[float,
     They follow from the unit, so that a parameter of a new model gets a sensible range too. Values outside
     can still be typed in.
     """
-    about, measures, spacing = parameter.about, scene.measures, choices.spacing(scene)
+    about, measures, spacing = parameter.about, scene.statistics.measures, choices.spacing(scene)
     pixel = 1.0 if spacing is None else pixel_size(spacing)
     if about.unit == "grey values per unit length":
         return _digits(0.03 * measures.typical / pixel), _digits(2 * measures.steepest / pixel), LOG
     if about.unit == "grey values":
-        low, high = scene.grey_range
+        low, high = scene.source.grey_range
         return 0.0, _digits(max(4 * measures.noise, 0.1 * (high - low))), ROOT
     if about.unit == "length²":
         return 0.0, 100.0 * pixel**2, ROOT

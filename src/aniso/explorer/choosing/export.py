@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import aniso
-from aniso.explorer.choosing.calls import Call
-from aniso.explorer.choosing.choices import Choices
+from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import mask_line
 from aniso.io.pages import is_volume
@@ -23,22 +22,7 @@ def output_name(call: Call, scene: Scene) -> str:
 
 
 def to_python(choices: Choices, scene: Scene) -> str:
-    """Return a program that computes `result` and writes it to a file.
-
-    Examples
-    --------
-    >>> from aniso.explorer.choosing import export
-    >>> from aniso.explorer.choosing.choices import Choices
-    >>> from aniso.explorer.choosing.scene import Scene
-    >>> from aniso.explorer.choosing.source import Source
-    >>> print(export.to_python(Choices(), Scene(Source.of_sample("shapes"))))
-    import aniso
-    <BLANKLINE>
-    image = aniso.samples.shapes().image
-    result = aniso.denoise(image)
-    aniso.io.write('shapes_denoised.npy', result)
-    <BLANKLINE>
-    """
+    """Return a program that computes `result` and writes it to a file."""
     call = choices.call(scene)
     heading, lines, words = ["import aniso"], _image_lines(scene), ["image"]
     arguments = list(call.arguments)
@@ -50,7 +34,7 @@ def to_python(choices: Choices, scene: Scene) -> str:
         words.append("unknown")
         del arguments[0]
     words += [_python(argument) for argument in arguments]
-    if call.verb.takes_model:
+    if call.verb.takes("model"):
         words[-1] = f"time={words[-1]}"
     words += [f"{name}={_python(value)}" for name, value in call.options.items()]
     like = f", like={_like(scene)}" if _like(scene) else ""
@@ -75,16 +59,13 @@ def to_command(choices: Choices, scene: Scene) -> str:
         lines.append(_one_line(modules, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
         mask_words = ["--mask", mask]
         del arguments[0]
-    if call.verb.takes_model:
+    if call.verb.takes("model"):
         words = ["aniso", call.verb.name, file, *_model_words(choices, call)]
     else:
         words = ["aniso", call.verb.name, file, *mask_words]
         required = [each for each in call.verb.parameters.values() if each.required]
         for parameter, value in zip(required, arguments, strict=True):
-            if parameter.has_no_default:
-                words.insert(-1 - len(mask_words), str(value))
-            else:
-                words += _option_words(parameter.name, value, file)
+            words += _option_words(parameter.name, value, file)
     for name, value in call.options.items():
         words += _option_words(name, value, file)
     if scene.whole:
@@ -152,12 +133,9 @@ def _model_words(choices: Choices, call: Call) -> list[str]:
     model, time = call.arguments
     words = ["--model", choices.model]
     for name, parameter in of_model(model).items():
-        value, flag = getattr(model, name), name.replace("_", "-")
-        if parameter.about.switch:
-            if value != parameter.default:
-                words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            words += [f"--{flag}", str(value)]
+        value = getattr(model, name)
+        if not parameter.about.switch or value != parameter.default:
+            words += _option_words(name, value, "")
     return [*words, "--time", repr(time)]
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import functools
 import itertools
 import threading
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from aniso.arrays import Mask
-from aniso.explorer.choosing.parts import block_means
+from aniso.explorer.choosing.scene import block_means
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,14 @@ class RandomPixels:
         return f"np.random.default_rng({self.seed}).random({shape}) < {self.share!r}"
 
 
-class LazyMask:
+class LazyMask(NamedTuple):
     """A mask that is computed by the thread that needs it, because it may be large.
 
-    `make` returns it for the filtered image or volume, `make_here` for the image on the page.
+    `mask` returns it for the filtered image or volume, `here` for the image on the page.
     """
 
-    def __init__(self, make: Callable[[], Mask], make_here: Callable[[], Mask]) -> None:
-        self._make, self._make_here = make, make_here
-
-    @functools.cached_property
-    def mask(self) -> Mask:
-        """True where a pixel is unknown."""
-        return self._make()
-
-    @functools.cached_property
-    def here(self) -> Mask:
-        """The same for the image on the page."""
-        return self._make_here()
+    mask: Callable[[], Mask]
+    here: Callable[[], Mask]
 
 
 def paint(mask: Mask, points: Sequence[Sequence[float]], radius: float, *, erase: bool = False) -> None:
@@ -86,7 +75,7 @@ def mask_line(mask: Mask) -> str:
 
 
 def known_means(image: Any, mask: Mask, factor: int) -> tuple[Any, Mask]:
-    """Return image and mask on a coarser grid: means of known pixels, unknown where there is none."""
+    """Return image and mask on a coarser grid: means of known pixels, unknown if all are."""
     known = block_means((~mask).astype(np.float32), factor)
     weights = (~mask).astype(np.float32)
     if image.ndim == 3:

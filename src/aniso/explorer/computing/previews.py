@@ -5,20 +5,95 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from aniso import stability
 from aniso.arrays import Array
-from aniso.explorer.choosing.calls import Call
-from aniso.explorer.choosing.parts import Part, View
-from aniso.explorer.choosing.scene import Scene
+from aniso.blocks.halo import reach, tensor_reach
+from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.scene import Part, Scene, View, block_means, real
 from aniso.explorer.choosing.unknown_pixels import LazyMask, known_means
-from aniso.explorer.computing import slabs
-from aniso.explorer.computing.slabs import Slab
+from aniso.explorer.showing.pictures import reduction
+from aniso.models import ImageDriven
+from aniso.stencil import DeltaStencil
 
+# Diffusion spreads over √(2t); almost nothing arrives from more than this many times farther away.
+_SPREADS = 3.0
 #: Seconds for computing a preview; drawing and sending it come on top.
 BUDGET = 0.07
 _LEAST_PIXELS = 96**2
 # Pixels around the visible ones that are computed as well, because they have an influence.
 _MARGIN = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Slab:
+    """Slices of a volume as means of blocks of voxels, their own axis first; `middle` is the shown one.
+
+    For an image, `volume` is the image and `middle` is None.
+    """
+
+    volume: Array
+    middle: int | None
+    spacing: tuple[float, ...]
+    factor: int
+
+    @classmethod
+    def of(cls, scene: Scene, part: Part, spacing: tuple[float, ...] | None) -> Slab:
+        """Return the part with `part.depth` slices on both sides, as far as they exist."""
+        volume, f = np.moveaxis(scene.source.pixels, scene.axis, 0), part.factor
+        # The shown slice lies in the middle of its block.
+        first = scene.index - f // 2
+        starts = [first + f * k for k in range(-part.depth, part.depth + 1)]
+        starts = [start for start in starts if start + f > 0 and start < len(volume)]
+        rows, columns = slice(part.top * f, part.bottom * f), slice(part.left * f, part.right * f)
+        layers = [volume[max(0, start) : start + f, rows, columns] for start in starts]
+        coarse = [
+            layer[0] if f == 1 else block_means(layer.mean(axis=0, dtype=real(volume)), f) for layer in layers
+        ]
+        own = spacing or (1.0, 1.0, 1.0)
+        distances = (own[scene.axis], *scene.in_plane(own))
+        return cls(np.stack(coarse), starts.index(first), tuple(f * h for h in distances), f)
+
+    @classmethod
+    def affordable(
+        cls, scene: Scene, spacing: tuple[float, ...] | None, thick: int, largest: int, voxels: int
+    ) -> Slab:
+        """Return the whole image or slice, coarse enough for the largest side in pixels.
+
+        Of a volume it has `thick` slices on both sides, and is coarse enough for this number of voxels.
+        """
+        factor, (height, width) = reduction(scene.shape, largest), scene.shape
+        if not scene.whole:
+            own = spacing or (1.0, 1.0)
+            return cls(scene.reduced(factor), None, tuple(factor * h for h in own), factor)
+        while True:
+            rows, columns, depth = -(-height // factor), -(-width // factor), math.ceil(thick / factor)
+            if rows * columns * (2 * depth + 1) <= voxels or min(rows, columns) <= 16:
+                return cls.of(scene, Part(0, rows, 0, columns, factor, depth), spacing)
+            factor += 1
+
+    def shown(self, array: Array) -> Array:
+        """Return what the page shows of the slab, or of a result for it."""
+        return array if self.middle is None else array[self.middle]
+
+
+def thickness(scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | None) -> int:
+    """Return the number of slices on each side that the tensors of the shown one depend on."""
+    h = (spacing or (1.0, 1.0, 1.0))[scene.axis]
+    return 1 + tensor_reach(model, (h,))[0]
+
+
+def halo(scene: Scene, call: Call, scheme: Any) -> int:
+    """Return the number of slices on each side that influence the shown one in a diffusion."""
+    model, time = call.arguments
+    spacing = call.options.get("spacing") or (1.0, 1.0, 1.0)
+    h = spacing[scene.axis]
+    limit = stability.stable_step(model, call.options.get("stencil", DeltaStencil()), spacing, ndim=3)
+    exact = sum(reach(cycle, model, (h,))[0] for cycle in scheme.plan(time, limit))
+    return min(exact, math.ceil(_SPREADS * math.sqrt(2 * time) / h) + thickness(scene, model, spacing))
 
 
 class Pace:
@@ -47,13 +122,8 @@ class Trial:
     """A quick call and its input: a part of the image, or a slab of the volume with the shown slice."""
 
     call: Call
-    image: Array
-    middle: int | None = None
-    words: str = ""
-
-    def shown(self, array: Array) -> Array:
-        """Return what the page shows of the image, or of the result."""
-        return array if self.middle is None else array[self.middle]
+    slab: Slab
+    words: str
 
 
 def rehearse(call: Call, scene: Scene) -> Call:
@@ -62,7 +132,7 @@ def rehearse(call: Call, scene: Scene) -> Call:
     For a volume, a diffusion takes a slab; verbs, which try many diffusions, take the shown slice.
     """
     quick = call.quick(scene.whole)
-    if not scene.whole or call.verb.takes_model or "spacing" not in quick.options:
+    if not scene.whole or call.verb.takes("model") or "spacing" not in quick.options:
         return quick
     return replace(quick, options={**quick.options, "spacing": scene.in_plane(quick.options["spacing"])})
 
@@ -83,7 +153,7 @@ def part(scene: Scene, view: View, call: Call, affordable: Callable[[Call, int],
     if call.verb.refines:
         shrink = min(1.0, math.sqrt(affordable(call, 1) / pixels))
         return Part(*_middle(top, bottom, shrink), *_middle(left, right, shrink), 1)
-    thick = slabs.halo(scene, call, call.options["scheme"]) if _takes_slab(scene, call) else 0
+    thick = halo(scene, call, call.options["scheme"]) if _takes_slab(scene, call) else 0
     coarsest = max(view.factor, min(height, width) // 16)
     f = view.factor
     # Slightly over budget is better than a grid that is twice as coarse.
@@ -98,24 +168,24 @@ def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
     if _takes_slab(scene, call):
         slab = Slab.of(scene, part, options["spacing"])
         options["spacing"] = slab.spacing
-        words = f" of {len(slab.volume)} slices"
-        return Trial(replace(call, options=options), slab.volume, slab.middle, words)
+        return Trial(replace(call, options=options), slab, f" of {len(slab.volume)} slices")
     image = scene.reduced(part.factor)
     if verb.fills:
-        mask = arguments[0].here
+        mask = arguments[0].here()
         if part.factor > 1:
             image, mask = known_means(scene.image, mask, part.factor)
         seen = part.of(mask)
         arguments = (LazyMask(lambda: seen, lambda: seen), *arguments[1:])
+    spacing = tuple(part.factor * h for h in options.get("spacing", (1.0, 1.0)))
     if part.factor > 1:
-        own = options.get("spacing", (1.0, 1.0))
-        options["spacing"] = tuple(part.factor * h for h in own)
+        options["spacing"] = spacing
         for name, parameter in verb.parameters.items():
             if parameter.about.unit == "grey values":
                 options[name] = _coarse_noise(options.get(name), parameter.about.kinds, scene, part.factor)
     notes = [verb.preview_note, "of this slice only" if scene.whole else ""]
     words = "".join(f" {note}" for note in notes if note)
-    return Trial(replace(call, arguments=arguments, options=options), part.of(image), words=words)
+    slab = Slab(part.of(image), None, spacing, part.factor)
+    return Trial(replace(call, arguments=arguments, options=options), slab, words)
 
 
 def _coarse_noise(
@@ -124,9 +194,10 @@ def _coarse_noise(
     """Return the level of the noise in means of f × f pixels, or its kind, of which the rest is estimated."""
     if isinstance(given, str):
         return given
-    if given is None and kinds and not (scene.noise.kind == "gaussian" and scene.noise.correlation == 0):
-        return scene.noise.kind
-    return (scene.measures.noise if given is None else given) / factor
+    noise = scene.statistics.noise if given is None and kinds else None
+    if noise is not None and not (noise.kind == "gaussian" and noise.correlation == 0):
+        return noise.kind
+    return (scene.statistics.measures.noise if given is None else given) / factor
 
 
 def is_exact(call: Call, part: Part, scene: Scene) -> bool:
@@ -136,7 +207,7 @@ def is_exact(call: Call, part: Part, scene: Scene) -> bool:
 
 
 def _takes_slab(scene: Scene, call: Call) -> bool:
-    return scene.whole and call.verb.takes_model
+    return scene.whole and call.verb.takes("model")
 
 
 def _span(low: float, high: float, length: int) -> tuple[int, int]:

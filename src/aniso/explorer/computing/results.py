@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from aniso.explorer.choosing.calls import Call
-from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.computing import memory, previews
+from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.scene import Scene, View
+from aniso.explorer.computing import previews
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.tab import Result, Tab
 from aniso.explorer.showing import rendering
@@ -22,6 +25,10 @@ from aniso.explorer.showing.rendering import Shot
 REST = 0.3
 # Seconds between two progress messages.
 _INTERVAL = 0.15
+# Assumed if the system does not say.
+_USUAL_MEMORY = 4e9
+# Fraction of the available memory that may be used.
+_MEMORY_SHARE = 0.8
 
 
 class Results:
@@ -73,14 +80,14 @@ class Results:
             trial = previews.coarsen(quick, scene, part)
             start = time.perf_counter()
             try:
-                result, info = trial.call(trial.image, ticket.progress)
+                result, info = trial.call(trial.slab.volume, ticket.progress)
             except Exception:
                 if scene.whole or not part.covers(scene.shape):
                     return  # full resolution shows whether the part is at fault
                 raise
             seconds = time.perf_counter() - start
             tab.pace.record(quick, part.pixels, seconds, part.factor)
-            before, after = trial.shown(trial.image), trial.shown(result)
+            before, after = trial.slab.shown(trial.slab.volume), trial.slab.shown(result)
             difference = tab.shows_difference
             shot = rendering.preview(scene, part, before, after, difference=difference)
             tab.publish(shot, scene, still, stamp=stamp, seconds=seconds, words=trial.words)
@@ -113,7 +120,7 @@ class Results:
 
         def job(ticket: Ticket) -> None:
             if scene.whole:
-                memory.check(call, scene)
+                check_memory(call, scene)
             start = time.perf_counter()
             image, info = call(scene.filtered, self._progress_of(ticket, version))
             result = Result(call, image, info, time.perf_counter() - start)
@@ -167,3 +174,45 @@ def _estimates(info: Any, names: Any) -> dict[str, float]:
         for name, value in values.items()
         if isinstance(value, float | int) and not isinstance(value, bool) and np.isfinite(value)
     }
+
+
+def check_memory(call: Call, scene: Scene) -> None:
+    """Reject a volume that would need more memory than is available."""
+    need, free = needed_memory(call, scene), available_memory()
+    if need > _MEMORY_SHARE * free:
+        raise MemoryError(
+            f"{call.verb.name} needs about {_words(need)} of memory for the whole volume, but only "
+            f"{_words(free)} are free. Choose “This slice”, or open a smaller volume. On the command line, "
+            "Zarr stores are filtered block by block."
+        )
+
+
+def needed_memory(call: Call, scene: Scene) -> float:
+    """Return the peak memory in bytes."""
+    voxels = scene.filtered.size * call.factor**3
+    return float(call.verb.arrays * voxels * np.result_type(scene.filtered, np.float32).itemsize)
+
+
+def available_memory() -> float:
+    """Return the available memory in bytes of the machine, or of its container if that has less."""
+    free = re.findall(r"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
+    found = [1024.0 * int(kilobytes) for kilobytes in free]
+    most, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
+    if most.isdigit() and used:
+        found.append(float(most) - float(used))
+    if found:
+        return min(found)
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return _USUAL_MEMORY
+
+
+def _read(file: str) -> str:
+    """Return what Linux says in a file; nothing elsewhere."""
+    return Path(file).read_text("utf-8").strip() if Path(file).exists() else ""
+
+
+def _words(size: float) -> str:
+    digits = max(0, 1 - math.floor(math.log10(max(size, 1) / 1e9)))
+    return f"{size / 1e9:.{digits}f} GB"

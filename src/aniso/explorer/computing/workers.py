@@ -37,13 +37,8 @@ class Ticket:
 class Worker:
     """One thread that runs the latest request of each lane.
 
-    Parameters
-    ----------
-    name : str
-        Name of the thread.
-    interrupts : bool
-        Whether a new request stops the running one. If not, the running one is finished first, so that the
-        picture follows a slider that never rests, and only waiting ones are dropped.
+    If it `interrupts`, a new request stops the running one. If not, the running one is finished first, so
+    that the picture follows a slider that never rests, and only waiting ones are dropped.
     """
 
     def __init__(self, name: str, *, interrupts: bool) -> None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nicegui import ui
 
-from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source, sample_names
+from aniso.explorer.choosing.scene import Scene, Source, View, sample_names
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.page import widgets
 from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
 from aniso.explorer.page.tab import Result
-from aniso.explorer.page.widgets import button, html, segments, select, show_or_hide, show_value, text, toggle
+from aniso.explorer.page.widgets import button, change, html, segments, select, show_or_hide, text, toggle
 from aniso.io.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
+_OVERLAYS = {
+    "ellipses": ("Tensors", "Diffusion tensors as ellipses"),
+    "stopped": ("Stopped flow", "Where edges stop the diffusion"),
+}
 _FILTERED = {"slice": "This slice", "volume": "Whole volume"}
 _AXES = {"0": "z, first axis", "1": "y, second axis", "2": "x, third axis"}
 
@@ -80,14 +83,8 @@ class ExplorerPage:
             self._press_mode = segments("Display", _MODES, "compare", self._show_mode)
             with html("span", "row"):
                 text("Overlays", classes="summary")
-                toggle(
-                    "Tensors", lambda on: self._overlay("ellipses", on),
-                    title="Diffusion tensors as ellipses",
-                )  # fmt: skip
-                toggle(
-                    "Stopped flow", lambda on: self._overlay("stopped", on),
-                    title="Where edges stop the diffusion",
-                )  # fmt: skip
+                for name, (words, title) in _OVERLAYS.items():
+                    toggle(words, partial(self._overlay, name), title=title)
             html("span", "grow")
             text("Hold F to flicker, D for the difference", classes="summary hint")
             button("Fit", lambda: self._viewer.run_method("fit"), title="Show the whole image (0)")
@@ -97,7 +94,7 @@ class ExplorerPage:
             button("×", lambda: self.tell(error=None), "", aria_label="Close the message")
         self._viewer = widgets.Viewer()
         self._viewer.on("view", lambda event: self.session.look(View(**event.args)))
-        self._viewer.on("stroke", self._stroke)
+        self._viewer.on("stroke", lambda event: self.session.paint(**event.args))
         self._viewer.on("film", lambda: self._film())
         self._viewer.on("use_time", lambda event: self._panel.use_time(event.args["time"]))
         self._viewer.on("difference", lambda: self._flip_difference())
@@ -130,9 +127,6 @@ class ExplorerPage:
             await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
         elif index is not None and index != scene.index:
             await self.session.slice(scene.axis, index)
-
-    def _stroke(self, event: Any) -> None:
-        self.session.paint(event.args["points"], float(event.args["radius"]), erase=event.args["erase"])
 
     def _show_mode(self, mode: str) -> None:
         if mode != "difference":
@@ -236,10 +230,10 @@ class ExplorerPage:
         if source.is_volume:
             count = source.picture.shape[scene.axis]
             self._press_whole("volume" if scene.whole else "slice")
-            show_value(self._axis, str(scene.axis))
-            show_value(self._index, scene.index, max=count - 1)
+            change(self._axis, value=str(scene.axis))
+            change(self._index, value=scene.index, max=count - 1)
             self._index_label.set_text(f"slice {scene.index}, of 0 to {count - 1}")
-        show_value(self._samples, "" if source.is_file else source.stem)
+        change(self._samples, value="" if source.is_file else source.stem)
         if not keep_view or scene.whole != self._whole:
             self._whole = scene.whole
             self._panel.build()

@@ -41,12 +41,12 @@ class ParameterPanel:
         self._viewer.set(brush=False, playable=verb.has_scale_space)
         with self._place:
             titles = {name: name.capitalize() for name in methods()}
-            segments("Method", titles, verb.name, self._choose_method)
+            segments("Task", titles, verb.name, self._choose_method)
             text(verb.summary, "p", "summary")
-            if verb.takes_model:
+            if verb.takes("model"):
                 names = {name: name.replace("-", " ") for name in kinds()}
                 select("Model", names, session.choices.model, lambda name: self._rebuild(model=name), "wide")
-                text(_first_line(kinds()[session.choices.model]), "p", "summary")
+                text((kinds()[session.choices.model].__doc__ or "").strip().splitlines()[0], "p", "summary")
             if verb.fills:
                 self._build_mask()
             with html("div", "controls"):
@@ -73,7 +73,7 @@ class ParameterPanel:
 
     def _build_switches(self, scene: Scene) -> None:
         choices = self.session.choices
-        if choices.stencil is not None and choices.verb.takes_stencil:
+        if choices.stencil is not None and choices.verb.takes("stencil"):
             with html("div", "row"):
                 text(f"Stencil α = {choices.stencil.alpha:g}, γ = {choices.stencil.gamma:g}")
                 button("Back to the default", lambda: self.use_stencil(None), "plain")
@@ -109,7 +109,7 @@ class ParameterPanel:
         ControlElement(radius, lambda value, stamp: self._viewer.set(radius=12 if value is None else value))
         with html("div", "row"):
             toggle("Erase", lambda on: self._viewer.set(erase=on))
-            button("Clear", self.session.clear_mask, "plain")
+            button("Clear", lambda: self.session.change(drawn=None), "plain")
         text("Draw on the picture to mark unknown pixels.", "p", "summary")
         self._viewer.set(brush=True, radius=12, erase=False)
 
@@ -138,7 +138,7 @@ class ParameterPanel:
 
     def use_stencil(self, stencil: DeltaStencil | None) -> None:
         """Use a stencil; None is the default."""
-        self.session.choose(replace(self.session.choices, stencil=stencil))
+        self.session.change(stencil=stencil)
         self.build()
 
     def _choose_method(self, method: str) -> None:
@@ -154,29 +154,29 @@ class ParameterPanel:
         choices = self.session.choices
         if name not in choices.parameters:
             return
-        parameter = choices.parameters[name]
+        parameter, scene = choices.parameters[name], self.session.scene
         if parameter.kind == "number" and value not in (None, AUTO, *parameter.about.kinds):
             value = float(value)
         self.session.choose(choices.with_value(name, value), stamp)
-        if name == "scheme":
+        shown = {each.name for each in controls(self.session.choices, scene, {})} if scene else set()
+        if shown != set(self._controls):  # others have a meaning now
             self.build()
         elif stamp is None:
             self._show_controls()
 
     def _use_spacing(self, used: bool) -> None:
-        self.session.choose(replace(self.session.choices, file_spacing=used))
+        self.session.change(file_spacing=used)
         self.build()
 
     def _mask_kind(self, kind: str) -> None:
-        random = RandomPixels() if kind == "random" else None
-        self.session.choose(replace(self.session.choices, random_pixels=random))
+        self.session.change(random_pixels=RandomPixels() if kind == "random" else None)
         self._mask_controls.clear()
         with self._mask_controls:
             self._build_mask_controls(kind)
 
     def _random(self, percent: float | None, stamp: float | None) -> None:
         share = 0.9 if percent is None else float(f"{percent / 100:.4g}")
-        self.session.draw_at_random(min(max(share, 0.0), 0.995), 0, stamp)
+        self.session.change(stamp, random_pixels=RandomPixels(min(max(share, 0.0), 0.995)))
 
     def _show_controls(self) -> None:
         scene = self.session.scene
@@ -222,7 +222,3 @@ class ParameterPanel:
     async def _save(self) -> None:
         if await self.session.download() is not None:
             ui.download.from_url(self._download)
-
-
-def _first_line(kind: type) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]

@@ -10,16 +10,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from aniso import io
 from aniso.explorer.choosing import export
 from aniso.explorer.choosing.choices import Choices
-from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.scene import Scene
-from aniso.explorer.choosing.source import Source
-from aniso.explorer.choosing.unknown_pixels import RandomPixels, paint
+from aniso.explorer.choosing.scene import Scene, Source, View
+from aniso.explorer.choosing.unknown_pixels import paint
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.results import Results
 from aniso.explorer.page.tab import PageOutput, Tab, describe_error
@@ -36,6 +35,7 @@ class Session(Tab):
         super().__init__(stage, pace)
         self.key = secrets.token_urlsafe(18)
         self._extras = Extras(self)
+        self.film, self.show_overlay = self._extras.film, self._extras.show
         self._results = Results(self, finished=self._extras.use_result, redrawn=self._extras.details)
         self._opened = 0
         self._folder: Path | None = None
@@ -44,19 +44,13 @@ class Session(Tab):
 
     async def open(self, load: Callable[[], Source]) -> bool:
         """Open an image; return whether that succeeded. If not, nothing changes."""
-        self._opened += 1
-        turn = self._opened
-        try:
-            source = await asyncio.to_thread(load)
+
+        def scene() -> Scene:
+            source = load()
             index = source.picture.shape[0] // 2 if source.is_volume else 0
-            scene = Scene(source, 0, index, is_volume(source.picture, None))
-            await asyncio.to_thread(_prepare, scene)
-        except Exception as error:
-            self.stage.tell(error=describe_error(error))
-            return False
-        if turn == self._opened:  # else something else was opened in the meantime
-            self._show_scene(scene)
-        return True
+            return Scene(source, 0, index, is_volume(source.picture, None))
+
+        return await self._change_scene(scene)
 
     async def open_first(self, load: Callable[[], Source]) -> None:
         """Open an image, unless the user was faster and has opened another one."""
@@ -69,24 +63,26 @@ class Session(Tab):
             return
         axis = min(max(axis, 0), 2)
         index = min(max(index, 0), self.scene.source.picture.shape[axis] - 1)
-        await self._change_scene(replace(self.scene, axis=axis, index=index, _reduced={}))
+        scene = replace(self.scene, axis=axis, index=index)
+        await self._change_scene(lambda: scene, keep_view=scene.shape == self.scene.shape)
 
     async def filter_whole(self, whole: bool) -> None:
         """Filter the whole volume, or this slice only."""
         if self.scene is not None and self.scene.source.is_volume and self.scene.whole != whole:
-            await self._change_scene(replace(self.scene, whole=whole, _reduced={}))
+            scene = replace(self.scene, whole=whole)
+            await self._change_scene(lambda: scene, keep_view=True)
 
-    async def _change_scene(self, scene: Scene) -> None:
-        assert self.scene is not None
+    async def _change_scene(self, make: Callable[[], Scene], *, keep_view: bool = False) -> bool:
         self._opened += 1
-        turn, same_size = self._opened, scene.shape == self.scene.shape
+        turn = self._opened
         try:
-            await asyncio.to_thread(_prepare, scene)
-        except ValueError as error:
+            scene = await asyncio.to_thread(lambda: _prepare(make()))
+        except Exception as error:
             self.stage.tell(error=describe_error(error))
-            return
-        if turn == self._opened:
-            self._show_scene(scene, keep_view=same_size)
+            return False
+        if turn == self._opened:  # else something else was opened in the meantime
+            self._show_scene(scene, keep_view=keep_view)
+        return True
 
     def _show_scene(self, scene: Scene, *, keep_view: bool = False) -> None:
         old, self.scene = self.scene, scene
@@ -121,20 +117,16 @@ class Session(Tab):
         else:
             self._preview_again()
 
-    def show_overlay(self, name: str, shown: bool) -> None:
-        """Show or hide an overlay: "ellipses" or "stopped"."""
-        self._extras.show(name, shown)
-
-    def film(self) -> None:
-        """Compute the scale space."""
-        self._extras.film()
-
     # -- choices --------------------------------------------------------------------------------------
 
     def choose(self, choices: Choices, stamp: float | None = None) -> None:
         """Apply choices: a preview at once, full resolution when the slider rests."""
         self.choices = choices
         self.recompute(stamp)
+
+    def change(self, stamp: float | None = None, **choices: Any) -> None:
+        """Apply other values of some choices."""
+        self.choose(replace(self.choices, **choices), stamp)
 
     def paint(self, points: list[list[float]], radius: float, *, erase: bool) -> None:
         """Paint a brush stroke on the shown slice."""
@@ -145,15 +137,7 @@ class Session(Tab):
         if mask is None:
             mask = np.zeros(self.scene.extent, bool)
         paint(self.scene.shown(mask), points, radius, erase=erase)
-        self.choose(replace(self.choices, drawn=mask, random_pixels=None))
-
-    def clear_mask(self) -> None:
-        """Remove all brush strokes."""
-        self.choose(replace(self.choices, drawn=None))
-
-    def draw_at_random(self, share: float, seed: int, stamp: float | None = None) -> None:
-        """Choose the unknown pixels at random."""
-        self.choose(replace(self.choices, random_pixels=RandomPixels(share, seed)), stamp)
+        self.change(drawn=mask, random_pixels=None)
 
     def recompute(self, stamp: float | None = None) -> None:
         """Discard the result and compute a new one."""
@@ -217,14 +201,14 @@ class Session(Tab):
     def close(self) -> None:
         """Stop all computations and free all memory."""
         self._results.stop()
-        self._extras.release()
+        self._extras.stop()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self.release()
 
 
-def _prepare(scene: Scene) -> None:
-    """Check a scene and compute its measures, outside the event loop."""
+def _prepare(scene: Scene) -> Scene:
+    """Check a scene and compute its statistics, outside the event loop."""
     if min(scene.extent) < 2 or min(scene.shape) < 2:
         sides = " × ".join(map(str, scene.extent if scene.whole else scene.shape))
         raise ValueError(f"an image of {sides} pixels is too small. At least 2 × 2 pixels are needed.")
@@ -233,4 +217,5 @@ def _prepare(scene: Scene) -> None:
             f"the image must have a real numeric data type, got {scene.image.dtype}. Convert it, e.g. with "
             "image.astype(numpy.float32)."
         )
-    _ = scene.invalid_pixels, scene.measures, scene.grey_range
+    _ = scene.statistics.invalid_pixels, scene.statistics.measures, scene.source.grey_range
+    return scene

@@ -15,7 +15,7 @@ from aniso import samples
 from aniso.explorer.choosing.controls import Control
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.session import Session
-from aniso.explorer.page.widgets import ControlElement, button, html, select, show_or_hide, show_value, text
+from aniso.explorer.page.widgets import ControlElement, button, change, html, select, show_or_hide, text
 from aniso.explorer.showing import pictures
 from aniso.explorer.showing.pictures import RINGS
 from aniso.models import FixedTensor
@@ -69,25 +69,12 @@ def _rings() -> tuple[Any, Any]:
     return pattern, FixedTensor.from_entries(*samples.ring_tensor(_SIZE))
 
 
-@dataclass(frozen=True)
-class RingTest:
-    """Rings after diffusion along the rings, which should not change them."""
-
-    before: pictures.Encoded
-    after: pictures.Encoded
-    changed: float
-
-    @classmethod
-    def of(cls, choice: StencilChoice) -> RingTest:
-        """Diffuse the rings."""
-        rings, tensors = _rings()
-        after = aniso.diffuse(rings, tensors, choice.time, stencil=choice.stencil, scheme=FED(1))
-        changed = float(np.linalg.norm(after - rings) / np.linalg.norm(rings))
-
-        def seen(image: Any) -> pictures.Encoded:
-            return pictures.encode(pictures.shown(image, (-1.0, 1.0)), lossless=True)
-
-        return cls(seen(rings), seen(after), changed)
+def diffuse_rings(choice: StencilChoice) -> tuple[list[pictures.Encoded], float]:
+    """Diffuse rings along the rings; return them before and after, and the share that changed: ideally 0."""
+    rings, tensors = _rings()
+    after = aniso.diffuse(rings, tensors, choice.time, stencil=choice.stencil, scheme=FED(1))
+    seen = [pictures.encode(pictures.shown(image, (-1.0, 1.0)), lossless=True) for image in (rings, after)]
+    return seen, float(np.linalg.norm(after - rings) / np.linalg.norm(rings))
 
 
 class StencilTab:
@@ -159,7 +146,7 @@ class StencilTab:
         chosen = control.default if value is None else float(value)
         self._choice = replace(self._choice, **{name: min(max(chosen, control.low), control.high)})
         if name in ("alpha", "gamma"):
-            show_value(self._names, "")
+            change(self._names, value="")
         self._update()
 
     def _choose_named(self, name: str) -> None:
@@ -176,7 +163,7 @@ class StencilTab:
         self._show_facts(choice.facts())
 
         def job(ticket: Ticket) -> None:
-            self._session.post(self._show_rings, RingTest.of(choice))
+            self._session.post(self._show_rings, *diffuse_rings(choice))
 
         self._session.submit(self._session.side_worker, job, "rings")
 
@@ -199,12 +186,11 @@ class StencilTab:
         for label, word in zip(self._limits, words, strict=True):
             label.set_text(word)
 
-    def _show_rings(self, test: RingTest) -> None:
-        for image, slot, picture in zip(self._rings, RINGS, (test.before, test.after), strict=True):
+    def _show_rings(self, seen: list[pictures.Encoded], changed: float) -> None:
+        for image, slot, picture in zip(self._rings, RINGS, seen, strict=True):
             number = self._session.pictures.add(slot, picture)
-            image._props["src"] = self._url(f"{slot}/{number}")
-            image.update()
-        self._ring_title.set_text(f"Ring test: {test.changed:.1%} changed")
+            change(image, src=self._url(f"{slot}/{number}"))
+        self._ring_title.set_text(f"Ring test: {changed:.1%} changed")
 
 
 def _figure(value: float) -> str:

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from aniso.arrays import Array
 from aniso.explorer.choosing.choices import Call, Choices
-from aniso.explorer.choosing.parts import View
-from aniso.explorer.choosing.scene import Scene
+from aniso.explorer.choosing.scene import Scene, View
 from aniso.explorer.computing.previews import Pace
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
 from aniso.explorer.showing.pictures import Album

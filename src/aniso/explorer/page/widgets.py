@@ -31,9 +31,7 @@ class Viewer(Element, component=_BROWSER / "viewer.js"):
 
     def set(self, **props: Any) -> None:
         """Change properties."""
-        for name, value in props.items():
-            self._props[name] = value
-        self.update()
+        change(self, **props)
 
 
 class ControlElement(Element, component=_BROWSER / "control.js"):
@@ -47,8 +45,7 @@ class ControlElement(Element, component=_BROWSER / "control.js"):
     def show(self, control: Control) -> None:
         """Show other values and ranges."""
         self.control = control
-        self._props["control"] = asdict(control)
-        self.update()
+        change(self, control=asdict(control))
 
 
 class FileDrop(Element, component=_BROWSER / "files.js"):
@@ -62,8 +59,14 @@ class FileDrop(Element, component=_BROWSER / "files.js"):
 def html(tag: str, classes: str = "", **attributes: Any) -> Element:
     """Return an HTML element; underscores in names of attributes become hyphens."""
     element = ui.element(tag).classes(classes)
-    element._props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+    change(element, **attributes)
     return element
+
+
+def change(element: Element, **attributes: Any) -> None:
+    """Change attributes of an element."""
+    element._props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+    element.update()
 
 
 def text(words: str, tag: str = "span", classes: str = "", **attributes: Any) -> ui.label:
@@ -88,17 +91,11 @@ def toggle(words: str, on_change: Callable[[bool], Any], pressed: bool = False, 
 
     def flip() -> None:
         now = element._props["aria-pressed"] != "true"
-        press(element, now)
+        change(element, aria_pressed=_truth(now))
         on_change(now)
 
     element = button(words, flip, "chip", aria_pressed=_truth(pressed), **attributes)
     return element
-
-
-def press(element: Element, pressed: bool) -> None:
-    """Show a toggle as pressed, or not."""
-    element._props["aria-pressed"] = _truth(pressed)
-    element.update()
 
 
 def select(
@@ -107,24 +104,17 @@ def select(
     """Return a labelled list to choose from; `options` are values and texts."""
     with html("label", f"select {classes}"):
         text(label)
-        element = html("select", value=value, aria_label=label)
-        with element:
+        with html("select", value=value, aria_label=label) as element:
             for key, words in options.items():
                 with html("option", value=key):
                     text(words)
 
-    def change(event: Any) -> Any:
+    def chosen(event: Any) -> Any:
         element._props["value"] = event.args  # or an update of the page would bring the old one back
         return on_change(event.args)
 
-    element.on("change", change, js_handler="(e) => emit(e.target.value)")
+    element.on("change", chosen, js_handler="(e) => emit(e.target.value)")
     return element
-
-
-def show_value(element: Element, value: Any, **others: Any) -> None:
-    """Show a value in a field."""
-    element._props.update({"value": value, **others})
-    element.update()
 
 
 def segments(
@@ -139,7 +129,7 @@ def segments(
 
     def show(key: str) -> None:
         for name, element in elements.items():
-            press(element, name == key)
+            change(element, aria_pressed=_truth(name == key))
 
     with html("div", "segments", role="group", aria_label=label):
         for key, words in options.items():

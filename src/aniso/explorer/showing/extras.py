@@ -6,7 +6,7 @@ import asyncio
 
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.tab import Tab
-from aniso.explorer.showing import overlays, pictures, rendering
+from aniso.explorer.showing import pictures, rendering
 from aniso.explorer.showing.rendering import Shot
 
 # Delay of overlays in seconds, so that they do not slow down the picture.
@@ -22,7 +22,6 @@ class Extras:
     def __init__(self, tab: Tab) -> None:
         self._tab = tab
         self._shown: frozenset[str] = frozenset()
-        self._gradients: overlays.Gradients | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._film_awaits_result = False
 
@@ -49,11 +48,6 @@ class Extras:
         """Cancel what has not begun."""
         if self._pause is not None:
             self._pause.cancel()
-
-    def release(self) -> None:
-        """Free all memory."""
-        self.stop()
-        self._gradients = None
 
     def before(self) -> None:
         """Publish the image itself."""
@@ -100,23 +94,18 @@ class Extras:
         model, spacing = steering[0], call.options.get("spacing")
 
         def job(ticket: Ticket) -> None:
-            asked = scene, model.presmoothing, spacing
-            gradients = self._gradients
-            if gradients is None or not gradients.are_of(*asked):
-                gradients = overlays.Gradients.of(*asked)
-                tab.post(self._keep, gradients)
-            histogram = overlays.Histogram.of(gradients, getattr(model, "contrast", None))
+            gradients = rendering.gradients(scene, model.presmoothing, spacing)
+            histogram = rendering.Histogram.of(gradients, getattr(model, "contrast", None))
             tab.post(tab.stage.tell, histogram=histogram.svg())
             if not wanted:
                 return
             ticket.progress(0, 1)
-            field = overlays.Field.of(scene, model, spacing)
+            field = rendering.Field.of(scene, model, spacing)
             ticket.progress(0, 1)
             if "ellipses" in wanted:
                 tab.post(tab.stage.tell, ellipses=field.ellipses(), spot=field.spot)
             if "stopped" in wanted:
-                height, width = scene.shape
-                tab.publish(Shot("stopped", field.stopped(), (0, 0, width, height)), scene)
+                tab.publish(Shot("stopped", field.stopped(), scene.rectangle), scene)
 
         tab.submit(tab.side_worker, job, "overlays")
 
@@ -155,7 +144,3 @@ class Extras:
             tab.publish(rendering.unknown(scene, choices.unknown_here(scene)), scene)
 
         tab.submit(tab.side_worker, job, "unknown")
-
-    def _keep(self, gradients: overlays.Gradients) -> None:
-        if self._tab.scene is gradients.scene:  # otherwise the scene has changed, or the tab was closed
-            self._gradients = gradients

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from aniso.arrays import Array
-from aniso.explorer.choosing.parts import block_means
+from aniso.explorer.choosing.scene import block_means
 
 Bytes = npt.NDArray[np.uint8]
 

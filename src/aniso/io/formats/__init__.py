@@ -1,6 +1,6 @@
 """File formats: one module each, with a row `FORMAT` that says what such files can hold.
 
-Modules of this package are found by themselves. They import their third-party libraries when these are used.
+Modules of this package are found automatically. They import their third-party libraries when these are used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any, Literal
 import numpy as np
 
 from aniso import checks
-from aniso.io.picture import FileError, Picture
+from aniso.io.picture import FileError, Picture, corrupt
 
 # Files larger in memory than the limit may expand to this many times their size on disk. Scans that compress
 # well stay below it, decompression bombs are far above.
 _EXPANSION = 200
 _GZIP = b"\x1f\x8b"
+#: The types of integers that most formats can hold.
+INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +31,7 @@ class Format:
     """A file format: how to recognise, read and write it, and what its files can hold.
 
     `read(path, limit)` returns a picture, `write(path, picture)` writes one that :meth:`check` has not
-    refused; the writer of a `lossy` format also takes `quality`.
+    rejected; the writer of a `lossy` format also takes `quality`.
     """
 
     name: str
@@ -38,8 +40,8 @@ class Format:
     marks: tuple[tuple[int, bytes], ...]
     read: Callable[[Path, int | None], Picture]
     write: Callable[..., None]
-    #: Refuses a picture for other reasons than its type and `content`.
-    refuse: Callable[[Picture], None] = lambda picture: None
+    #: Rejects a picture for other reasons than its type and `content`.
+    reject: Callable[[Picture], None] = lambda picture: None
     #: What files hold: one grey or RGB image, one grey-value image or volume, or anything.
     content: Literal["photograph", "volume", "any"] = "any"
     #: Suffixes of files that are compressed with gzip, which hides the marks.
@@ -80,13 +82,13 @@ class Format:
         elif self.content == "volume":
             self._check_volume(picture)
         if self.holds(picture.dtype):
-            self.refuse(picture)
+            self.reject(picture)
             return
         others = [row.suffixes[0] for row in FORMATS.values() if row.holds(picture.dtype) and not row.package]
         narrow = self.types[0]
         limits = np.iinfo(narrow)
         first = "scale the values and " if picture.dtype.kind == "f" else ""
-        raise checks.refusal(
+        raise checks.make_error(
             FileError,
             f"{self.name} files cannot hold {picture.dtype} pixels. Write {' or '.join(others)},",
             python=f"or {first}convert them to {narrow} if they fit.",
@@ -108,7 +110,7 @@ class Format:
 
     def _check_photograph(self, picture: Picture) -> None:
         if len(picture.shape) != 2:
-            raise checks.refusal(
+            raise checks.make_error(
                 FileError,
                 f"{self.name} files hold one image (H, W), got pixels of shape {picture.pixels.shape}. Write "
                 ".tif or .npy, which hold stacks; for a colour image,",
@@ -173,9 +175,9 @@ def check_size(path: Path, needed: int, limit: int | None) -> None:
     """Raise if a file claims to hold far more than its size makes plausible."""
     size = os.path.getsize(path)
     if limit is not None and needed > max(limit, _EXPANSION * size):
-        raise checks.refusal(
+        raise checks.make_error(
             FileError,
-            f"{path} would unfold from {_bytes(size)} to {_bytes(needed)}: it looks like a decompression "
+            f"{path} would expand from {_bytes(size)} to {_bytes(needed)}: it looks like a decompression "
             "bomb or a damaged header. If it is genuine,",
             python="read it with limit=None.",
             command="add --no-limit.",
@@ -190,10 +192,7 @@ def check_numbers(path: Path, dtype: Any, kinds: str = "iuf") -> None:
 
 def cut_short(path: Path, why: str = "") -> FileError:
     """Return the error for a file that ends too early."""
-    detail = f" ({why})" if why else ""
-    return FileError(
-        f"{path} is cut short{detail}: part of the image is missing. The file appears to be corrupt."
-    )
+    return corrupt(f"{path} is cut short{f' ({why})' if why else ''}: part of the image is missing.")
 
 
 def _bytes(number: int) -> str:

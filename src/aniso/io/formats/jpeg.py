@@ -20,7 +20,7 @@ def read(path: Path, limit: int | None) -> Picture:
     """Read the picture in a JPEG file."""
     from PIL.JpegImagePlugin import JpegImageFile
 
-    # Not Image.open, which refuses large photographs for their number of pixels alone.
+    # Not Image.open, which rejects large photographs for their number of pixels alone.
     with path.open("rb") as file, JpegImageFile(file) as image:
         if image.mode not in ("L", "RGB"):
             raise FileError(
@@ -48,9 +48,9 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def _refuse(picture: Picture) -> None:
+def _reject(picture: Picture) -> None:
     if picture.alpha is not None:
-        raise checks.refusal(
+        raise checks.make_error(
             FileError,
             "JPEG files have no transparency, and the picture has. Write .png or .tif,",
             python=f"or {WITHOUT_ALPHA}.",
@@ -70,19 +70,14 @@ def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
     samples = picture.samples()
     if samples.ndim == 3 and samples.shape[-1] == 1:
         samples = samples[..., 0]
-    options: dict[str, object] = {"quality": quality, "subsampling": 0}
-    if picture.resolution is not None:
-        options["dpi"] = (round(picture.resolution[1]), round(picture.resolution[0]))
-    if picture.icc_profile is not None:
-        options["icc_profile"] = picture.icc_profile
-    if picture.exif is not None:
-        options["exif"] = b"Exif\0\0" + picture.exif
-    if picture.description is not None:
-        options["comment"] = picture.description.encode()
-    if picture.details.get("xmp"):
-        options["xmp"] = picture.details["xmp"]
-    if picture.details.get("progressive"):
-        options["progressive"] = True
+    given = {
+        "dpi": picture.resolution and tuple(map(round, reversed(picture.resolution))),
+        "icc_profile": picture.icc_profile,
+        "exif": None if picture.exif is None else b"Exif\0\0" + picture.exif,
+        "comment": picture.description and picture.description.encode(),
+        **{name: picture.details.get(name) for name in ("xmp", "progressive")},
+    }
+    options = {"quality": quality, "subsampling": 0, **{name: each for name, each in given.items() if each}}
     # Not into the file itself: on a full disk Pillow's encoder stops early and does not say so.
     path.write_bytes(_encode(Image.fromarray(samples), options))
 
@@ -106,7 +101,7 @@ FORMAT = Format(
     marks=((0, b"\xff\xd8\xff"),),
     read=read,
     write=write,
-    refuse=_refuse,
+    reject=_reject,
     content="photograph",
     types=("uint8",),
     last_axis_is_colour=True,

@@ -11,9 +11,8 @@ import numpy as np
 
 from aniso.io import units
 from aniso.io.formats import Format, check_numbers, check_size, cut_short
-from aniso.io.picture import FileError, Picture, as_dtype
+from aniso.io.picture import FileError, Picture, as_dtype, corrupt
 
-_TYPES = ("int8", "int16", "uint16", "float16", "float32", "uint8")  # the last is widened to 16 bit
 _HEADER = 1024
 # What follows from the pixels, and is not copied.
 _COMPUTED = ("nx", "ny", "nz", "mode", "dmin", "dmax", "dmean", "rms", "machst", "map", "nversion", "nsymbt")
@@ -36,10 +35,8 @@ def read(path: Path, limit: int | None) -> Picture:
             )
         extended, needed = int(header.nsymbt), math.prod(shape) * dtype.itemsize
         if min(*shape, extended) < 0:
-            raise FileError(
-                f"{path} has negative sizes in its header: shape {shape} and an extended header of "
-                f"{extended} bytes. The file appears to be corrupt."
-            )
+            fault = f"shape {shape} and an extended header of {extended} bytes"
+            raise corrupt(f"{path} has negative sizes in its header: {fault}.")
         check_size(path, needed, limit)
         if _HEADER + extended + needed > path.stat().st_size:
             raise cut_short(
@@ -121,7 +118,7 @@ FORMAT = Format(
     read=read,
     write=write,
     content="volume",
-    types=_TYPES,
+    types=("int8", "int16", "uint16", "float16", "float32", "uint8"),  # the last is widened to 16 bit
     package="mrcfile",
     only_unit="Å",
 )

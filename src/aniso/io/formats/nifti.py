@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_numbers, check_size, cut_short
-from aniso.io.picture import FileError, Picture, as_dtype
+from aniso.io.formats import INTEGERS, Format, check_numbers, check_size, cut_short
+from aniso.io.picture import FileError, Picture, as_dtype, corrupt
 
-_TYPES = (
-    *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
-    *("float32", "float64"),
-)
 _BLOCK = 1 << 20
 _HEADER_2, _MAGIC_2 = 540, (b"n+2\0", b"ni2\0")  # of NIfTI-2, whose header is the longer one
 
@@ -102,7 +98,7 @@ def write(path: Path, picture: Picture) -> None:
 
 
 def _check_offset(path: Path, nibabel: Any, limit: int | None) -> None:
-    """Refuse a file whose pixels begin too far behind: nibabel reads all that lies before them at once."""
+    """Reject a file whose pixels begin too far behind: nibabel reads all that lies before them at once."""
     packed = path.suffix.lower() == ".gz"
     with gzip.open(path) if packed else path.open("rb") as file:
         head = file.read(_HEADER_2)
@@ -111,10 +107,7 @@ def _check_offset(path: Path, nibabel: Any, limit: int | None) -> None:
         raise cut_short(path)
     offset = float(kind(head[: kind.sizeof_hdr], check=False)["vox_offset"])
     if not 0 <= offset < math.inf:
-        raise FileError(
-            f"{path} says that its pixels begin at byte {offset}, which is not a place in a file. The file "
-            "appears to be corrupt."
-        )
+        raise corrupt(f"{path} says that its pixels begin at byte {offset}, which is not a place in a file.")
     check_size(path, int(offset), limit)
     if not packed and offset > path.stat().st_size:
         raise cut_short(path, f"its pixels begin at byte {int(offset)}")
@@ -169,6 +162,6 @@ FORMAT = Format(
     write=write,
     content="volume",
     gzipped=(".nii.gz",),
-    types=_TYPES,
+    types=(*INTEGERS, "float32", "float64"),
     package="nibabel",
 )

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from aniso.io.formats import Format, check_size, cut_short
-from aniso.io.picture import FileError, Picture, as_dtype
+from aniso.io.picture import FileError, Picture, as_dtype, corrupt
 
 
 def read(path: Path, limit: int | None) -> Picture:
@@ -27,7 +27,7 @@ def read(path: Path, limit: int | None) -> Picture:
                 "numbers."
             )
         if any(n < 0 for n in shape):
-            raise FileError(f"{path} has the negative shape {shape}. The file appears to be corrupt.")
+            raise corrupt(f"{path} has the negative shape {shape}.")
         needed = math.prod(shape) * dtype.itemsize
         check_size(path, needed, limit)
         if file.tell() + needed > path.stat().st_size:
@@ -37,7 +37,7 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
-    """Refuse a header that is longer than the file: NumPy would allocate its length first."""
+    """Reject a header that is longer than the file: NumPy would allocate its length first."""
     start = file.tell()
     length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
     if file.tell() + length > path.stat().st_size:
@@ -55,10 +55,5 @@ def write(path: Path, picture: Picture) -> None:
 
 
 FORMAT = Format(
-    name="NPY",
-    suffixes=(".npy",),
-    marks=((0, b"\x93NUMPY"),),
-    read=read,
-    write=write,
-    says_channels=False,
+    name="NPY", suffixes=(".npy",), marks=((0, b"\x93NUMPY"),), read=read, write=write, says_channels=False
 )

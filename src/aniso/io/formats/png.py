@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aniso.io.formats import Format, check_size, cut_short
-from aniso.io.picture import FileError, Picture
+from aniso.io.picture import FileError, Picture, corrupt
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _AFTER_HEADER = 8 + 25  # signature and IHDR
@@ -39,9 +39,7 @@ def read(path: Path, limit: int | None) -> Picture:
     try:
         image = imagecodecs.png_decode(_SIGNATURE + b"".join(_pack(filter(_decides_pixels, chunks))))
     except (imagecodecs.PngError, UnicodeDecodeError):  # of a message whose memory was used again
-        raise FileError(
-            f"{path} is damaged: its pixels cannot be decoded. The file appears to be corrupt."
-        ) from None
+        raise corrupt(f"{path} is damaged: its pixels cannot be decoded.") from None
     alpha = None
     if image.ndim == 3 and image.shape[-1] in (2, 4):
         alpha, image = image[..., -1].copy(), image[..., :-1].copy()
@@ -65,7 +63,7 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def _refuse(picture: Picture) -> None:
+def _reject(picture: Picture) -> None:
     if picture.details.get("premultiplied"):
         raise FileError(
             "PNG files cannot hold colours that are multiplied by alpha, as this TIFF has them. Write .tif."
@@ -109,9 +107,9 @@ def _chunks(path: Path, data: bytes) -> list[tuple[bytes, bytes]]:
             raise cut_short(path)
         body = data[start + 8 : end - 4]
         if zlib.crc32(kind + body) != int.from_bytes(data[end - 4 : end], "big"):
-            raise FileError(f"{path} is damaged: a checksum does not match. The file appears to be corrupt.")
+            raise corrupt(f"{path} is damaged: a checksum does not match.")
         if not chunks and (kind != b"IHDR" or length != 13):
-            raise FileError(f"{path} is damaged: it has no PNG header. The file appears to be corrupt.")
+            raise corrupt(f"{path} is damaged: it has no PNG header.")
         chunks.append((kind, body))
         if kind == b"IEND":
             return chunks
@@ -149,7 +147,7 @@ FORMAT = Format(
     marks=((0, _SIGNATURE),),
     read=read,
     write=write,
-    refuse=_refuse,
+    reject=_reject,
     content="photograph",
     types=("uint8", "uint16"),
     last_axis_is_colour=True,

@@ -19,13 +19,9 @@ from typing import Any
 import numpy as np
 
 from aniso.io import exif
-from aniso.io.formats import Format, check_numbers, check_size, cut_short, origin, tiff_descriptions
-from aniso.io.picture import FileError, Picture
+from aniso.io.formats import INTEGERS, Format, check_numbers, check_size, cut_short, origin, tiff_descriptions
+from aniso.io.picture import FileError, Picture, corrupt
 
-_TYPES = (
-    *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
-    *("float16", "float32", "float64"),
-)
 # None, LZW, deflate (two numbers), PackBits, LZMA, Zstandard.
 _LOSSLESS = (1, 5, 8, 32946, 32773, 34925, 50000)
 _DEFLATE = 8
@@ -56,7 +52,7 @@ def read(path: Path, limit: int | None) -> Picture:
         photometric, bits = int(page.photometric), page.bitspersample
         _check_colours(path, photometric, int(page.compression), series.dtype)
         channel, order = _axes(path, series.axes)
-        # Palettes unfold to three channels.
+        # Palettes expand to three channels.
         needed = math.prod(series.shape) * series.dtype.itemsize * (3 if photometric == _PALETTE else 1)
         check_size(path, needed, limit)
         _check_extent(path, series)
@@ -128,7 +124,7 @@ def read(path: Path, limit: int | None) -> Picture:
     return picture
 
 
-def _refuse(picture: Picture) -> None:
+def _reject(picture: Picture) -> None:
     if len(picture.shape) not in (2, 3):
         raise FileError(
             f"TIFF files hold an image (H, W) or a stack of pages (P, H, W), got pixels of shape "
@@ -234,17 +230,14 @@ def _check_pages(path: Path) -> None:
         read = 0
         while offset:
             if offset in seen:
-                raise FileError(
-                    f"{path} is damaged: its pages go round in a circle. The file appears to be corrupt."
-                )
+                raise corrupt(f"{path} is damaged: its pages go round in a circle.")
             seen.add(offset)
             file.seek(min(offset, size))
             count = int.from_bytes(file.read(count_size), "little" if order == "<" else "big")
             read += count_size + count * entry + offset_size
             # Pages that share bytes would be read again and again; one without tags holds nothing.
             if offset + count_size + count * entry + offset_size <= size and (read > size or not count):
-                why = "overlap" if count else "are empty"
-                raise FileError(f"{path} is damaged: its pages {why}. The file appears to be corrupt.")
+                raise corrupt(f"{path} is damaged: its pages {'overlap' if count else 'are empty'}.")
             entries, link = file.read(min(count * entry, size)), file.read(offset_size)
             if len(link) < offset_size:
                 raise cut_short(path, f"page {len(seen)} is not there")
@@ -254,7 +247,7 @@ def _check_pages(path: Path) -> None:
                     raise cut_short(path, f"tags of page {len(seen)} are not there")
             (offset,) = struct.unpack(order + offset_form, link)
     if not seen:
-        raise FileError(f"{path} holds no image: the TIFF file has no page. The file appears to be corrupt.")
+        raise corrupt(f"{path} holds no image: the TIFF file has no page.")
 
 
 def _series(path: Path, file: Any) -> Any:
@@ -276,7 +269,7 @@ def _check_colours(path: Path, photometric: int, compression: int, dtype: Any) -
     if photometric > _PALETTE and not decoded:
         name = tifffile.PHOTOMETRIC(photometric).name
         raise FileError(
-            f"{path} holds {name} colours, which are no amounts of light. Convert it to grey or RGB first."
+            f"{path} holds {name} colours, which are not amounts of light. Convert it to grey or RGB first."
         )
     check_numbers(path, dtype, "biuf")
     if photometric == _MIN_IS_WHITE and dtype.kind not in "bu":
@@ -322,8 +315,8 @@ def _has_alpha(path: Path, extras: tuple[int, ...], rgb: bool) -> bool:
         return rgb or extras[0] in opacity
     if any(extra in opacity for extra in extras):
         raise FileError(
-            f"{path} holds alpha among {len(extras)} additional channels: only one can be told apart. Save "
-            "it with alpha alone."
+            f"{path} holds alpha among {len(extras)} additional channels: only one can be distinguished. "
+            "Save it with alpha alone."
         )
     return False
 
@@ -342,8 +335,8 @@ FORMAT = Format(
     marks=((0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")),
     read=read,
     write=write,
-    refuse=_refuse,
-    types=_TYPES,
+    reject=_reject,
+    types=(*INTEGERS, "float16", "float32", "float64"),
     last_axis_is_colour=True,
     stack_is_volume=False,
 )

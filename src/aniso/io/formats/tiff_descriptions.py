@@ -84,13 +84,8 @@ def _length(value: Any) -> float | None:
 def imagej(picture: Picture, channels: int) -> str:
     """Describe spacing and pages as ImageJ does, which most programs read."""
     pages = picture.shape[0] if len(picture.shape) == 3 else 1
-    lines = ["ImageJ=1.11a"]
-    if pages * channels > 1:
-        lines.append(f"images={pages * channels}")
-    if channels > 1:
-        lines.append(f"channels={channels}")
-    if pages > 1:
-        lines.append(f"slices={pages}")
+    counts = {"images": pages * channels, "channels": channels, "slices": pages}
+    lines = ["ImageJ=1.11a", *(f"{name}={count}" for name, count in counts.items() if count > 1)]
     if pages > 1 and channels > 1:
         lines.append("hyperstack=true")
     if picture.spacing is not None:

@@ -1,0 +1,75 @@
+"""The engine for tensors on a GPU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from aniso import checks
+from aniso.engines import ENGINES, Problem
+from aniso.engines.torch.operator import Entries
+from aniso.engines.triton.arithmetic import INTERPRETED
+from aniso.engines.triton.operators import frozen_step, fused_step, register, stored_tensors
+from aniso.engines.triton.steering import FusedSteering
+from aniso.schemes import Cycle
+
+
+class Evolution:
+    """Evolving images or volumes: shape (images, channels, H, W) or (images, channels, D, H, W).
+
+    An explicit step of one channel without integration scale is a single kernel after presmoothing. In all
+    other cases the tensors are computed and stored first, and each step of the cycle is a kernel.
+    """
+
+    def __init__(self, image: Tensor, problem: Problem) -> None:
+        check_device(image.device)
+        self._u = image.contiguous()
+        self._steering = FusedSteering(self._u, problem)
+        self._context = self._steering.constants, register(self._steering)
+
+    @property
+    def image(self) -> Tensor:
+        """The images as they are now."""
+        return self._u
+
+    def advance(self, steps: Cycle) -> None:
+        """Carry out one cycle, with the tensors of the images as they are now."""
+        # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
+        (weight, tau), *others = steps.steps
+        if self._steering.can_fuse and not others:
+            self._u = fused_step(self._u, *self._context, weight * tau)
+            return
+        tensors = self._steering.tensors
+        if tensors is None:
+            tensors = stored_tensors(self._u, *self._context)
+        previous, u = self._u, frozen_step(self._u, None, tensors, *self._context, 1.0, weight * tau, True)
+        for weight, tau in others:
+            before = None if weight == 1 else previous
+            previous, u = u, frozen_step(u, before, tensors, *self._context, weight, tau, True)
+        self._u = u
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def tensor(self) -> Entries:
+        """Return the entries of the diffusion tensors over the cells, of the images as they are now."""
+        return self._steering.tensor(self._u)
+
+
+def check_device(device: torch.device) -> None:
+    """Raise if kernels do not run on a device."""
+    if INTERPRETED:
+        if device.type != "cpu":
+            raise ValueError(
+                f"the image is on {device}, but TRITON_INTERPRET is set: Triton's interpreter computes on "
+                "the CPU. Unset it before Python starts, or give image.cpu()."
+            )
+    elif device.type not in ENGINES["triton"].devices:
+        raise checks.make_error(
+            ValueError,
+            f"the triton engine takes PyTorch tensors on a GPU, got an image on {device}.",
+            python="Give e.g. image.cuda() to aniso.diffuse or plan.apply, or leave engine out: denoise and "
+            "the other verbs choose their parameters on the CPU. For tests, the kernels also run on the CPU, "
+            "slowly, if the environment variable TRITON_INTERPRET is 1 before Python starts.",
+            command="Use --engine cpu.",
+        )

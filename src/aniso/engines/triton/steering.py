@@ -1,0 +1,268 @@
+"""What a problem needs on a GPU, and which kernels carry it out."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aniso.engines import Problem
+from aniso.engines.torch import evolution
+from aniso.engines.torch.operator import (
+    Entries,
+    at_unit_spacing,
+    largest_slope,
+    slope_factors,
+    tensor_of_structure,
+)
+from aniso.engines.triton import kernels
+from aniso.engines.triton.device_functions import is_compilable, tensor_function
+from aniso.engines.triton.launches import Launch, Tile
+from aniso.formulas.dimensions import ENTRY_AXES
+from aniso.formulas.gaussian import centre_fold, edge_fold
+from aniso.stencil import DeltaStencil, FreeStencil, SplitStencil
+
+# Sizes for which the kernels fit the registers of all GPUs tried, see benchmarks/gpu.py.
+_SMOOTHING, _FUSED, _FROZEN, _CELLS = Tile(16, 64), Tile(4, 64), Tile(4, 64), Tile(4, 64)
+_FUSED_VOLUME, _FROZEN_VOLUME, _CELLS_VOLUME = Tile(4, 32), Tile(4, 32), Tile(4, 32)
+_LINE = 256
+
+
+class FusedSteering(evolution.Steering):
+    """The tables and numbers of the kernels, for images of one shape, type and device."""
+
+    def __init__(self, image: Tensor, problem: Problem) -> None:
+        super().__init__(image, problem)
+        self._ndim = len(problem.spacings)
+        self._shape = tuple(image.shape[-self._ndim :])
+        self.stencil = _stencil_name(problem.stencil)
+        self.tensors: Tensor | None = None
+        self.is_compiled = self.can_fuse = False
+        parameters: tuple[float, ...] = ()
+        model, slopes = problem.model, (0.0,) * self._ndim
+        if model.entries is not None:
+            self.tensors = torch.stack(at_unit_spacing(self.entries, problem.spacings))[:, None]
+        else:
+            slopes = slope_factors(self.contrast, problem.spacings, image.dtype)
+            self.is_compiled = is_compilable(self.formula)
+            smooth = model.integration == 0
+            self.can_fuse = self.is_compiled and smooth and image.shape[1] == 1 and self.stencil == "delta"
+            if self.is_compiled:
+                parameters = self.formula.parameters
+                self._tensor_function = tensor_function(self.formula, self._ndim)
+            self._pixel_tables = [self._edge_table(axis) for axis in range(self._ndim)]
+            self._cell_tables = [self._centre_table(axis) for axis in range(self._ndim)]
+        alpha, gamma, beta = 0.0, 0.0, 0.0
+        if isinstance(problem.stencil, DeltaStencil):
+            alpha, gamma, beta = problem.stencil.alpha, problem.stencil.gamma, problem.stencil.beta or 0.0
+        elif isinstance(problem.stencil, SplitStencil):
+            alpha = problem.stencil.alpha
+        per_unit = (1 / h for h in reversed(problem.spacings))
+        most = largest_slope(image.dtype)
+        numbers = (*slopes, *per_unit, alpha, gamma, beta, most, *parameters)
+        self.numbers = self.on_device(numbers, image.dtype)
+        self._mask = None if self.fixed is None else self.fixed.to(torch.uint8)
+
+    @property
+    def constants(self) -> list[Tensor]:
+        """The tensors that the eager operations use."""
+        if self.problem.model.entries is not None:
+            given = []
+        else:
+            given = [kernel for kernel in (*self.noise, *self.integration) if kernel is not None]
+        given += [] if self.fixed is None else [self.fixed]
+        return given + ([self.delta] if self.stencil == "free" else [])
+
+    def with_constants(self, constants: list[Tensor]) -> FusedSteering:
+        """Return the same with other tensors in their place."""
+        other, given = copy.copy(self), iter(constants)
+        if self.problem.model.entries is None:
+            other.noise, other.integration = (
+                tuple(None if kernel is None else next(given) for kernel in kernels)
+                for kernels in (self.noise, self.integration)
+            )
+        other.fixed = None if self.fixed is None else next(given)
+        if self.stencil == "free":
+            other.delta = next(given)
+        return other
+
+    def fused_step(self, u: Tensor, tau: float) -> Tensor:
+        """Return images of one channel after an explicit step with the tensors of these images."""
+        out = torch.empty_like(u)
+        depth, height, width = (1, *self._shape)[-3:]
+        tile = _FUSED if self._ndim == 2 else _FUSED_VOLUME
+        constants, programs = tile.over(len(u), depth * height, width)
+        arguments = {
+            "u": u,
+            "look": self._smooth(u),
+            "fixed": u if self._mask is None else self._mask,
+            "out": out,
+            "numbers": self.numbers,
+            "tau": tau,
+            "depth": depth,
+            "height": height,
+            "width": width,
+        }
+        constants |= {
+            "TENSOR": self._tensor_function,
+            "NDIM": self._ndim,
+            "FIXED": self._mask is not None,
+        }
+        Launch(kernels.fused_step, arguments, constants, programs, tile.warps).run()
+        return out
+
+    def frozen_step(
+        self,
+        u: Tensor,
+        previous: Tensor | None,
+        tensors: Tensor,
+        weight: float,
+        tau: float,
+        keeps_fixed: bool,
+    ) -> Tensor:
+        """Return images after a step (w, τ) with stored tensors; fixed pixels keep their values, or not."""
+        mask = self._mask if keeps_fixed else None
+        out = torch.empty_like(u)
+        depth, height, width = (1, *self._shape)[-3:]
+        tile = _FROZEN if self._ndim == 2 else _FROZEN_VOLUME
+        constants, programs = tile.over(u.shape[0] * u.shape[1], depth * height, width)
+        arguments = {
+            "u": u,
+            "previous": u if previous is None else previous,
+            "tensors": tensors,
+            "delta": self.delta if self.stencil == "free" else u,
+            "fixed": u if mask is None else mask,
+            "out": out,
+            "numbers": self.numbers,
+            "weight": weight,
+            "tau": tau,
+            "channels": u.shape[1],
+            "depth": depth,
+            "height": height,
+            "width": width,
+            "per_image": 0 if tensors.shape[1] == 1 else tensors[0, 0].numel(),
+            "per_entry": tensors[0].numel(),
+        }
+        constants |= {
+            "NDIM": self._ndim,
+            "STENCIL": self.stencil,
+            "EXTRAPOLATED": previous is not None,
+            "FIXED": mask is not None,
+        }
+        Launch(kernels.frozen_step, arguments, constants, programs, tile.warps).run()
+        return out
+
+    def stored_tensors(self, u: Tensor) -> Tensor:
+        """Return the tensors of images over the cells, (entries, images, cells along each axis)."""
+        look = self._smooth(u)
+        if self.is_compiled and self.problem.model.integration == 0:
+            return self._cells(look, self._tensor_function)
+        structure = self._average(self._cells(look, None))
+        if not self.is_compiled:
+            return self._stack(tensor_of_structure(structure.unsqueeze(2).unbind(0), u, self.formula))
+        out = torch.empty_like(structure)
+        cells = structure[0].numel()
+        arguments = {"structures": structure, "out": out, "numbers": self.numbers, "cells": cells}
+        constants = {"TENSOR": self._tensor_function, "NDIM": self._ndim, "SIZE": _LINE}
+        Launch(kernels.tensors_of_structure, arguments, constants, -(-cells // _LINE), 4).run()
+        return out
+
+    def eager_tensors(self, u: Tensor) -> Tensor:
+        """Return the same, by operations that are differentiable."""
+        return self._stack(self.tensor(u))
+
+    def _stack(self, entries: Entries) -> Tensor:
+        """Return entries (images, 1, …) as one tensor (entries, images, …), scaled to unit spacing."""
+        scaled = at_unit_spacing(entries, self.problem.spacings)
+        return torch.stack([entry[:, 0] for entry in scaled])
+
+    def _cells(self, look: Tensor, tensor: Any) -> Tensor:
+        """Return the structure over the cells or, with a formula, the tensors."""
+        cells = tuple(length + 1 for length in self._shape)
+        out = look.new_empty(self._ndim * (self._ndim + 1) // 2, len(look), *cells)
+        depth, height, width = (1, *self._shape)[-3:]
+        tile = _CELLS if self._ndim == 2 else _CELLS_VOLUME
+        constants, programs = tile.over(len(look), out[0, 0].numel() // (width + 1), width + 1)
+        arguments = {
+            "look": look,
+            "out": out,
+            "numbers": self.numbers,
+            "channels": look.shape[1],
+            "depth": depth,
+            "height": height,
+            "width": width,
+            "per_entry": out[0].numel(),
+        }
+        constants |= {"TENSOR": tensor, "NDIM": self._ndim}
+        Launch(kernels.cell_tensors, arguments, constants, programs, tile.warps).run()
+        return out
+
+    def _smooth(self, u: Tensor) -> Tensor:
+        """Return the images through the presmoothing Gaussian."""
+        for axis, weights in enumerate(self.noise):
+            if weights is not None:
+                u = self._smooth_along(u, axis, weights, self._pixel_tables[axis])
+        return u
+
+    def _average(self, structure: Tensor) -> Tensor:
+        """Return the structure through the Gaussian of the integration scale."""
+        for axis, weights in enumerate(self.integration):
+            if weights is not None:
+                mixed = [axes[0] != axes[1] and axis - self._ndim in axes for axes in ENTRY_AXES]
+                odd = sum(1 << number for number in range(len(structure)) if mixed[number])
+                structure = self._smooth_along(structure, axis, weights, *self._cell_tables[axis], odd)
+        return structure
+
+    def _smooth_along(
+        self,
+        source: Tensor,
+        axis: int,
+        weights: Tensor,
+        fold: Tensor,
+        sign: Tensor | None = None,
+        odd: int = 0,
+    ) -> Tensor:
+        """Return a tensor through a Gaussian along one axis.
+
+        `fold` and `sign` are the indices and signs of values beyond its ends, `odd` the entries with signs.
+        """
+        last = axis == self._ndim - 1
+        if last:
+            height, width = source[0, ..., 0].numel(), source.shape[-1]
+        else:
+            height, width = source.shape[axis - self._ndim], source.shape[axis + 1 - self._ndim :].numel()
+        planes = source.numel() // (height * width)
+        out = torch.empty_like(source)
+        constants, programs = _SMOOTHING.over(planes, height, width)
+        arguments = {
+            "source": source,
+            "out": out,
+            "weights": weights,
+            "fold": fold,
+            "sign": fold if sign is None else sign,
+            "reach": len(weights) - 1,
+            "planes": planes // len(source),
+            "height": height,
+            "width": width,
+        }
+        constants |= {"ALONG_X": last, "ODD": odd}
+        Launch(kernels.smooth, arguments, constants, programs, _SMOOTHING.warps).run()
+        return out
+
+    def _edge_table(self, axis: int) -> Tensor:
+        weights = self.noise[axis]
+        reach = 0 if weights is None else len(weights) - 1
+        return self.on_device(edge_fold(self._shape[axis], reach), torch.int32)
+
+    def _centre_table(self, axis: int) -> tuple[Tensor, Tensor]:
+        weights = self.integration[axis]
+        index, sign = centre_fold(self._shape[axis] + 1, 0 if weights is None else len(weights) - 1)
+        return self.on_device(index, torch.int32), self.on_device(sign, torch.int8)
+
+
+def _stencil_name(stencil: Any) -> str:
+    if isinstance(stencil, FreeStencil):
+        return "free"
+    return "split" if isinstance(stencil, SplitStencil) else "delta"

@@ -1,0 +1,1 @@
+"""Learned diffusions as data: what runs a trained net without PyTorch."""

@@ -1,0 +1,66 @@
+"""Reasons to doubt a denoised image, which a plan reports."""
+
+from __future__ import annotations
+
+import math
+
+from aniso.noise.estimate import NoiseEstimate
+from aniso.verbs.risk import Judge, Stop
+
+# Expected error over the noise level from which on an image is hardly changed, and certainty below which the
+# noise is in doubt.
+_HARDLY, _DOUBTFUL = 0.9, 0.25
+# A given level is too high if what was removed corresponds to less than this part of it.
+_TOO_HIGH = 0.9
+
+
+def list_cautions(
+    judge: Judge, used: Stop, found: NoiseEstimate, *, noise: float, fits: bool
+) -> tuple[str, ...]:
+    """Return what is doubtful about the windows that are used, in sentences.
+
+    `noise` is the level in grey values, and `fits` whether a learned diffusion is for images like this one.
+    """
+    cautions = []
+    if not fits:
+        kind = "compressed images" if found.compressed else "images of single photons"
+        cautions.append(
+            f"the learned diffusion was not trained for {kind}, and its expected error is not reliable. Give "
+            "method='auto' (on the command line --method auto)."
+        )
+    if found.certainty == 1 and judge.level > 0 and used.change > 0:
+        ratio = math.sqrt(used.highest_variance(judge.remaining)) / judge.level
+        if ratio < _TOO_HIGH:
+            cautions.append(
+                f"the given noise level {noise:.3g} seems too high: what was removed corresponds to about "
+                f"{ratio * noise:.2g}. Details may be lost, and the expected error is too low."
+            )
+    return tuple(cautions)
+
+
+def remark_on_change(
+    noise: float, certainty: float, expected_error: float, *, smoothing: bool, filling: bool
+) -> str | None:
+    """Return why an image is not, or hardly, changed; or that the noise is in doubt.
+
+    `smoothing` means that the image is diffused, and `filling` that impulses are replaced.
+    """
+    example = f"{2 * noise:.2g}" if noise > 0 else "4"
+    advice = f"give a level, e.g. noise={example} (on the command line --noise {example})"
+    doubt = (
+        f"the noise level {noise:.3g} is in doubt, since hardly any part of the image is flat"
+        if certainty < _DOUBTFUL
+        else ""
+    )
+    if not smoothing and not filling:
+        why = doubt or (
+            f"noise of {noise:.3g} grey values is so weak here that any diffusion would change the "
+            "image more than the noise does"
+        )
+        if noise == 0:
+            why = "no noise was found"
+        return f"the image is left unchanged: {why}. To smooth anyway, {advice}."
+    if smoothing and expected_error > _HARDLY * noise:
+        why = doubt or "most of the noise cannot be distinguished from texture"
+        return f"the image is hardly changed: {why}. To smooth more, {advice}."
+    return f"{doubt}. If too much or too little is removed, give a level." if doubt else None

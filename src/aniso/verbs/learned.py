@@ -1,0 +1,268 @@
+"""The learned diffusion as a candidate of denoise(): its noise level by least risk, and the stage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from aniso import engines
+from aniso.arrays import Array, check_range, is_tensor
+from aniso.blocks.halo import Region
+from aniso.blocks.stages import Channels, Stage, State, whole_region
+from aniso.colours import OPPONENT
+from aniso.nets.design import LEVELS, join, separate
+from aniso.nets.net import load_net, net_names
+from aniso.noise.estimate import NoiseEstimate
+from aniso.settings import Settings
+from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.stabilise import mix_channels
+
+Method = Literal["auto", "diffusion", "learned"]
+METHODS: tuple[Method, ...] = get_args(Method)
+#: The net that is used.
+NET = "denoise-2-75"
+# Range of grey values, from one to the other share of pixels, of the photographs that the net was trained on;
+# that of normal noise, in noise levels; and the ratio of noise levels that are tried.
+_RANGE, _SHARES, _NOISE_RANGE, _RATIO = 200.0, (0.01, 0.99), 4.65, 2.0
+# Sides of the parts of windows on which its noise level is chosen, and their number times that of channels.
+_SIDE, _PARTS = 96, 8
+# By how much the risk of a net may exceed that of a mixture of diffusions: as a part of it, or of this part
+# of the noise variance. The weights of a mixture are fitted to the windows on which its risk is estimated, so
+# that the estimate is too low.
+_MARGIN, _LEAST_RISK = 0.1, 0.1
+_GOLDEN = 0.5 * (5**0.5 - 1)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A net, and the noise with which it runs after the image is multiplied by `scale`."""
+
+    net: str
+    level: float
+    scale: float
+    correlation: float
+
+    def __post_init__(self) -> None:
+        if (
+            self.net not in net_names()
+            or not (LEVELS[0] <= self.level <= LEVELS[1] and self.scale > 0)
+            or self.correlation < 0
+        ):
+            raise ValueError(
+                f"a learned diffusion needs one of the nets {', '.join(net_names())}, a level from "
+                f"{LEVELS[0]:g} to {LEVELS[1]:g}, a positive scale and a correlation of at least 0, got "
+                f"{self!r}."
+            )
+
+
+@dataclass(frozen=True)
+class RunNet(Stage):
+    """Run stages of a net on the image.
+
+    The image that evolves is called "learned". It is that of the net until the last stage. `turned` means
+    that three channels are brightness and colours.
+    """
+
+    learned: Learned
+    settings: Settings
+    turned: bool = False
+    first: int = 0
+    last: int | None = None
+
+    cost = 6e-8
+
+    @property
+    def _stages(self) -> slice:
+        return slice(self.first, self.last)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The sum over all stages."""
+        return (sum(load_net(self.learned.net).reaches[self._stages]),) * 2
+
+    @property
+    def ticks(self) -> int:
+        """One for each stage."""
+        return len(load_net(self.learned.net).reaches[self._stages])
+
+    def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
+        """Run the stages."""
+        image = state["image"]
+        if is_tensor(image) or engines.ENGINES[self.settings.engine].arrays == "torch":
+            found = _run_on_tensors(image, self.learned, self.turned)
+            for _ in range(self.ticks):
+                tick()
+        else:
+            found = self._run_on_arrays(image, state.pop("learned", None), tick)
+        check_range(found)
+        state["learned"] = found
+
+    def _run_on_arrays(self, image: Array, evolving: Array | None, tick: Callable[[], object]) -> Array:
+        """Run the stages on arrays (…, channels, H, W), from an evolving image on that is that of the net."""
+        from aniso.engines.cpu.net import run_net
+
+        net, channels = load_net(self.learned.net), image.shape[-3]
+        scale = image.dtype.type(self.learned.scale)
+        coloured = net.takes_colours(channels)
+        f = separate(image * scale, turned=self.turned) if coloured else image * scale
+        stages = net.at_level(self.learned.level, channels, self.learned.correlation)[self._stages]
+        found = run_net(f if evolving is None else evolving, f, net, stages, self.settings.threads, tick)
+        if self.last is None or self.last == len(net.reaches):
+            found = (join(found, turned=self.turned) if coloured else found) / scale
+        return found
+
+    def judge_windows(self, judge: Judge) -> Stop:
+        """Return the windows of a judge after the net."""
+        found = self._run_alike([*judge.image, *judge.changed])
+        return judge.stop(0.0, found[: len(judge.image)], found[len(judge.image) :], None)
+
+    def _run_alike(self, windows: list[Array]) -> list[Array]:
+        """Run the net on windows, all those of one shape together."""
+        found = list(windows)
+        for shape in {window.shape for window in windows}:
+            places = [number for number, window in enumerate(windows) if window.shape == shape]
+            state: State = {"image": np.stack([windows[number] for number in places])}
+            self.run(state, whole_region(shape[1:]), lambda: None)
+            for number, result in zip(places, state["learned"], strict=True):
+                found[number] = result
+        return found
+
+    def parts(self) -> Iterator[Stage]:
+        """Yield the stages one by one; those of PyTorch are not divided."""
+        if engines.ENGINES[self.settings.engine].arrays == "torch":
+            yield self
+            return
+        for number in range(len(load_net(self.learned.net).reaches))[self._stages]:
+            yield replace(self, first=number, last=number + 1)
+
+    def channels(self, before: Channels) -> Channels:
+        """Return the channels with those of the evolving image."""
+        return before | {"learned": before["image"]}
+
+    def reads(self, before: Channels) -> set[str]:
+        """Return the image and, after the first stage, the evolving one."""
+        return {"image"} if self.first == 0 else {"image", "learned"}
+
+    def changes(self, before: Channels) -> set[str]:
+        """Return the evolving image."""
+        return {"learned"}
+
+    def working(self, channels: Channels, ndim: int) -> int:
+        """Return the numbers of the scaled and the smoothed image, the change, and the result."""
+        return 4 * channels["image"]
+
+    def seconds(self, channels: Channels, itemsize: int) -> float:
+        """Estimate the time per pixel."""
+        return self.cost * self.ticks * channels["image"] * itemsize / 4
+
+
+def _run_on_tensors(image: Any, learned: Learned, turned: bool) -> Any:
+    """Run a net on a tensor (images, channels, H, W) or, by PyTorch, on an array (…, channels, H, W)."""
+    import torch
+
+    from aniso.nn import pretrained
+
+    tensor = image if is_tensor(image) else torch.tensor(image).reshape(-1, *image.shape[-3:])
+    net = pretrained(learned.net, device=tensor.device, dtype=tensor.dtype).requires_grad_(False)
+    if turned:
+        tensor = mix_channels(OPPONENT, tensor, back=True)
+    result = net(tensor * learned.scale, learned.level, learned.correlation) / learned.scale
+    if turned:
+        result = mix_channels(OPPONENT, result)
+    return result if is_tensor(image) else result.reshape(image.shape).numpy()
+
+
+def refuse_reason(settings: Settings) -> str | None:
+    """Return why a net cannot be used, or None if it can."""
+    if len(settings.spacings) != 2:
+        return "there is no trained net for signals and volumes"
+    if settings.spacings[0] != settings.spacings[1]:
+        return f"nets are for square pixels, but the spacing is {settings.spacings}"
+    if settings.engine != "cpu" and engines.ENGINES[settings.engine].arrays != "torch":
+        return f"nets run on the engines cpu and torch, not on {settings.engine}"
+    return None
+
+
+def check_method(method: Any, settings: Settings, *, free: bool) -> Method:
+    """Return the method; the learned one is rejected where it cannot be used. `free`: nothing is given."""
+    method = "auto" if method is None else method
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    reason = refuse_reason(settings)
+    if not free:
+        reason = "contrast, time and mix are parameters of other diffusions"
+    if method == "learned" and reason is not None:
+        raise ValueError(f"method='learned' cannot be used: {reason}. Give method='auto' or 'diffusion'.")
+    found: Any = method
+    return found
+
+
+def is_better(judge: Judge, stop: Stop, risk: float) -> bool:
+    """Return whether a net is to be used instead of a mixture of diffusions with this risk."""
+    return judge.risk(stop) < risk + _MARGIN * max(risk, _LEAST_RISK * judge.level**2)
+
+
+def is_known(noise: NoiseEstimate) -> bool:
+    """Return whether the net has parameters for such noise."""
+    return (noise.correlation == 0 or load_net(NET).takes_correlation) and not noise.compressed
+
+
+def spread_parts(windows: list[Array]) -> list[tuple[int, tuple[slice, ...]]]:
+    """Return parts of windows (channels, H, W), spread over all of them.
+
+    Each is the number of a window, and the rows and columns.
+    """
+    tiles = [
+        (number, (slice(y, y + _SIDE), slice(x, x + _SIDE)))
+        for number, window in enumerate(windows)
+        for y in _starts(window.shape[1])
+        for x in _starts(window.shape[2])
+    ]
+    # Multiples of the golden ratio are spread evenly, however many of them there are.
+    order = sorted(range(len(tiles)), key=lambda k: k * _GOLDEN % 1.0)
+    return [tiles[k] for k in sorted(order[: math.ceil(_PARTS / len(windows[0]))])]
+
+
+def _starts(length: int) -> list[int]:
+    """Return where parts begin; the last one may overlap with its neighbour."""
+    return sorted({*range(0, max(length - _SIDE, 0), _SIDE), max(length - _SIDE, 0)})
+
+
+def choose_level(
+    judge: Judge, settings: Settings, alive: Callable[[], object], *, turned: bool = False
+) -> tuple[RunNet, Stop]:
+    """Return the net with the noise level of least risk, and parts of the windows of a judge after it.
+
+    A net takes images of the contrast of photographs with grey values from 0 to 255. An image of another
+    range is multiplied by the scale at which the result has the least risk.
+    """
+    few = judge.part(spread_parts(judge.image))
+    values = np.concatenate([window.ravel() for window in judge.image])
+    low, high = np.quantile(values, _SHARES)
+    contrast = math.sqrt(max((high - low) ** 2 - (_NOISE_RANGE * judge.noise) ** 2, judge.noise**2))
+    start = float(np.clip(judge.noise * _RANGE / contrast, *LEVELS))
+    correlation = judge.correlation if load_net(NET).takes_correlation else 0.0
+    tried: dict[int, tuple[RunNet, Stop]] = {}
+
+    def risk(step: int) -> float:
+        if step not in tried:
+            level = float(np.clip(start * _RATIO**step, *LEVELS))
+            stage = RunNet(Learned(NET, level, level / judge.noise, correlation), settings, turned)
+            alive()
+            tried[step] = stage, stage.judge_windows(few)
+        return judge.risk(tried[step][1])
+
+    best = 0
+    for direction in (1, -1):
+        while LEVELS[0] < start * _RATIO ** (best + 0.5 * direction) < LEVELS[1]:
+            if risk(best + direction) >= risk(best):
+                break
+            best += direction
+        if best != 0:
+            break
+    risk(best)
+    return tried[best]

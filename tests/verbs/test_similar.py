@@ -1,0 +1,88 @@
+"""Averages of similar voxels, which denoise() mixes with diffusions of volumes."""
+
+import dataclasses
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import aniso
+from aniso.settings import Settings
+from aniso.verbs.similar import average_similar
+
+RNG = np.random.default_rng(0)
+VOLUME = aniso.samples.layers((19, 21, 70), noise=20.0).image.astype(np.float32)
+
+
+def averages(image, guide, level=20.0, **options):
+    settings = Settings.check(3, **options)
+    return np.array(average_similar(image, guide, level, (0, 1), settings))
+
+
+@pytest.mark.parametrize("shape", [(1, 19, 21, 70), (2, 9, 17, 5), (1, 1, 2, 3)])
+def test_engines_agree(shape):
+    image, guide = RNG.normal(0, 20, shape), RNG.normal(0, 12, shape)
+    np.testing.assert_allclose(averages(image, guide), averages(image, guide, engine="reference"), atol=1e-9)
+
+
+def test_tensors_agree():
+    torch = pytest.importorskip("torch")
+    image, guide = RNG.normal(0, 20, (2, 1, 6, 7, 8)), RNG.normal(0, 12, (2, 1, 6, 7, 8))
+    found = average_similar(torch.tensor(image), torch.tensor(guide), 20.0, (0, 1), Settings.check(3))
+    for number in range(2):
+        expected = averages(image[number], guide[number])
+        np.testing.assert_allclose([one[number].numpy() for one in found], expected, atol=1e-9)
+
+
+def test_constants_stay_and_dissimilar_voxels_do_not_count():
+    steps = np.where(np.arange(12) < 6, 0.0, 200.0) * np.ones((1, 8, 8, 12))
+    image = steps + RNG.normal(0, 10, steps.shape)
+    np.testing.assert_allclose(averages(np.full_like(image, 7.0), image), 7.0)
+    narrow, wide = averages(image, steps)
+    for found in (narrow, wide):
+        assert found[..., :5].max() < 20
+        assert found[..., 7:].min() > 180
+        assert (found - steps)[..., :5].std() < 0.25 * 10
+
+
+def test_threads_give_the_same_bits():
+    one, two = (averages(VOLUME[None], VOLUME[None], threads=n) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_mixtures_with_them_are_the_same_in_blocks_and_after_json():
+    result, plan = aniso.denoise(VOLUME, noise=20.0, return_info=True)
+    assert plan.similar is not None
+    with dask.config.set(scheduler="synchronous"):
+        blocks = aniso.denoise(da.from_array(VOLUME, chunks=(8, 21, 40)), noise=20.0).compute()
+    np.testing.assert_array_equal(blocks, result)
+    restored = aniso.Plan.from_json(plan.to_json())
+    assert restored == plan
+    np.testing.assert_array_equal(restored.apply(VOLUME), result)
+
+
+def test_they_reduce_the_error_of_layers():
+    sample = aniso.samples.layers(28, noise=20.0, seed=4)
+    result, plan = aniso.denoise(sample.image, noise=20.0, return_info=True)
+    without = dataclasses.replace(plan, similar=None).apply(sample.image)
+    error, before = (np.sqrt(np.mean((one - sample.truth) ** 2)) for one in (result, without))
+    assert error < 0.9 * before
+    assert plan.expected_error == pytest.approx(error, rel=0.15)
+
+
+def test_damaged_weights_are_rejected():
+    _, plan = aniso.denoise(VOLUME, noise=20.0, return_info=True)
+    with pytest.raises(ValueError, match="add up to 1"):
+        dataclasses.replace(plan, similar=dataclasses.replace(plan.similar, averages=(None, None)))
+    with pytest.raises(ValueError, match="2 averages"):
+        dataclasses.replace(plan.similar, averages=(None,))
+
+
+@pytest.mark.parametrize("name", ["fibres", "balls"])
+def test_an_estimated_level_is_as_good_as_a_given_one(name):
+    sample = getattr(aniso.samples, name)(48, noise=60.0, seed=5)
+    errors = [
+        ((aniso.denoise(sample.image, noise=noise) - sample.truth) ** 2).mean() for noise in ("auto", 60.0)
+    ]
+    assert errors[0] < 1.03 * errors[1]
