@@ -6,6 +6,8 @@ The signal handlers are installed before the slow imports, so that an early Ctrl
 from __future__ import annotations
 
 import _thread
+import atexit
+import contextlib
 import io
 import os
 import signal
@@ -54,18 +56,38 @@ def _handled() -> list[signal.Signals]:
     return handled
 
 
+def _leave_daemons(codes: list[Any]) -> None:
+    """End the process at once if daemon threads still run.
+
+    Python stops them wherever they are, and a thread that compiles a kernel then aborts the whole process.
+    """
+    if any(thread.daemon for thread in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        code = codes[0] if codes else 0
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
 def main() -> None:
     """Run the command."""
     for each in _handled():
         signal.signal(each, _interrupt)
     sys.unraisablehook = _interrupt_again
+    codes: list[Any] = []
+    atexit.register(_leave_daemons, codes)  # the first to be registered, so the last to run
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # arrows cannot be encoded everywhere
         _run()
-    except _Interrupted:
-        print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
+    except SystemExit as end:
+        codes.append(end.code)
+        if isinstance(end, _Interrupted):
+            print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
+        raise
+    except BaseException:
+        codes.append(1)
         raise
 
 

@@ -175,3 +175,32 @@ class TestListeners:
     def test_there_is_none(self, camera):
         command = " ".join([*PROGRAM, "info", "camera.png", ">&-", "2>&-"])
         assert subprocess.run(command, shell=True, cwd=camera, env=WIDE).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('no')", 1), ("1 / 0", 1)]
+)
+def test_daemon_threads_are_left_alone(end, code):
+    """Python would stop them at its own end, which aborts the process while one of them compiles a kernel."""
+    program = f"""
+import atexit, sys, threading, time
+import aniso.__main__ as entry
+
+class TornDown:
+    def __del__(self):
+        print("torn down", flush=True)
+
+kept = TornDown()
+
+def run():
+    threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+    atexit.register(print, "handlers ran")
+    print("output")
+    {end}
+
+entry._run = run
+entry.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.returncode == code
+    assert done.stdout.splitlines() == ["output", "handlers ran"]

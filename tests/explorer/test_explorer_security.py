@@ -376,12 +376,10 @@ class TestSilence:
             with socket.create_connection(("127.0.0.1", int(visitor.host.rpartition(":")[2]))) as connection:
                 connection.sendall(b"\x16\x03\x01 no HTTP at all\r\n\r\n")
                 connection.recv(1000)
-            stay = [self.handshake(visitor), self.upload(visitor)]
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0
-            for connection in stay:
-                connection.close()
+            with self.handshake(visitor), self.upload(visitor):
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+                assert process.wait(PATIENCE) == 0
         assert said[1:] == ["The explorer was stopped.\n"]  # on both streams
 
     def test_lost_connections_are_not_reported_and_other_errors_are(self, caplog):
