@@ -223,7 +223,7 @@ def scale_space(
     """Diffuse an image and yield it at several times, each computed from the one before.
 
     Images are computed when they are requested; Dask arrays stay lazy. FED and FSI use their number of cycles
-    between each two times.
+    between consecutive times.
 
     Parameters
     ----------

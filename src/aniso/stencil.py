@@ -70,7 +70,7 @@ class ImageStencil(Stencil, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeltaStencil:
-    """A member of the 3×3 family: α opens the diagonals, γ follows ∣b∣.
+    """A member of the 3×3 stencil family, with the parameters α and γ (or β).
 
     Its free parameter is δ = α(a + c) + γ(1 − 2α)∣b∣, or δ = α(a + c) + βb where `beta` is given
     (the parametrisation of Weickert, Welk and Wickert 2013).

@@ -101,8 +101,8 @@ def orientation(
 ) -> Any:
     """Compute the direction along the structure at each pixel: that in which the image changes least.
 
-    It is the eigenvector of :func:`structure_tensor` with the smallest eigenvalue. How well it is determined
-    says :func:`coherence`.
+    It is the eigenvector of :func:`structure_tensor` with the smallest eigenvalue. :func:`coherence`
+    measures how well it is determined.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def orientation(
     Returns
     -------
     array, tensor or Dask array
-        Of an image the angle in radians, in (−π/2, π/2], from axis 1 (x) towards axis 0 (y, downwards);
-        shape (H, W), of a batch (N, H, W). Of a volume unit vectors in the order of the array's axes, shape
+        For images, the angle in radians, in (−π/2, π/2], from axis 1 (x) towards axis 0 (y, downwards);
+        shape (H, W), of a batch (N, H, W). For volumes, unit vectors in the order of the array's axes, shape
         (3, D, H, W) or (N, 3, D, H, W), whose last component that is not 0 is positive. 0 where there is no
         structure. With `spacing`, directions are in space, not in pixels.
 
@@ -176,11 +176,11 @@ def coherence(
 def diffusion_tensor(
     image: Any, model: ImageDriven, *, spacing: Spacing | None = None, channel_axis: int | None = None
 ) -> Any:
-    """Compute the diffusion tensors with which the first step of :func:`aniso.diffuse` diffuses an image.
+    """Compute the diffusion tensors that the first step of :func:`aniso.diffuse` uses.
 
-    They lie over the cells between pixels, one more than pixels along each axis: the outer ones lie on the
-    boundary. :class:`aniso.FixedTensor` takes them as they are; one explicit step with it is the first step
-    of the model.
+    They lie in the cells between pixels. There is one more cell than pixels along each axis: the outer ones
+    lie on the boundary. :class:`aniso.FixedTensor` takes them as they are; one explicit step with it is the
+    first step of the model.
 
     Parameters
     ----------

@@ -308,7 +308,7 @@ class TestBadInput:
             ),
             (grey_plan, {"noise": 3.0}, ValueError, "a plan has all parameters of denoise, got noise"),
             (grey_plan, {"spacing": 2.0}, ValueError, "a plan has all parameters of denoise, got spacing"),
-            (grey_plan, {"channel_axis": 0}, ValueError, "1 axes without|an image has two axes"),
+            (grey_plan, {"channel_axis": 0}, ValueError, "one axis besides|an image has two axes"),
         ],
     )
     def test_is_rejected_before_anything_is_written(self, tmp_path, given, options, kind, words):

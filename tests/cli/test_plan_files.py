@@ -168,7 +168,7 @@ class TestApplying:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("", "the plan is damaged: it is not valid JSON"),
+            ("", "Give a file of --save-plan."),
             ('{"aniso": ', "the plan is damaged: it is not valid JSON"),
             ("[1, 2]", "a JSON object was expected"),
             ("{}", 'it has no key "aniso"'),

@@ -178,6 +178,8 @@ def test_signals_are_refused():
 def test_a_wavelength_far_beyond_the_image_is_refused():
     with pytest.raises(ValueError, match=r"shorter side of the image, 32, got 1000"):
         aniso.enhance(np.eye(32), wavelength=1000.0)
+    with pytest.raises(ValueError, match="wavelength must be at least the pixel spacing, 1, got 1e-300"):
+        aniso.enhance(np.eye(32), wavelength=1e-300)
 
 
 def test_the_wavelength_of_a_slope_stays_within_the_image():

@@ -41,6 +41,12 @@ def test_values_out_of_range_are_rejected(verb, key, value):
         aniso.Plan.from_json(json.dumps(values | {key: value}))
 
 
+def test_axes_of_channels_that_images_do_not_have_are_rejected():
+    values = json.loads(PLANS["denoise"]().to_json())
+    with pytest.raises(ValueError, match="channel_axis of a plan for 3 axes cannot be 7"):
+        aniso.Plan.from_json(json.dumps(values | {"channel_axis": 7}))
+
+
 @pytest.mark.parametrize("kind", ["Cycle", "_EqualCycles", "Scheme"])
 def test_what_is_not_a_scheme_is_rejected(kind):
     values = json.loads(PLANS["denoise"]().to_json()) | {"scheme": {"type": kind}}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import aniso
+from aniso import checks
 from aniso.blocks import groups, sample
 from aniso.verbs.table import VERBS
 
@@ -184,20 +185,47 @@ def test_odd_axes_of_frames_are_rejected(options, message):
 
 def test_arrays_that_do_not_fit_are_rejected():
     _, _, plan = plan_of("denoise", "grey")
-    with pytest.raises(ValueError, match=r"is for images, got an array of shape .9, 9, 9.* has 3 axes"):
+    with pytest.raises(
+        ValueError, match=r"got an array of shape .9, 9, 9.* 3 axes.*give frame_axis"
+    ) as found:
         plan.apply(np.zeros((9, 9, 9)))
+    assert "frame_axis" not in checks.on_command_line(found.value)
+    assert "--frames or --slices" in checks.on_command_line(found.value)
     with pytest.raises(ValueError, match=r"is for one channel, got .* which has 3 channels"):
         plan.apply(np.zeros((20, 20, 3)), channel_axis=-1)
     _, _, volume = plan_of("denoise", "volume")
-    with pytest.raises(ValueError, match="is for volumes"):
+    with pytest.raises(ValueError, match=r"is for volumes, got .* which has 2 axes .* Make a plan"):
         volume.apply(np.zeros((20, 20)))
     _, _, colour = plan_of("denoise", "colour")
     with pytest.raises(ValueError, match="is for 3 channels"):
         colour.apply(np.zeros((20, 20)), channel_axis=None)
+    with pytest.raises(ValueError, match=r"images with 3 channels, got .* which has one axis .* Make a plan"):
+        colour.apply(np.zeros((20, 20)))
     with pytest.raises(ValueError, match="NaN or infinite"):
         plan.apply(np.full((20, 20), np.inf))
     with pytest.raises(ValueError, match="all pixels are unknown"):
         plan.apply(np.full((20, 20), np.nan))
+
+
+def test_lines_far_apart_do_not_fit_small_images():
+    _, _, plan = plan_of("enhance", "grey")
+    sparse = dataclasses.replace(plan, wavelength=5000.0)
+    with pytest.raises(ValueError, match=r"lines at a distance of 5000, got .*, whose longest side is 90"):
+        sparse.apply(picture((70, 90)))
+
+
+@pytest.mark.parametrize("verb", choosing())
+def test_unknown_pixels_stay_unknown_on_request(verb):
+    image = picture((60, 70))
+    image[20:23, 30:34] = np.nan
+    result, plan = getattr(aniso, verb)(image, keep_nan=True, return_info=True)
+    assert np.isnan(result).sum() == 12
+    np.testing.assert_array_equal(plan.apply(image, keep_nan=True), result)
+    filled = plan.apply(image)
+    assert np.isfinite(filled).all()
+    np.testing.assert_array_equal(np.isnan(image), np.isnan(result))
+    with pytest.raises(ValueError, match="a plan of upsample takes no keep_nan"):
+        aniso.upsample(filled, 2, return_info=True)[1].apply(filled, keep_nan=True)
 
 
 @pytest.mark.parametrize("verb", choosing())

@@ -115,6 +115,22 @@ def test_pace_and_memory_are_those_of_the_row(scene):
     assert results.needed_memory(call, scene) == 17 * 128 * 128 * 8
 
 
+def test_plans_of_every_row_can_be_read(monkeypatch):
+    """The modules of all rows are imported first, so that those of new verbs need not be listed elsewhere."""
+    looked = []
+
+    class Row:
+        @property
+        def function(self):
+            looked.append(self)
+
+    row = Row()
+    monkeypatch.setitem(VERBS, ROW.name, row)
+    _, plan = mirror(np.zeros((4, 4)), 1, return_info=True)
+    assert aniso.Plan.from_json(plan.to_json()) == plan
+    assert looked == [row]
+
+
 def test_a_preview_takes_its_options_and_scales_the_noise(scene):
     call = Choices(ROW.name).with_value("noise", 8.0).with_value("strength_used", 0.1).call(scene)
     assert call.options == {"noise": 8.0, "strength_used": 0.1}

@@ -26,8 +26,8 @@ class FixedTensor(Model):
     tensor : array, shape (2, 2, H+1, W+1), (3, 3, D+1, H+1, W+1) for a volume, or (1, 1, N+1) for a signal
         Symmetric and positive semidefinite, in the order of the array's axes: ``tensor[0, 0]`` along
         axis 0 (y), ``tensor[1, 1]`` along axis 1 (x). Cell (i, j) has pixel (i, j) at its lower right
-        corner; the outer ring lies on the boundary of the image, where the tensors are replaced by what
-        lets no flux out (see :func:`aniso.stencil.collapse_ghost_cells`).
+        corner; the outer ring lies on the boundary of the image, where the tensors are replaced so
+        that there is no flux across it (see :func:`aniso.stencil.collapse_ghost_cells`).
 
     Examples
     --------

@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EdgeEnhancing(ImageDriven):
-    """Edge-enhancing diffusion: along edges freely, across them less the stronger they are.
+    """Edge-enhancing diffusion: unrestricted along edges, and weaker across stronger edges.
 
     D has the eigenvalue 1 along the edge and g(∣∇u_σ∣²/λ²) across it.
 

@@ -274,9 +274,9 @@ def denoise(
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
     noise, plus twice that variance times the divergence, which is measured with a small random change of the
-    image. The smallest estimate gives contrast and stopping time. Then all diffusions, each some time before
-    and after its best time, are mixed with the weights that minimise the estimate, one set of weights for
-    edges and one for flat regions. In large images, all of this is chosen on a few windows.
+    image. The smallest estimate gives contrast and stopping time. Then all diffusions, each at its best time
+    and at the times before and after it, are mixed with the weights that minimise the estimate, one set of
+    weights for edges and one for flat regions. In large images, all of this is chosen on a few windows.
 
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
@@ -301,7 +301,7 @@ def denoise(
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
     method : {"auto", "diffusion", "learned"}
-        "diffusion" does without the learned diffusion, "learned" without a comparison. The learned one
+        "diffusion" never uses the learned diffusion, "learned" always does. The learned diffusion
         preserves the mean of each channel (of the stabilised image, if the noise level depends on the grey
         value) and never increases the Euclidean norm.
     mask : array of bool, optional
@@ -347,7 +347,6 @@ def denoise(
     levels = NoiseMap.of(noise, image, channel_axis, frame_axis) if NoiseMap.is_map(noise) else None
     if levels is not None:
         image, noise = levels.divide(image), levels.level
-    checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
     source, holes = fill_unknown(
         image,
         mask,
@@ -357,6 +356,7 @@ def denoise(
         engine=engine,
         threads=threads,
         progress=progress,
+        keep_nan=keep_nan,
     )
     settings = Settings.check(
         len(source.shape), stencil=stencil, spacing=spacing, engine=engine, threads=threads
@@ -367,8 +367,6 @@ def denoise(
     )
     return_freed_memory()  # many small windows, of which large arrays could not use the space
     result = plan.filter(source, settings, progress)
-    if holes is not None and keep_nan:
-        result = holes.hide(result)
     if levels is not None:
         result, plan = levels.multiply(result), replace(plan, mapped=True)
     return (result, plan) if return_info else result

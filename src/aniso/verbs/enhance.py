@@ -97,6 +97,16 @@ class EnhancePlan(FilledPlan):
         """The model of all diffusions."""
         return CoherenceEnhancing(self.contrast, self.sigma, self.rho, plates=self.plates)
 
+    def check_fit(self, source: ImageSource) -> None:
+        """Reject arrays that are much smaller than the distance between lines, since margins are as wide."""
+        super().check_fit(source)
+        longest = max(n * h for n, h in zip(source.shape, self.spacings, strict=True))
+        if self.departures and self.wavelength > 4 * longest:
+            raise ValueError(
+                f"this plan of enhance is for lines at a distance of {self.wavelength:g}, got {source}, "
+                f"whose longest side is {longest:g}. Make a plan for such images."
+            )
+
     def steering(self, options: Mapping[str, Any]) -> tuple[ImageDriven, float] | None:
         """Return a diffusion; None if the image is left unchanged."""
         return (self.model, self.time) if self.diffusions else None
@@ -160,8 +170,8 @@ def enhance(
     - Gaps weaken the lines next to them. Where the image is significantly fainter than the diffused one, a
       line is considered interrupted, and diffusion starts again with those pixels filled in, three times.
     - Diffusion draws lines into noise. The result is kept only where lines are significant: where structure
-      at their distance has one direction, more than noise that may be correlated has by chance, and more
-      energy than noise has. Elsewhere noise is smoothed by a Gaussian, and other structure is left alone.
+      at their distance has one direction, more clearly than (possibly correlated) noise would by chance, and
+      more energy than noise. Elsewhere noise is smoothed by a Gaussian, and other structure is left alone.
     - Diffusion removes strongly curved structures. Where the residual is significantly larger than
       elsewhere, it is added again, smoothed at scales from coarse to fine.
 
@@ -212,7 +222,6 @@ def enhance(
     >>> bool((result < 127.5)[rings.gaps].mean() > 0.9)
     True
     """
-    checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
     source, holes = fill_unknown(
         image,
         mask,
@@ -222,6 +231,7 @@ def enhance(
         engine=engine,
         threads=threads,
         progress=progress,
+        keep_nan=keep_nan,
     )
     if len(source.shape) < 2:
         raise ValueError(
@@ -243,8 +253,6 @@ def enhance(
         known=None if holes is None else holes.sample_known(),
     )
     result = plan.filter(source, settings, progress)
-    if holes is not None and keep_nan:
-        result = holes.hide(result)
     return (result, plan) if return_info else result
 
 

@@ -36,9 +36,7 @@ _STENCIL = DeltaStencil(alpha=0.0, gamma=0.0)
 _SHARE, _LEAST = 0.5, 0.005
 # The maximum number of cycles, and their number if no window has both known and unknown pixels.
 _MOST_CYCLES, _USUAL_CYCLES = 100, 20
-_MAX_CYCLES = About(
-    low=1, whole=True, advanced=True, meaning="stop after this many cycles at the latest", auto="100"
-)
+_MAX_CYCLES = About(low=1, whole=True, advanced=True, meaning="maximum number of cycles", auto="100")
 _TOLERANCE = About(
     high=1.0,
     open_low=True,
@@ -309,11 +307,14 @@ def fill_unknown(
     engine: EngineName | None,
     threads: int | None,
     progress: Progress,
+    keep_nan: bool,
 ) -> tuple[ImageSource, HoledSource | None]:
     """Return an image for other verbs, with unknown pixels filled in, and where they were, if anywhere.
 
-    They are those that are True in the mask, by default those that are NaN.
+    They are those that are True in the mask, by default those that are NaN. With `keep_nan` they are NaN in
+    results.
     """
+    checks.instance("keep_nan", keep_nan, (bool,), "True or False", "keep_nan=True")
     if mask is None:
         try:
             return ImageSource.check(image, channel_axis, progress, frame_axis), None
@@ -322,11 +323,14 @@ def fill_unknown(
     holes = HoledSource.check_holes(image, mask, channel_axis, progress, frame_axis)
     axes: Any = {"channel_axis": channel_axis, "frame_axis": frame_axis}
     filled = inpaint(image, mask, spacing=spacing, engine=engine, threads=threads, **axes)
-    return ImageSource.check(filled, channel_axis, progress, frame_axis), holes
+    source = ImageSource.check(filled, channel_axis, progress, frame_axis)
+    return (replace(source, finish=holes.hide) if keep_nan else source), holes
 
 
 class FilledPlan(Plan):
     """A plan of a verb for which unknown pixels are filled in first."""
+
+    fills_first: ClassVar[bool] = True
 
     def check_source(self, image: Any, mask: Any, **options: Any) -> ImageSource:
         """Return the image with unknown pixels filled in."""

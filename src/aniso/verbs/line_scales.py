@@ -143,9 +143,16 @@ def _find_lines(channels: Array, wavelength: float, spacings: tuple[float, ...])
 def check_wavelength(wavelength: float | Auto, shape: Sequence[int], spacings: Sequence[float]) -> None:
     """Reject a wavelength that is too long for an image of this shape."""
     period = checks.number_or_auto("wavelength", wavelength, "the distance between lines")
+    if period is None:
+        return
     shortest = min(n * h for n, h in zip(shape, spacings, strict=True))
-    if period is not None and period > 4 * shortest:
+    if period > 4 * shortest:
         raise ValueError(
             f"wavelength must be at most four times the shorter side of the image, {shortest:g}, got "
             f'{period:g}. Give the distance between lines, or "auto".'
+        )
+    if period < min(spacings):
+        raise ValueError(
+            f"wavelength must be at least the pixel spacing, {min(spacings):g}, got {period:g}. Give the "
+            'distance between lines in units of spacing, or "auto".'
         )

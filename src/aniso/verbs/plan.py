@@ -23,7 +23,7 @@ from aniso.settings import Progress, Settings, check_progress, report_progress
 from aniso.stencil import Stencil
 from aniso.verbs import plan_json
 from aniso.verbs.source import ImageSource, check_axis
-from aniso.verbs.table import Verb
+from aniso.verbs.table import DIFFUSE, VERBS, Verb
 
 __all__ = ["Plan"]
 
@@ -62,6 +62,8 @@ class Plan(ABC):
     keeps_grid: ClassVar[bool] = True
     #: Whether all stages work on PyTorch tensors.
     on_tensors: ClassVar[bool] = False
+    #: Whether unknown pixels are filled in before an image is filtered.
+    fills_first: ClassVar[bool] = False
     _verbs: ClassVar[dict[str, type[Plan]]] = {}
 
     spacings: tuple[float, ...]
@@ -75,6 +77,9 @@ class Plan(ABC):
             raise ValueError(f"a plan has one to three positive spacings, got {self.spacings}.")
         if self.channels < 1:
             raise ValueError(f"a plan is for at least one channel, got {self.channels}.")
+        axes = len(self.spacings) + 1
+        if self.channel_axis is not None and not -axes <= self.channel_axis < axes:
+            raise ValueError(f"channel_axis of a plan for {axes} axes cannot be {self.channel_axis}.")
         for about in fields(self):
             value, (low, high) = getattr(self, about.name), about.metadata.get("range", (-math.inf, math.inf))
             if isinstance(value, int | float) and not low <= value <= high:
@@ -124,6 +129,7 @@ class Plan(ABC):
         *,
         channel_axis: int | None = SAME,
         frame_axis: int | None = None,
+        keep_nan: bool = False,
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = None,
@@ -142,6 +148,8 @@ class Plan(ABC):
             The axis of the channels; by default as in the image for which the plan was made.
         frame_axis : int, optional
             The axis of frames, which are filtered one by one. They share a mask, or it has this axis too.
+        keep_nan : bool
+            If True, unknown pixels are NaN in the result, for plans of `denoise` and `enhance`.
         engine, threads
             As for :func:`aniso.diffuse`.
         progress : bool or callable, optional
@@ -161,8 +169,12 @@ class Plan(ABC):
                 along, others = check_axis("frame_axis", frame_axis, shape), max(len(shape) - 1, 1)
                 axis = axis % others + (along <= axis % others)
         options: Any = {"engine": engine, "threads": threads, "progress": progress}
+        if keep_nan and not self.fills_first:
+            raise ValueError(f"a plan of {self.verb} takes no keep_nan, got {keep_nan!r}. Leave it out.")
         if mask is None and self._runs_on_tensor(image, frame_axis, engine):
             return self._apply_to_tensor(image, axis, **options)
+        if self.fills_first:
+            options["keep_nan"] = keep_nan
         apply = _apply if self.keeps_grid else _apply_on_finer_grid
         return apply(image, self, mask, channel_axis=axis, frame_axis=frame_axis, **options)
 
@@ -217,11 +229,16 @@ class Plan(ABC):
 
     def _check_axes(self, source: object, axes: int, count: int) -> None:
         if axes != len(self.spacings):
-            kind = _KINDS[len(self.spacings)]
-            raise _unfit(
-                f"this plan of {self.verb} is for {kind}, got {source}, which has {axes} axes without "
-                "channels. Give frame_axis for a series of frames, or make a plan for such arrays,"
+            kind, counted = _KINDS[len(self.spacings)], "one axis" if axes == 1 else f"{axes} axes"
+            channels = f" with {_count(self.channels)}" if self.channel_axis is not None else ""
+            fault = (
+                f"this plan of {self.verb} is for {kind}{channels}, got {source}, which has {counted} "
+                "besides the channels."
             )
+            if axes == len(self.spacings) + 1:
+                remedy = " For a series of frames, give {}. Otherwise make a plan for such arrays,"
+                raise _unfit(fault, remedy.format("frame_axis"), remedy.format("--frames or --slices"))
+            raise _unfit(f"{fault} Make a plan for such arrays,")
         if count != self.channels:
             raise _unfit(
                 f"this plan of {self.verb} is for {_count(self.channels)}, got {source}, which has "
@@ -257,8 +274,8 @@ class Plan(ABC):
                 f"the plan was made by aniso {version}, and this is {aniso.__version__}, which may filter in "
                 "another way. Make the plan again."
             )
-        for name in ("plans", "diffuse"):
-            getattr(aniso, name)  # their modules define all classes of plans
+        for row in (*VERBS.values(), DIFFUSE):
+            row.function  # noqa: B018 (its module defines the class of its plans)
         if not isinstance(verb, str) or verb not in Plan._verbs:
             raise ValueError(f"the plan is for {verb!r}, which is not one of {', '.join(Plan._verbs)}.")
         plan: Plan = plan_json.decode(Plan._verbs[verb], values, "plan")
@@ -315,8 +332,13 @@ def note_spacing(plan: Plan, spacing: Spacing | None, note: Callable[[str, str],
         note("plan", f"the plan is for a spacing of {ours}, which is used in place of {others}")
 
 
-def _unfit(fault: str) -> ValueError:
-    return checks.make_error(ValueError, fault, python="with return_info=True.", command="with --save-plan.")
+def _unfit(fault: str, python: str = "", command: str = "") -> ValueError:
+    return checks.make_error(
+        ValueError,
+        fault,
+        python=f"{python} with return_info=True.".lstrip(),
+        command=f"{command} with --save-plan.".lstrip(),
+    )
 
 
 def _count(channels: int) -> str:

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-from aniso import models, noise, schemes, stencil
+from aniso import checks, models, noise, schemes, stencil
 from aniso.noise.models import MODELS
 
 
@@ -55,9 +55,11 @@ def load(text: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_reject_constant)
     except ValueError as error:
-        raise ValueError(
-            f"the plan is damaged: it is not valid JSON ({error}). Give the text that to_json returned, not "
-            "the name of a file."
+        raise checks.make_error(
+            ValueError,
+            f"the plan is damaged: it is not valid JSON ({error}).",
+            python="Give the text that to_json returned, not the name of a file.",
+            command="Give a file of --save-plan.",
         ) from error
     except RecursionError:
         raise ValueError("the plan is damaged: it is nested too deeply.") from None

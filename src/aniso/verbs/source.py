@@ -36,6 +36,8 @@ class ImageSource:
     frame_axis: int | None = None
     #: Called again and again while a verb chooses, so that the caller can interrupt it.
     alive: Callable[[], object] = field(default=lambda: None, kw_only=True)
+    #: Changes results, e.g. so that unknown pixels are NaN.
+    finish: Callable[[Any], Any] = field(default=lambda result: result, kw_only=True)
 
     @staticmethod
     def check(
@@ -135,7 +137,7 @@ class ImageSource:
     def filter(self, make: Callable[[tuple[int, ...]], Pipeline], progress: Progress = None) -> Any:
         """Return the array after the stages that `make` returns for its shape; a Dask array stays lazy."""
         with report_progress(progress, 1.0) as report:
-            return self.map(lambda one, report: one.run(make(one.shape), report), report)
+            return self.finish(self.map(lambda one, report: one.run(make(one.shape), report), report))
 
     def run(self, pipeline: Pipeline, report: Report) -> Any:
         """Return one image after the stages."""

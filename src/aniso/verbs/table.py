@@ -1,6 +1,6 @@
 """The table of verbs: what the command line, the explorer and the documentation know about them.
 
-A new verb is a row here, a function in `aniso.verbs` and a name in `aniso.__all__`.
+A new verb is a row here, a module in `aniso.verbs` and a name in `_HOMES` of `aniso/__init__.py`.
 """
 
 from __future__ import annotations

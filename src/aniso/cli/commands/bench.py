@@ -19,7 +19,7 @@ def command(
     size: int = option("Image size along each side, in pixels.", default=1024, min=16, max=16384),
     threads: int | None = option("Number of threads. Default: all cores.", min=1),
     engine: str = option(parsing.engine_help, default="cpu", parser=parsing.engine, metavar="NAME"),
-    rounds: int = option("Number of rounds, of which the best counts.", default=3, min=1),
+    rounds: int = option("Number of rounds; the best is reported.", default=3, min=1),
 ) -> None:
     """Measure the speed on this machine, in a few seconds.
 

@@ -27,7 +27,7 @@ def command(
     measuring: shared.MeasuringOptions,
     reporting: shared.ReportingOptions,
     what: Literal["coherence", "orientation", "tensor"] = option(
-        "coherence: from 0 to 1, how clearly there is one direction. orientation: the direction of least "
+        "coherence: from 0 to 1, how strongly the structure is oriented. orientation: the direction of least "
         "change, in images as an angle in radians from x (right) towards y (down), in volumes as a vector z, "
         "y, x. tensor: the structure tensor yy, yx, xx, of volumes zz, zy, zx, yy, yx, xx.",
         default="coherence",

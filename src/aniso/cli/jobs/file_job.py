@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso import arrays, io
+from aniso import arrays, checks, io
 from aniso.cli import files
 from aniso.cli.files import Places
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
@@ -146,7 +146,7 @@ class FileJob:
         try:
             plan = Plan.from_json(text)
         except (TypeError, ValueError) as error:
-            raise FileError(f"{path}: {error}") from error
+            raise FileError(f"{path}: {checks.on_command_line(error)}") from error
         if plan.verb != self.command:
             raise FileError(f"{path} is a plan of {plan.verb}, not of {self.command}. Use aniso {plan.verb}.")
         return plan

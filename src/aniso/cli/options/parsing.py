@@ -24,7 +24,7 @@ def engine_help() -> str:
     """Return what the engines are."""
     from aniso.engines import default, summaries
 
-    return f"What computes: {summaries()}. Default: {default('numpy')}."
+    return f"Engine: {summaries()}. Default: {default('numpy')}."
 
 
 def number(

@@ -236,8 +236,8 @@ class MaskOptions:
     """Which pixels are unknown."""
 
     mask_file: Path | None = option(
-        "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores, a file "
-        "or a store.",
+        "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores "
+        "(inpaint only), a file or a store.",
         "--mask",
     )
     invert: bool = option("Invert the mask: pixels are unknown where it is 0.", default=False)
