@@ -14,6 +14,8 @@ import torch
 import triton
 from torch import Tensor
 
+from aniso import checks
+from aniso.engines import ENGINES
 from aniso.engines.triton.arithmetic import INTERPRETED
 
 
@@ -81,3 +83,22 @@ class Tile:
             rows, columns = min(128, triton.next_power_of_2(height)), min(64, triton.next_power_of_2(width))
         programs = matrices * triton.cdiv(height, rows) * triton.cdiv(width, columns)
         return {"HEIGHT": rows, "WIDTH": columns}, programs
+
+
+def check_device(device: torch.device) -> None:
+    """Raise if kernels do not run on a device."""
+    if INTERPRETED:
+        if device.type != "cpu":
+            raise ValueError(
+                f"the image is on {device}, but TRITON_INTERPRET is set: Triton's interpreter computes on "
+                "the CPU. Unset it before Python starts, or give image.cpu()."
+            )
+    elif device.type not in ENGINES["triton"].devices:
+        raise checks.make_error(
+            ValueError,
+            f"the triton engine takes PyTorch tensors on a GPU, got an image on {device}.",
+            python="Give e.g. image.cuda() to aniso.diffuse or plan.apply, or leave engine out: denoise and "
+            "the other verbs choose their parameters on the CPU. For tests, the kernels also run on the CPU, "
+            "slowly, if the environment variable TRITON_INTERPRET is 1 before Python starts.",
+            command="Use --engine cpu.",
+        )
