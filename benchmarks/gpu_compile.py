@@ -240,15 +240,14 @@ def _operations(text: str, launch: Launch) -> int:
     Loops have a known number of turns, or run over the distances of a Gaussian, or over channels, of which
     the first one may be taken before the loop.
     """
-    total, depth, loops = 0, 0, list[tuple[int, int]]()
+    given, total, depth, loops = launch.arguments, 0, 0, list[tuple[int, int]]()
     for line in text.splitlines():
         if "scf.for" in line:
-            first, last = (re.match(r"c(\d+)_", bound) for bound in re.findall(r"= %(\w+) to %(\w+) step", line)[0])
-            start = int(first[1]) if first else 0
-            if last:
-                turns = int(last[1]) - start
-            else:
-                turns = launch.arguments["reach"] if "reach" in launch.arguments else launch.arguments["channels"] - start
+            bounds = re.findall(r"= %(\w+) to %(\w+) step", line)[0]
+            first, last = (int(found[1]) if (found := re.match(r"c(\d+)_", one)) else None for one in bounds)
+            if last is None:
+                last = given["reach"] + 1 if "reach" in given else given["channels"]
+            turns = last - (first or 0)
             loops.append((depth, turns))
         if match := _ARITHMETIC.search(line):
             total += math.prod(map(int, match[3].split("x"))) * math.prod(turns for _, turns in loops)

@@ -125,12 +125,11 @@ class KernelDiffusionNet(nn.Module):
         are processed by fused kernels if no gradients are needed, see :doc:`gpu`.
         """
         check_image(image, 2, self)
-        noise = self.checked("noise", noise, image, "it is the standard deviation of the noise.")
+        u = working_precision(image)
+        noise = self.checked("noise", noise, u, "it is the standard deviation of the noise.")
         width = None
         if isinstance(correlation, Tensor) or correlation != 0:  # 0 changes nothing
-            width = self.checked(
-                "correlation", correlation, image, "it is the width of a Gaussian in pixels."
-            )
+            width = self.checked("correlation", correlation, u, "it is the width of a Gaussian in pixels.")
         if not self.correlated and not isinstance(correlation, Tensor) and correlation != 0:
             raise ValueError(
                 f"this net has no parameters for correlated noise, got correlation={correlation}. Leave it "
@@ -138,7 +137,6 @@ class KernelDiffusionNet(nn.Module):
             )
         learned_part = self.part_function(engine, image)
         with full_precision(image):
-            u = working_precision(image)
             level = noise.to(u).reshape(-1, 1)
             coloured = self.colour and u.shape[1] == 3
             parts: tuple[Tensor, ...] = (u,)
@@ -161,12 +159,15 @@ class KernelDiffusionNet(nn.Module):
         if engine is None:
             learns = image.requires_grad or any(parameter.requires_grad for parameter in self.parameters())
             # With gradients, the PyTorch operations would be carried out again.
-            engine = "torch" if learns and torch.is_grad_enabled() else _default_engine(image.device.type)
+            engine = "torch" if learns and torch.is_grad_enabled() else _default_engine(image.device)
         elif engine not in _ENGINES:
             raise ValueError(f"engine must be None or one of {', '.join(_ENGINES)}, got {engine!r}.")
         if engine == "torch":
             return eager.learned_part
-        return _fused_part(image.device)
+        _check_kernels(image.device)
+        from aniso.engines.triton.net import learned_part
+
+        return learned_part
 
     @staticmethod
     def checked(name: str, given: float | Tensor, image: Tensor, why: str) -> Tensor:
@@ -181,7 +182,7 @@ class KernelDiffusionNet(nn.Module):
             return given
         if not torch.compiler.is_compiling():  # numbers without a value are not checked
             given = checks.within(name, given, 0.0, _NOISES[1], why)
-        return torch.tensor(given, dtype=torch.float64)
+        return image.new_full((), given)  # not a copy from the host, for which it would wait
 
 
 class KernelStage(nn.Module):
@@ -284,19 +285,18 @@ class KernelStage(nn.Module):
 
 
 @torch.compiler.assume_constant_result
-def _default_engine(device: str) -> str:
+def _default_engine(device: torch.device) -> str:
     return engines.default("torch", device)
 
 
 @torch.compiler.assume_constant_result
-def _fused_part(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return the fused kernels; raise if they cannot run on a device."""
+def _check_kernels(device: torch.device) -> bool:
+    """Raise if fused kernels cannot run on a device."""
     engines.check_name("triton")
-    from aniso.engines.triton.launches import check_device
-    from aniso.engines.triton.net import learned_part
+    from aniso.engines.triton.devices import check_device
 
     check_device(device)
-    return learned_part
+    return True
 
 
 def times(matrix: Iterable[Sequence[float]], image: Tensor) -> Tensor:

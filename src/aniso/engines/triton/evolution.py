@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from aniso.engines import Problem
 from aniso.engines.torch.operator import Entries
-from aniso.engines.triton.launches import check_device
+from aniso.engines.triton.devices import check_device
 from aniso.engines.triton.operators import frozen_step, fused_step, register, stored_tensors
 from aniso.engines.triton.steering import FusedSteering
 from aniso.schemes import Cycle
@@ -19,6 +20,7 @@ class Evolution:
     other cases the tensors are computed and stored first, and each step of the cycle is a kernel.
     """
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # the text of kernels is not to be traced
     def __init__(self, image: Tensor, problem: Problem) -> None:
         check_device(image.device)
         self._u = image.contiguous()

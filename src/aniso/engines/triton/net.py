@@ -1,7 +1,7 @@
 """Stages of a learned diffusion by fused kernels, as a PyTorch operator.
 
-The smoothing that goes with a dilation is that of the presmoothing: it is symmetric and commutes with mirrors,
-so that it comes before the responses and, as its own adjoint, after Kᵀ.
+The smoothing that goes with a dilation has the kernel of the presmoothing. It is symmetric and commutes with
+mirrors, so that it comes before the responses and, as its own adjoint, after Kᵀ.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def learned_part(
 
     Gradients are those of the PyTorch operations, which are carried out again.
     """
-    result: tuple[Tensor, Tensor] = fused_part(
-        u, f, whole, kernels, mixing, numbers, others, dilation, keeps
-    )
+    result: tuple[Tensor, Tensor] = fused_part(u, f, whole, kernels, mixing, numbers, others, dilation, keeps)
     return result
 
 

@@ -1,4 +1,4 @@
-"""The kernels of learned diffusions: a program computes some pixels of an image, for all kernels K of a stage.
+"""The kernels of learned diffusions: a program computes some pixels of an image, for all K of a stage.
 
 Tensors of these programs are (kernels, pixels). Responses are computed twice rather than stored, since they
 take less time than to write and read them. `numbers` holds c/σ, a and b for each kernel of an image, then s
@@ -41,9 +41,7 @@ def mirrored(position, length, reach):
 
 
 @inlined
-def responses(
-    u, y, x, height, width, dilation, kernels, kernel, known, SIDE: tl.constexpr
-):
+def responses(u, y, x, height, width, dilation, kernels, kernel, known, SIDE: tl.constexpr):
     """K u at these pixels, the image being mirrored at its boundary."""
     reach = dilation * (SIDE // 2)
     v = tl.zeros([kernel.shape[0], x.shape[1]], u.dtype.element_ty)
@@ -93,9 +91,9 @@ def row_sums(energies, y, x, row_is_inside, width, dilation):
 
 @entry
 def response_fluxes(
-    u, energies, others, averaged, out, kernels, mixing, numbers, channels, height, width, per_image, dilation,
-    COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, OTHERS: tl.constexpr, KEEPS: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    u, energies, others, averaged, out, kernels, mixing, numbers, channels, height, width, per_image,
+    dilation, COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, OTHERS: tl.constexpr,
+    KEEPS: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The fluxes w v, (images, channels, kernels, H, W); and the averages ē of energies, if these are kept.
 
@@ -145,8 +143,8 @@ def flux_sums(
 ):  # fmt: skip
     """Kᵀ of the fluxes, (planes, kernels, H, W) → (planes, H, W).
 
-    Pixels outside the image that K saw in a mirror give their share to those that they are images of. A mirror
-    also turns the kernel round.
+    Pixels outside the image that K saw in a mirror give their share to those that they are images of. Such a
+    mirror also turns the kernel round.
     """
     plane, y, x = pixels_of(height, width, HEIGHT, WIDTH)
     inside = (y < height) & (x < width)
