@@ -284,12 +284,12 @@ class KernelStage(nn.Module):
         return f"dilation={self.dilation}, kernels={kernels}, side={self.side}, w, s and μ in [0, 1]"
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _default_engine(device: torch.device) -> str:
     return engines.default("torch", device)
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _check_kernels(device: torch.device) -> bool:
     """Raise if fused kernels cannot run on a device."""
     engines.check_name("triton")

@@ -35,8 +35,9 @@ def learned_part(
     averages `others` of other channels. `numbers`, (images or 1, 3·count + 2), holds c/σ, a and b for each
     kernel, and s and μ.
     """
-    count = len(kernels)
-    unit, gain, bias, step, back = numbers[:, :, None, None].split([count] * 3 + [1, 1], dim=1)
+    values = numbers[:, :, None, None]
+    unit, gain, bias = values[:, :-2].chunk(3, dim=1)
+    step, back = values[:, -2:].chunk(2, dim=1)
     v = responses(u.flatten(0, 1)[:, None], kernels, dilation)
     v = v.reshape(*u.shape[:2], *v.shape[1:])
     e = energy(scaled_square(v, unit[:, None], largest_response(u.dtype)).mean(dim=1))

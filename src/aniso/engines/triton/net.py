@@ -69,7 +69,7 @@ def fused_part(
     of_kernels = {"COUNT": count, "PADDED": triton.next_power_of_2(count), "SIDE": side}
     tile, programs = _RESPONSES.over(images, height, width)
     energies = u.new_empty(images, count, height, width)
-    arguments = {**stage, "out": energies, "most": largest_response(u.dtype)}
+    arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_response(u.dtype)}
     Launch(net_kernels.response_energies, arguments, of_kernels | tile, programs, _RESPONSES.warps).run()
     fluxes = u.new_empty(images, channels, count, height, width)
     averaged = torch.empty_like(energies) if keeps else u.new_empty(0)
