@@ -127,6 +127,13 @@ class TestWhoComputes:
         with pytest.raises(ValueError, match="engine must be None or one of torch, triton, got 'cpu'"):
             a_net(CASES[0])(noisy(1, 1, 4, 4), 20.0, engine="cpu")
 
+    def test_nets_with_many_kernels_have_none(self, monkeypatch):
+        net, image = a_net({"dilations": [1], "kernels": 34, "side": 3}), noisy(1, 1, 4, 4)
+        monkeypatch.setattr(engines, "default", lambda arrays, device: "triton")
+        assert self.launches(net, image) == 0
+        with pytest.raises(ValueError, match="nets with at most 32 kernels, and this one has 34"):
+            net(image, 20.0, engine="triton")
+
     def test_never_make_the_host_wait(self):
         for options in CASES:
             net, image = a_net(options), noisy(2, 3, 5, 4)

@@ -23,6 +23,8 @@ _POLYNOMIALS, _POWERS = 4, 2
 _FIRST = (2.0, 1.0, 1.5, 0.0, -4.0)
 #: Noise levels that are distinguished; 0 is taken as the lowest.
 _NOISES = (LEAST_NOISE, 1e30)
+#: Kernels of a stage that fit the registers of a GPU.
+_MOST_FUSED = 32
 #: The engines that run on tensors.
 _ENGINES = tuple(name for name, engine in engines.ENGINES.items() if engine.arrays == "torch")
 _TRY = "Try dilations=[1, 2, 1], kernels=6, side=5."
@@ -99,7 +101,7 @@ class KernelDiffusionNet(nn.Module):
                 "there must be at least one dilation, an even number of kernels, and an odd side, got "
                 f"dilations={dilations}, kernels={kernels} and side={side}. {_TRY}"
             )
-        self.colour, self.correlated = colour, correlated
+        self.count, self.colour, self.correlated = count, colour, correlated
         factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
         self.stages = nn.ModuleList(
             KernelStage(number, count, width, factory, colour=colour, correlated=correlated)
@@ -159,11 +161,17 @@ class KernelDiffusionNet(nn.Module):
         if engine is None:
             learns = image.requires_grad or any(parameter.requires_grad for parameter in self.parameters())
             # With gradients, the PyTorch operations would be carried out again.
-            engine = "torch" if learns and torch.is_grad_enabled() else _default_engine(image.device)
+            is_eager = (learns and torch.is_grad_enabled()) or self.count > _MOST_FUSED
+            engine = "torch" if is_eager else _default_engine(image.device)
         elif engine not in _ENGINES:
             raise ValueError(f"engine must be None or one of {', '.join(_ENGINES)}, got {engine!r}.")
         if engine == "torch":
             return eager.learned_part
+        if self.count > _MOST_FUSED:
+            raise ValueError(
+                f"fused kernels are for nets with at most {_MOST_FUSED} kernels, and this one has "
+                f'{self.count}. Leave engine out, or give engine="torch".'
+            )
         _check_kernels(image.device)
         from aniso.engines.triton.net import learned_part
 

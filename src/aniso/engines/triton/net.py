@@ -19,8 +19,9 @@ from aniso.engines.triton.launches import Launch, Tile
 from aniso.engines.triton.steering import smooth_along
 from aniso.formulas.gaussian import fold_at_edge
 
-# Sizes for which the kernels fit the registers of all GPUs tried, see benchmarks/gpu.py.
-_RESPONSES, _PIXELS = Tile(1, 64), Tile(1, 256)
+# Sizes for which the kernels fit the registers of all GPUs tried, see benchmarks/gpu.py: kernels times
+# pixels, and pixels where there are no kernels.
+_RESPONSES, _PIXELS = 2048, Tile(1, 256)
 
 
 def learned_part(
@@ -67,10 +68,12 @@ def fused_part(
         **{"per_image": per_image, "dilation": dilation},
     }
     of_kernels = {"COUNT": count, "PADDED": triton.next_power_of_2(count), "SIDE": side}
-    tile, programs = _RESPONSES.over(images, height, width)
+    of_kernels["SMALL"] = min(height, width) < dilation * (side // 2)
+    row = Tile(1, _RESPONSES // of_kernels["PADDED"])
+    tile, programs = row.over(images, height, width)
     energies = u.new_empty(images, count, height, width)
     arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_response(u.dtype)}
-    Launch(net_kernels.response_energies, arguments, of_kernels | tile, programs, _RESPONSES.warps).run()
+    Launch(net_kernels.response_energies, arguments, of_kernels | tile, programs, row.warps).run()
     fluxes = u.new_empty(images, channels, count, height, width)
     averaged = torch.empty_like(energies) if keeps else u.new_empty(0)
     arguments = {
@@ -79,11 +82,11 @@ def fused_part(
     }
     constants = {**of_kernels, "OTHERS": others is not None, "KEEPS": keeps, **tile}
     writes = ("out", "averaged") if keeps else ("out",)
-    Launch(net_kernels.response_fluxes, arguments, constants, programs, _RESPONSES.warps, writes).run()
+    Launch(net_kernels.response_fluxes, arguments, constants, programs, row.warps, writes).run()
     rates = torch.empty_like(u)
-    tile, programs = _RESPONSES.over(images * channels, height, width)
+    tile, programs = row.over(images * channels, height, width)
     arguments = {"fluxes": fluxes, "out": rates, "kernels": kernels, **sizes, "dilation": dilation}
-    Launch(net_kernels.flux_sums, arguments, of_kernels | tile, programs, _RESPONSES.warps).run()
+    Launch(net_kernels.flux_sums, arguments, of_kernels | tile, programs, row.warps).run()
     tile, programs = _PIXELS.over(images * channels, height, width)
     after = torch.empty_like(u)
     arguments = {"u": u, "f": f, "rates": _smooth(rates, dilation), "out": after, "numbers": numbers}
@@ -134,7 +137,7 @@ def _backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
             each if each is None or again else each.detach().requires_grad_(need)
             for each, need in zip(ctx.saved_tensors, wanted, strict=True)
         ]
-        outputs = eager.learned_part(*inputs, ctx.dilation, ctx.keeps)
+        outputs = eager.learned_part(*inputs, dilation=ctx.dilation, keeps=ctx.keeps)
         if not ctx.keeps:
             outputs, grads = outputs[:1], grads[:1]
         chosen = [each for each, need in zip(inputs, wanted, strict=True) if need]

@@ -32,23 +32,32 @@ def pixels_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @inlined
-def mirrored(position, length, reach):
-    """The pixels at positions from −reach on, and whether they are seen in an odd number of mirrors."""
+def mirrored(position, length, reach, SMALL: tl.constexpr):
+    """The pixels at positions from −reach on, and whether they are seen in an odd number of mirrors.
+
+    If no axis is SMALL, that is, shorter than the reach, there is one mirror at most.
+    """
     period = 2 * length
-    place = (position + tl.cdiv(reach, period) * period) % period
-    is_odd = place >= length
-    return tl.where(is_odd, period - 1 - place, place), is_odd
+    if SMALL:
+        position = (position + tl.cdiv(reach, period) * period) % period
+        is_odd = position >= length
+    else:
+        is_odd = (position < 0) | (position >= length)
+    other = tl.where(position < 0, -1 - position, period - 1 - position)
+    return tl.where(is_odd, other, position), is_odd
 
 
 @inlined
-def responses(u, y, x, height, width, dilation, kernels, kernel, known, SIDE: tl.constexpr):
+def responses(
+    u, y, x, height, width, dilation, kernels, kernel, known, SIDE: tl.constexpr, SMALL: tl.constexpr
+):
     """K u at these pixels, the image being mirrored at its boundary."""
     reach = dilation * (SIDE // 2)
     v = tl.zeros([kernel.shape[0], x.shape[1]], u.dtype.element_ty)
     for across in range(SIDE):
-        column, _ = mirrored(x + (across * dilation - reach), width, reach)
+        column, _ = mirrored(x + (across * dilation - reach), width, reach, SMALL)
         for down in range(SIDE):
-            row, _ = mirrored(y + (down * dilation - reach), height, reach)
+            row, _ = mirrored(y + (down * dilation - reach), height, reach, SMALL)
             value = tl.load(u + row.to(tl.int64) * width + column)
             tap = kernel * (SIDE * SIDE) + down * SIDE + across
             v += tl.load(kernels + tap, mask=known, other=0.0) * value
@@ -58,7 +67,8 @@ def responses(u, y, x, height, width, dilation, kernels, kernel, known, SIDE: tl
 @entry
 def response_energies(
     u, out, kernels, numbers, most: tl.float64, channels, height, width, per_image, dilation,
-    COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, SMALL: tl.constexpr,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The energies e of the responses, (images, kernels, H, W)."""
     image, y, x = pixels_of(height, width, HEIGHT, WIDTH)
@@ -72,7 +82,7 @@ def response_energies(
     u += image * channels * size
     square = tl.zeros([PADDED, HEIGHT * WIDTH], u.dtype.element_ty)
     for _ in range(0, channels):
-        v = responses(u, y, x, height, width, dilation, kernels, kernel, known, SIDE)
+        v = responses(u, y, x, height, width, dilation, kernels, kernel, known, SIDE, SMALL)
         square += scaled_square(v, unit, limit)
         u += size
     e = energy(square / tl.full((), channels, u.dtype.element_ty))
@@ -92,8 +102,8 @@ def row_sums(energies, y, x, row_is_inside, width, dilation):
 @entry
 def response_fluxes(
     u, energies, others, averaged, out, kernels, mixing, numbers, channels, height, width, per_image,
-    dilation, COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, OTHERS: tl.constexpr,
-    KEEPS: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    dilation, COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, SMALL: tl.constexpr,
+    OTHERS: tl.constexpr, KEEPS: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The fluxes w v, (images, channels, kernels, H, W); and the averages ē of energies, if these are kept.
 
@@ -132,14 +142,15 @@ def response_fluxes(
     weight = response_weight(mixed, gain, bias)
     for channel in range(0, channels):
         plane = image * channels + channel
-        v = responses(u + plane * size, y, x, height, width, dilation, kernels, kernel, known, SIDE)
+        v = responses(u + plane * size, y, x, height, width, dilation, kernels, kernel, known, SIDE, SMALL)
         tl.store(out + (plane * COUNT + kernel) * size + here, weight * v, mask=inside & known)
 
 
 @entry
 def flux_sums(
     fluxes, out, kernels, height, width, dilation,
-    COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    COUNT: tl.constexpr, PADDED: tl.constexpr, SIDE: tl.constexpr, SMALL: tl.constexpr,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Kᵀ of the fluxes, (planes, kernels, H, W) → (planes, H, W).
 
@@ -157,10 +168,10 @@ def flux_sums(
     fluxes += (plane * COUNT + kernel) * size
     shares = tl.zeros([PADDED, HEIGHT * WIDTH], out.dtype.element_ty)
     for across in range(SIDE):
-        column, is_odd = mirrored(x - (across * dilation - reach), width, reach)
+        column, is_odd = mirrored(x - (across * dilation - reach), width, reach, SMALL)
         tap_x = tl.where(is_odd, SIDE - 1 - across, across)
         for down in range(SIDE):
-            row, is_odd = mirrored(y - (down * dilation - reach), height, reach)
+            row, is_odd = mirrored(y - (down * dilation - reach), height, reach, SMALL)
             tap = tl.where(is_odd, SIDE - 1 - down, down) * SIDE + tap_x
             flux = tl.load(fluxes + row.to(tl.int64) * width + column, mask=known, other=0.0)
             shares += tl.load(kernels + tap, mask=known, other=0.0) * flux
