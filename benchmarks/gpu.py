@@ -60,9 +60,12 @@ def compile_all(quick: bool, markdown: bool) -> tuple[Any, bool]:
 
     cards = gpu_compile.CARDS[2:] if quick else gpu_compile.CARDS
     rows, good = [], True
-    every = list(gpu_compile.cases(*((256, 32) if quick else ())))
-    if quick:  # one step with the most common kernel, and one with all others
-        names = {("EED, explicit step", 2), ("CED, explicit step", 3)}
+    every = [
+        *gpu_compile.cases(*((256, 32) if quick else ())),
+        *gpu_compile.net_cases(256 if quick else 2048),
+    ]
+    if quick:  # one step with the most common kernel, one with all others, and a stage of a net
+        names = {("EED, explicit step", 2), ("CED, explicit step", 3), ("net, grey, dilation 2", 2)}
         every = [case for case in every if (case.name, case.ndim) in names and case.dtype == "float32"]
     for case in every:
         limit = LIMITS.get((case.name, case.ndim), float("inf")) if case.dtype == "float32" else float("inf")

@@ -27,7 +27,10 @@ from triton.compiler import ASTSource
 import aniso
 from aniso.engines import Problem
 from aniso.engines.triton.launches import Launch, record
+from aniso.engines.triton.net import learned_part
 from aniso.engines.triton.steering import FusedSteering
+from aniso.nn import KernelDiffusionNet
+from aniso.nn.kernels import chebyshev
 
 
 class Card(NamedTuple):
@@ -107,6 +110,20 @@ def cases(side: int = 2048, depth: int = 128) -> Iterator[Case]:
     volume = torch.zeros(1, 1, depth, depth, depth)
     launches = _launches(volume, aniso.EdgeEnhancing(3.5), split, ("frozen",))
     yield Case("19 points, inner step", 3, "float32", depth**3, launches)
+
+
+def net_cases(side: int = 2048) -> Iterator[Case]:
+    """Stages of a learned diffusion, for grey and colour images, without and with a dilation."""
+    for dtype in (torch.float32, torch.float64):
+        level = torch.full((1, 1), 20.0, dtype=dtype)
+        for dilation in (1, 2):
+            net = KernelDiffusionNet([dilation], colour=True, dtype=dtype).requires_grad_(False)
+            for name, length, parts in (("grey", side, (1,)), ("colour", side // 2, (1, 2))):
+                images = tuple(torch.zeros(1, channels, length, length, dtype=dtype) for channels in parts)
+                with record() as launches:
+                    net.stages[0](images, images, level, chebyshev(level), None, learned_part)
+                pixels = sum(parts) * length**2
+                yield Case(f"net, {name}, dilation {dilation}", 2, _short(dtype), pixels, launches)
 
 
 def every_tensor_formula(ndim: int) -> Iterator[Case]:
@@ -218,16 +235,24 @@ _ARITHMETIC = re.compile(
 
 
 def _operations(text: str, launch: Launch) -> int:
-    """Operations of one program; those in its loop, over distances or channels, as often as that runs."""
-    times = launch.arguments.get("reach", launch.arguments.get("channels", 1) - 1)
-    total, depth, loops = 0, 0, list[int]()
+    """Operations of one program; those in loops as often as these run.
+
+    Loops have a known number of turns, or run over the distances of a Gaussian, or over channels, of which
+    the first one may be taken before the loop.
+    """
+    given, total, depth, loops = launch.arguments, 0, 0, list[tuple[int, int]]()
     for line in text.splitlines():
         if "scf.for" in line:
-            loops.append(depth)
+            bounds = re.findall(r"= %(\w+) to %(\w+) step", line)[0]
+            first, last = (int(found[1]) if (found := re.match(r"c(\d+)_", one)) else None for one in bounds)
+            if last is None:
+                last = given["reach"] + 1 if "reach" in given else given["channels"]
+            turns = last - (first or 0)
+            loops.append((depth, turns))
         if match := _ARITHMETIC.search(line):
-            total += math.prod(map(int, match[3].split("x"))) * (times if loops else 1)
+            total += math.prod(map(int, match[3].split("x"))) * math.prod(turns for _, turns in loops)
         depth += line.count("{") - line.count("}")
-        if loops and depth <= loops[-1]:
+        while loops and depth <= loops[-1][0]:
             loops.pop()
     return total
 

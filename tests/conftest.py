@@ -60,7 +60,7 @@ class NoSkips:
 WITHOUT_TORCH = importlib.util.find_spec("torch") is None
 WITHOUT_TRITON = WITHOUT_TORCH or importlib.util.find_spec("triton") is None  # as on macOS and Windows
 #: The tests of the triton engine, which import it.
-collect_ignore = ["engines/test_triton.py"] if WITHOUT_TRITON else []
+collect_ignore_glob = ["engines/test_triton*.py"] if WITHOUT_TRITON else []
 
 
 def is_quick(config):

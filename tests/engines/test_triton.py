@@ -355,6 +355,7 @@ def test_kernels_compile_without_spilling(tmp_path):
 
 class TestWhoComputes:
     def test_a_gpu_has_fused_kernels_if_triton_is_there(self, monkeypatch):
+        monkeypatch.setattr(engines, "_has_compiler", lambda: True)
         assert engines.default("torch", "cuda") == engines.default("torch", "xpu") == "triton"
         assert engines.default("torch") == engines.default("torch", "mps") == "torch"
         assert engines.default("numpy") == engines.default_for(np.zeros(3)) == "cpu"
@@ -406,8 +407,9 @@ class TestWhoComputes:
 
     def test_only_this_engine_imports_it(self):
         program = (
-            "import aniso, numpy, torch, sys; before = set(sys.modules)\n"
+            "import aniso, numpy, torch, sys\n"
             "aniso.diffuse(torch.eye(4), aniso.EdgeEnhancing(1.0), 1.0)\n"
+            "aniso.nn.pretrained('denoise-2-75')(torch.eye(4)[None, None], 20.0)\n"
             "print([name for name in sys.modules if name.startswith('aniso.engines.triton')])"
         )
         assert self.run(program).strip() == "[]"

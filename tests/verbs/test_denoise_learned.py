@@ -237,7 +237,11 @@ def test_damaged_plans(case, change, message):
         (np.eye(8), {"contrast": 3.0}, "contrast, time and mix are parameters of other diffusions"),
         (np.eye(8), {"mix": False}, "contrast, time and mix are parameters of other diffusions"),
         (np.eye(8), {"spacing": (1, 2)}, r"nets are for square pixels, but the spacing is \(1.0, 2.0\)"),
-        (np.eye(8), {"engine": "reference"}, "nets run on the engines cpu and torch, not on reference"),
+        (
+            np.eye(8),
+            {"engine": "reference"},
+            "nets run on cpu, torch and triton, not on reference",
+        ),
         (np.ones((5, 6, 7)), {}, "no trained net for signals and volumes"),
         (np.ones(9), {}, "no trained net for signals and volumes"),
     ],

@@ -6,6 +6,8 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import os
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -25,7 +27,8 @@ class Engine:
 
     `module` holds a class :class:`Evolution`. `arrays` are those that it computes with. If it needs the
     packages `needs`, in these versions or later ones, they come with the extra `extra`. On `devices` of
-    PyTorch it is preferred to others.
+    PyTorch it is preferred to others, if there is a C compiler where it `needs_compiler`, and on GPUs of
+    NVIDIA from this compute `capability` on.
     """
 
     name: str
@@ -35,6 +38,16 @@ class Engine:
     needs: tuple[str, ...] = ()
     extra: str = ""
     devices: tuple[str, ...] = ()
+    needs_compiler: bool = False
+    capability: tuple[int, int] = (0, 0)
+
+    def supports(self, device: Any) -> bool:
+        """Return whether it runs on a device of PyTorch of one of its kinds."""
+        if getattr(device, "type", "") != "cuda":
+            return True
+        import torch
+
+        return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= self.capability
 
 
 _ROWS = (
@@ -55,6 +68,8 @@ _ROWS = (
         needs=("torch", "triton>=3.4"),
         extra="triton",
         devices=("cuda", "xpu"),
+        needs_compiler=True,
+        capability=(7, 0),
     ),
     Engine(name="reference", module="aniso.engines.reference", summary="plain NumPy, slow"),
 )
@@ -108,11 +123,13 @@ class Evolution(Protocol):
         ...
 
 
-def default(arrays: Literal["numpy", "torch"], device: str = "cpu") -> str:
-    """Return the name of the engine for arrays of this kind; for tensors, on this kind of device."""
+def default(arrays: Literal["numpy", "torch"], device: Any = "cpu") -> str:
+    """Return the name of the engine for arrays of this kind; for tensors, on a device or this kind of it."""
     rows = [engine for engine in ENGINES.values() if engine.arrays == arrays]
+    kind = getattr(device, "type", device)
     for engine in rows:
-        if device in engine.devices and not _missing(engine):
+        can_start = _has_compiler() or not engine.needs_compiler
+        if kind in engine.devices and can_start and not _missing(engine) and engine.supports(device):
             return engine.name
     return rows[0].name
 
@@ -120,8 +137,7 @@ def default(arrays: Literal["numpy", "torch"], device: str = "cpu") -> str:
 def default_for(image: Any) -> str:
     """Return the name of the engine for an array or a tensor."""
     device = getattr(image, "device", None)
-    kind = getattr(device, "type", None)  # NumPy has a device too, "cpu"
-    return default("numpy") if kind is None else default("torch", kind)
+    return default("torch", device) if hasattr(device, "type") else default("numpy")  # NumPy's is "cpu"
 
 
 def summaries() -> str:
@@ -155,6 +171,11 @@ def _missing(engine: Engine) -> str:
         if version and _installed_version(package) < tuple(map(int, version.split("."))):
             return requirement
     return ""
+
+
+def _has_compiler() -> bool:
+    """Return whether Triton finds the C compiler with which it builds what starts kernels."""
+    return "CC" in os.environ or any(map(shutil.which, ("gcc", "clang")))
 
 
 @functools.cache

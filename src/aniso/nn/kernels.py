@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from aniso import arrays, checks
+from aniso import arrays, checks, engines
 from aniso.colours import OPPONENT
-from aniso.engines.torch.operator import finite_gradient
-from aniso.formulas.learned import (
-    bounded,
-    energy,
-    learned_step,
-    level_polynomials,
-    response_weight,
-    scaled_square,
-)
+from aniso.engines.torch import net as eager
+from aniso.engines.torch.net import largest_response
+from aniso.formulas.learned import bounded, level_polynomials
 from aniso.nets.design import FARTHEST, LEAST_NOISE, LEVELS, TURNS, WIDEST, cosine_modes, waves
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
 
@@ -30,6 +23,10 @@ _POLYNOMIALS, _POWERS = 4, 2
 _FIRST = (2.0, 1.0, 1.5, 0.0, -4.0)
 #: Noise levels that are distinguished; 0 is taken as the lowest.
 _NOISES = (LEAST_NOISE, 1e30)
+#: Kernels of a stage that fit the registers of a GPU.
+_MOST_FUSED = 32
+#: The engines that run on tensors.
+_ENGINES = tuple(name for name, engine in engines.ENGINES.items() if engine.arrays == "torch")
 _TRY = "Try dilations=[1, 2, 1], kernels=6, side=5."
 
 
@@ -104,35 +101,44 @@ class KernelDiffusionNet(nn.Module):
                 "there must be at least one dilation, an even number of kernels, and an odd side, got "
                 f"dilations={dilations}, kernels={kernels} and side={side}. {_TRY}"
             )
-        self.colour, self.correlated = colour, correlated
+        self.count, self.colour, self.correlated = count, colour, correlated
         factory = checked_factory(device, torch.get_default_dtype() if dtype is None else dtype)
         self.stages = nn.ModuleList(
             KernelStage(number, count, width, factory, colour=colour, correlated=correlated)
             for number in numbers
         )
 
-    def forward(self, image: Tensor, noise: float | Tensor, correlation: float | Tensor = 0.0) -> Tensor:
+    def forward(
+        self,
+        image: Tensor,
+        noise: float | Tensor,
+        correlation: float | Tensor = 0.0,
+        *,
+        engine: str | None = None,
+    ) -> Tensor:
         """Return the images after all stages.
 
         `noise` is the standard deviation of the noise in grey values from 0 to 255: a number, or a tensor
         with one number per image, (N,). For images from 0 to 1, multiply image and noise by 255. So is
         `correlation`, the width of the Gaussian in pixels, for nets that are made with `correlated`; widths
         above 1.5 are taken as 1.5.
+
+        `engine` is "torch" for PyTorch operations or "triton" for fused kernels. By default, images on a GPU
+        are processed by fused kernels if no gradients are needed, see :doc:`gpu`.
         """
         check_image(image, 2, self)
-        noise = self.checked("noise", noise, image, "it is the standard deviation of the noise.")
+        u = working_precision(image)
+        noise = self.checked("noise", noise, u, "it is the standard deviation of the noise.")
         width = None
         if isinstance(correlation, Tensor) or correlation != 0:  # 0 changes nothing
-            width = self.checked(
-                "correlation", correlation, image, "it is the width of a Gaussian in pixels."
-            )
+            width = self.checked("correlation", correlation, u, "it is the width of a Gaussian in pixels.")
         if not self.correlated and not isinstance(correlation, Tensor) and correlation != 0:
             raise ValueError(
                 f"this net has no parameters for correlated noise, got correlation={correlation}. Leave it "
                 "out, or make the net with correlated=True and train it."
             )
+        learned_part = self.part_function(engine, image)
         with full_precision(image):
-            u = working_precision(image)
             level = noise.to(u).reshape(-1, 1)
             coloured = self.colour and u.shape[1] == 3
             parts: tuple[Tensor, ...] = (u,)
@@ -146,9 +152,30 @@ class KernelDiffusionNet(nn.Module):
             if self.correlated and width is not None:
                 powers = correlation_powers(width.to(u).reshape(-1, 1))
             for stage in self.stages:
-                parts = stage(parts, given, level, polynomials, powers)
+                parts = stage(parts, given, level, polynomials, powers, learned_part)
             u = times(zip(*OPPONENT, strict=True), torch.cat(parts, 1)) * 3**0.5 if coloured else parts[0]
             return u.to(image.dtype)
+
+    def part_function(self, engine: str | None, image: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
+        """Return the function of an engine that carries out stages."""
+        if engine is None:
+            learns = image.requires_grad or any(parameter.requires_grad for parameter in self.parameters())
+            # With gradients, the PyTorch operations would be carried out again.
+            is_eager = (learns and torch.is_grad_enabled()) or self.count > _MOST_FUSED
+            engine = "torch" if is_eager else _default_engine(image.device)
+        elif engine not in _ENGINES:
+            raise ValueError(f"engine must be None or one of {', '.join(_ENGINES)}, got {engine!r}.")
+        if engine == "torch":
+            return eager.learned_part
+        if self.count > _MOST_FUSED:
+            raise ValueError(
+                f"fused kernels are for nets with at most {_MOST_FUSED} kernels, and this one has "
+                f'{self.count}. Leave engine out, or give engine="torch".'
+            )
+        _check_kernels(image.device)
+        from aniso.engines.triton.net import learned_part
+
+        return learned_part
 
     @staticmethod
     def checked(name: str, given: float | Tensor, image: Tensor, why: str) -> Tensor:
@@ -163,7 +190,7 @@ class KernelDiffusionNet(nn.Module):
             return given
         if not torch.compiler.is_compiling():  # numbers without a value are not checked
             given = checks.within(name, given, 0.0, _NOISES[1], why)
-        return torch.tensor(given, dtype=torch.float64)
+        return image.new_full((), given)  # not a copy from the host, for which it would wait
 
 
 class KernelStage(nn.Module):
@@ -213,12 +240,16 @@ class KernelStage(nn.Module):
         noise: Tensor,
         polynomials: Tensor,
         powers: Tensor | None = None,
+        learned_part: Callable[..., tuple[Tensor, Tensor]] = eager.learned_part,
     ) -> tuple[Tensor, ...]:
-        """Return the parts of the images after this stage: all channels, or brightness and colours."""
+        """Return the parts of the images after this stage: all channels, or brightness and colours.
+
+        `learned_part` is the function of an engine that carries it out.
+        """
         kernels = self.kernels(parts[0].dtype)
-        whole = torch.cat(parts, 1)
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
         results: list[Tensor] = []
-        energies: list[Tensor] = []
+        averaged: Tensor | None = None
         for number, (u, f) in enumerate(zip(parts, given, strict=True)):
             levels, mixing = (
                 (self.colour_levels, self.colour_mixing) if number else (self.levels, self.mixing)
@@ -226,21 +257,17 @@ class KernelStage(nn.Module):
             values = polynomials @ bounded(levels).to(u.dtype).T
             if powers is not None:
                 values = values + powers @ bounded(self.correlation).to(u.dtype).T
-            values = values[:, :, None, None]
             contrast, gain, bias = (
                 part.repeat_interleave(TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
             )
-            step, back = values[:, -2:].sigmoid().chunk(2, dim=1)
-            v = self.responses(u.flatten(0, 1)[:, None], kernels)
-            v = v.reshape(*u.shape[:2], *v.shape[1:])
-            most = torch.finfo(u.dtype).max ** 0.24  # so that squares stay finite
-            unit = (contrast - noise.log()[:, :, None, None]).clamp(max=math.log(most)).exp()
-            e = energy(scaled_square(v, unit[:, None], most).mean(dim=1))
-            energies.insert(0, self.averages(e))
-            weights = response_weight(self.mixed(mixing, [e, *energies]), gain, bias)
-            flux = v * finite_gradient(weights, whole)[:, None]
-            rate = self.responses_adjoint(flux.flatten(0, 1), kernels, u.shape)
-            results.append(learned_step(u, rate, f, step, back))
+            unit = (contrast - noise.log()).clamp(max=math.log(largest_response(u.dtype))).exp()
+            numbers = torch.cat([unit, gain, bias, values[:, -2:].sigmoid()], dim=1)
+            matrices = self.matrices(mixing, u.dtype)
+            keeps = number + 1 < len(parts)
+            after, averaged = learned_part(
+                u, f, whole, kernels, matrices, numbers, averaged, self.dilation, keeps
+            )
+            results.append(after)
         return tuple(results)
 
     def kernels(self, dtype: torch.dtype) -> Tensor:
@@ -254,61 +281,30 @@ class KernelStage(nn.Module):
         scaled = scaled.to(dtype)
         return scaled - scaled.mean(dim=(-2, -1), keepdim=True)  # 0 up to the precision of the parameters
 
-    def mixed(self, mixing: Tensor, energies: list[Tensor]) -> Tensor:
-        """Return M e + N ē + P ē', with weights that depend on kernels and their relative orientation."""
-        matrices = bounded(mixing).to(energies[0].dtype)[..., self.relative]
-        matrices = matrices.transpose(2, 3).flatten(3).flatten(1, 2)[..., None, None]
-        total = F.conv2d(energies[0], matrices[0])
-        for averaged, matrix in zip(energies[1:], matrices[1:], strict=True):
-            total = total + F.conv2d(averaged, matrix)
-        return total
-
-    def averages(self, energy: Tensor) -> Tensor:
-        """Return averages over those of 3×3 pixels, spaced by the dilation, that lie inside the image."""
-        return self.sums(energy) / self.sums(torch.ones_like(energy[:1, :1]))
-
-    def sums(self, energy: Tensor) -> Tensor:
-        """Return sums over 3×3 pixels, with zeros outside the image."""
-        n = self.dilation
-        e = F.pad(energy, [n, n, n, n])
-        e = e[..., : -2 * n, :] + e[..., n:-n, :] + e[..., 2 * n :, :]
-        return e[..., : -2 * n] + e[..., n:-n] + e[..., 2 * n :]
-
-    def responses(self, u: Tensor, kernels: Tensor) -> Tensor:
-        """Return K u, (N, 1, H, W) → (N, 4·kernels, H, W); the image is mirrored at its boundary."""
-        for axis in (-2, -1):
-            u = u.index_select(axis, self.mirrored(u.shape[axis], u.device))
-        return F.conv2d(self.smooth(u, F.conv2d), kernels, dilation=self.dilation)
-
-    def responses_adjoint(self, flux: Tensor, kernels: Tensor, shape: torch.Size) -> Tensor:
-        """Return Kᵀ of the flux in the shape of the image."""
-        u = self.smooth(F.conv_transpose2d(flux, kernels, dilation=self.dilation), F.conv_transpose2d)
-        for axis in (-2, -1):
-            length = shape[axis]
-            zeros = u.new_zeros([*u.shape[:axis], length, *u.shape[axis:][1:]])
-            u = zeros.index_add(axis, self.mirrored(length, u.device), u)
-        return u.reshape(shape)
-
-    def mirrored(self, length: int, device: torch.device) -> Tensor:
-        """Return the pixels of an axis with as many mirrored ones at its ends as the kernels reach."""
-        reach = self.dilation * (self.side // 2) + self.dilation - 1
-        position = torch.arange(-reach, length + reach, device=device)
-        position = position % torch.full_like(position, 2 * length)
-        return torch.minimum(position, 2 * length - 1 - position)
-
-    def smooth(self, u: Tensor, convolve: Any) -> Tensor:
-        """Average over the pixels between those that a dilated kernel takes."""
-        if self.dilation == 1:
-            return u
-        n = self.dilation
-        hat = (n - torch.arange(1 - n, n, device=u.device).abs()).to(u.dtype) / n**2
-        smoothed: Tensor = convolve(convolve(u, hat[None, None, :, None]), hat[None, None, None])
-        return smoothed
+    def matrices(self, mixing: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return matrices of weights that depend on kernels and their relative orientation."""
+        matrices = bounded(mixing).to(dtype)[..., self.relative]
+        return matrices.transpose(2, 3).flatten(3).flatten(1, 2)
 
     def extra_repr(self) -> str:
         """Describe the kernels and the bounded numbers."""
         kernels = 2 * self.coefficients.shape[1]
         return f"dilation={self.dilation}, kernels={kernels}, side={self.side}, w, s and μ in [0, 1]"
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _default_engine(device: torch.device) -> str:
+    return engines.default("torch", device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _check_kernels(device: torch.device) -> bool:
+    """Raise if fused kernels cannot run on a device."""
+    engines.check_name("triton")
+    from aniso.engines.triton.devices import check_device
+
+    check_device(device)
+    return True
 
 
 def times(matrix: Iterable[Sequence[float]], image: Tensor) -> Tensor:

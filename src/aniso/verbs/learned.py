@@ -92,8 +92,10 @@ class RunNet(Stage):
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Run the stages."""
         image = state["image"]
-        if is_tensor(image) or engines.ENGINES[self.settings.engine].arrays == "torch":
-            found = _run_on_tensors(image, self.learned, self.turned)
+        on_tensors = engines.ENGINES[self.settings.engine].arrays == "torch"
+        if is_tensor(image) or on_tensors:
+            engine = self.settings.engine if on_tensors else None
+            found = _run_on_tensors(image, self.learned, self.turned, engine)
             for _ in range(self.ticks):
                 tick()
         else:
@@ -160,7 +162,7 @@ class RunNet(Stage):
         return self.cost * self.ticks * channels["image"] * itemsize / 4
 
 
-def _run_on_tensors(image: Any, learned: Learned, turned: bool) -> Any:
+def _run_on_tensors(image: Any, learned: Learned, turned: bool, engine: str | None) -> Any:
     """Run a net on a tensor (images, channels, H, W) or, by PyTorch, on an array (…, channels, H, W)."""
     import torch
 
@@ -170,7 +172,7 @@ def _run_on_tensors(image: Any, learned: Learned, turned: bool) -> Any:
     net = pretrained(learned.net, device=tensor.device, dtype=tensor.dtype).requires_grad_(False)
     if turned:
         tensor = mix_channels(OPPONENT, tensor, back=True)
-    result = net(tensor * learned.scale, learned.level, learned.correlation) / learned.scale
+    result = net(tensor * learned.scale, learned.level, learned.correlation, engine=engine) / learned.scale
     if turned:
         result = mix_channels(OPPONENT, result)
     return result if is_tensor(image) else result.reshape(image.shape).numpy()
@@ -183,7 +185,7 @@ def refuse_reason(settings: Settings) -> str | None:
     if settings.spacings[0] != settings.spacings[1]:
         return f"nets are for square pixels, but the spacing is {settings.spacings}"
     if settings.engine != "cpu" and engines.ENGINES[settings.engine].arrays != "torch":
-        return f"nets run on the engines cpu and torch, not on {settings.engine}"
+        return f"nets run on cpu, torch and triton, not on {settings.engine}"
     return None
 
 

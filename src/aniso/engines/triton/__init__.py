@@ -6,6 +6,8 @@
     the formulas as functions that kernels call
 ``kernels``
     smoothing, structure and tensors over cells, explicit steps, steps with stored tensors
+``devices``
+    where kernels run
 ``launches``
     tiles and arguments of kernels, and what they read and write
 ``steering``
@@ -14,6 +16,8 @@
     the PyTorch operators: their kernels, shapes and gradients
 ``evolution``
     the engine
+``net_kernels``, ``net``
+    the kernels of learned diffusions, and the operator that starts them
 
 On a GPU the kernels are compiled. On CPU tensors they run in Triton's interpreter, if the environment
 variable TRITON_INTERPRET is 1 when Triton is imported: slow, for tests. Only this package imports Triton.

@@ -85,3 +85,17 @@ def expm1(x):
     else:
         power = ((n.to(tl.int32) + 127) << 23).to(tl.float32, bitcast=True)
     return power * (f * series) + (power - 1)
+
+
+@inlined
+def log1p(x):
+    """log(1 + x) for x ≥ 0: the logarithm of the rounded sum, and what the rounding left out."""
+    rounded = 1 + x
+    return tl.log(rounded) + (x - (rounded - 1)) / rounded
+
+
+@inlined
+def logistic(x):
+    """1/(1 + e⁻ˣ)."""
+    small = tl.exp(-tl.abs(x))
+    return tl.where(x < 0, small, 1) / (1 + small)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aniso import checks
-from aniso.engines import ENGINES, Problem
+from aniso.engines import Problem
 from aniso.engines.torch.operator import Entries
-from aniso.engines.triton.arithmetic import INTERPRETED
+from aniso.engines.triton.devices import check_device
 from aniso.engines.triton.operators import frozen_step, fused_step, register, stored_tensors
 from aniso.engines.triton.steering import FusedSteering
 from aniso.schemes import Cycle
@@ -21,6 +20,7 @@ class Evolution:
     other cases the tensors are computed and stored first, and each step of the cycle is a kernel.
     """
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # the text of kernels is not to be traced
     def __init__(self, image: Tensor, problem: Problem) -> None:
         check_device(image.device)
         self._u = image.contiguous()
@@ -54,22 +54,3 @@ class Evolution:
     def tensor(self) -> Entries:
         """Return the entries of the diffusion tensors over the cells, of the images as they are now."""
         return self._steering.tensor(self._u)
-
-
-def check_device(device: torch.device) -> None:
-    """Raise if kernels do not run on a device."""
-    if INTERPRETED:
-        if device.type != "cpu":
-            raise ValueError(
-                f"the image is on {device}, but TRITON_INTERPRET is set: Triton's interpreter computes on "
-                "the CPU. Unset it before Python starts, or give image.cpu()."
-            )
-    elif device.type not in ENGINES["triton"].devices:
-        raise checks.make_error(
-            ValueError,
-            f"the triton engine takes PyTorch tensors on a GPU, got an image on {device}.",
-            python="Give e.g. image.cuda() to aniso.diffuse or plan.apply, or leave engine out: denoise and "
-            "the other verbs choose their parameters on the CPU. For tests, the kernels also run on the CPU, "
-            "slowly, if the environment variable TRITON_INTERPRET is 1 before Python starts.",
-            command="Use --engine cpu.",
-        )

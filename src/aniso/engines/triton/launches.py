@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 import triton
 from torch import Tensor
 
 from aniso.engines.triton.arithmetic import INTERPRETED
+from aniso.engines.triton.devices import on_device
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Launch:
             return
         # Products and sums are fused, as compilers for GPUs do by default.
         options = {"num_warps": self.warps, "enable_fp_fusion": True}
-        with _on_device(self.arguments["out"].device):
+        with on_device(self.arguments["out"].device):
             self.kernel[(self.programs,)](**self.arguments, **self.constants, **options)
 
     @property
@@ -44,13 +44,6 @@ class Launch:
         tensors = {name: each for name, each in self.arguments.items() if isinstance(each, Tensor)}
         read = {each.data_ptr(): each.nbytes for name, each in tensors.items() if name not in self.writes}
         return sum(read.values()) + sum(tensors[name].nbytes for name in self.writes)
-
-
-def _on_device(device: torch.device) -> contextlib.AbstractContextManager[object]:
-    """Make the device of a tensor the current one, on which Triton starts kernels."""
-    if device.type == "cpu":
-        return contextlib.nullcontext()
-    return torch.xpu.device(device) if device.type == "xpu" else torch.cuda.device(device)
 
 
 _recorders: list[list[Launch]] = []

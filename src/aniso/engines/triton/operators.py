@@ -9,6 +9,7 @@ These need the tensors of the steering as arguments, `constants`, or `torch.comp
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,11 +21,12 @@ from aniso.engines.torch.operator import at_unit_spacing, cycle
 from aniso.engines.triton.steering import FusedSteering
 
 _steerings: weakref.WeakValueDictionary[int, FusedSteering] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
 
 
 def register(steering: FusedSteering) -> int:
     """Return the number by which operators find it, as long as it is in use."""
-    key = id(steering)
+    key = next(_numbers)  # never given again: compiled code may remember it
     _steerings[key] = steering
     return key
 

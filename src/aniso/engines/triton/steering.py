@@ -203,7 +203,7 @@ class FusedSteering(evolution.Steering):
         """Return the images through the presmoothing Gaussian."""
         for axis, weights in enumerate(self.noise):
             if weights is not None:
-                u = self._smooth_along(u, axis, weights, self._pixel_tables[axis])
+                u = smooth_along(u, self._ndim, axis, weights, self._pixel_tables[axis])
         return u
 
     def _average(self, structure: Tensor) -> Tensor:
@@ -212,44 +212,9 @@ class FusedSteering(evolution.Steering):
             if weights is not None:
                 mixed = [axes[0] != axes[1] and axis - self._ndim in axes for axes in ENTRY_AXES]
                 odd = sum(1 << number for number in range(len(structure)) if mixed[number])
-                structure = self._smooth_along(structure, axis, weights, *self._cell_tables[axis], odd)
+                tables = self._cell_tables[axis]
+                structure = smooth_along(structure, self._ndim, axis, weights, *tables, odd)
         return structure
-
-    def _smooth_along(
-        self,
-        source: Tensor,
-        axis: int,
-        weights: Tensor,
-        fold: Tensor,
-        sign: Tensor | None = None,
-        odd: int = 0,
-    ) -> Tensor:
-        """Return a tensor through a Gaussian along one axis.
-
-        `fold` and `sign` are the indices and signs of values beyond its ends, `odd` the entries with signs.
-        """
-        last = axis == self._ndim - 1
-        if last:
-            height, width = source[0, ..., 0].numel(), source.shape[-1]
-        else:
-            height, width = source.shape[axis - self._ndim], source.shape[axis + 1 - self._ndim :].numel()
-        planes = source.numel() // (height * width)
-        out = torch.empty_like(source)
-        constants, programs = _SMOOTHING.over(planes, height, width)
-        arguments = {
-            "source": source,
-            "out": out,
-            "weights": weights,
-            "fold": fold,
-            "sign": fold if sign is None else sign,
-            "reach": len(weights) - 1,
-            "planes": planes // len(source),
-            "height": height,
-            "width": width,
-        }
-        constants |= {"ALONG_X": last, "ODD": odd}
-        Launch(kernels.smooth, arguments, constants, programs, _SMOOTHING.warps).run()
-        return out
 
     def _edge_table(self, axis: int) -> Tensor:
         weights = self.noise[axis]
@@ -260,6 +225,44 @@ class FusedSteering(evolution.Steering):
         weights = self.integration[axis]
         index, sign = centre_fold(self._shape[axis] + 1, 0 if weights is None else len(weights) - 1)
         return self.on_device(index, torch.int32), self.on_device(sign, torch.int8)
+
+
+def smooth_along(
+    source: Tensor,
+    ndim: int,
+    axis: int,
+    weights: Tensor,
+    fold: Tensor,
+    sign: Tensor | None = None,
+    odd: int = 0,
+) -> Tensor:
+    """Return a tensor (stacks, …, pixels along `ndim` axes) through symmetric weights along one axis.
+
+    `weights` start at the centre. `fold` and `sign` are the indices and signs of values from the first that
+    they reach on, `odd` the stacks with signs.
+    """
+    last = axis == ndim - 1
+    if last:
+        height, width = source[0, ..., 0].numel(), source.shape[-1]
+    else:
+        height, width = source.shape[axis - ndim], source.shape[axis + 1 - ndim :].numel()
+    planes = source.numel() // (height * width)
+    out = torch.empty_like(source)
+    constants, programs = _SMOOTHING.over(planes, height, width)
+    arguments = {
+        "source": source,
+        "out": out,
+        "weights": weights,
+        "fold": fold,
+        "sign": fold if sign is None else sign,
+        "reach": len(weights) - 1,
+        "planes": planes // len(source),
+        "height": height,
+        "width": width,
+    }
+    constants |= {"ALONG_X": last, "ODD": odd}
+    Launch(kernels.smooth, arguments, constants, programs, _SMOOTHING.warps).run()
+    return out
 
 
 def _stencil_name(stencil: Any) -> str:
