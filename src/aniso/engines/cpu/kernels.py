@@ -19,9 +19,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     first_row_needed,
     fold_line,
+    four_means,
     full_vectors,
     next_row_of_channel,
     restore_fixed,
+    taps_of_means,
     workspace,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
@@ -124,66 +126,6 @@ def extrapolate_row(out, o, u, at, previous, rate, r, shares, s, weight, tau, n)
         j = index(k)
         whole = whole_rate(rate, r, shares, s, j)
         out[o + j] = extrapolated_step(u[at + j], u[previous + j], whole, weight, tau)
-
-
-# Averages over the integration scale -----------------------------------------------------------------
-
-
-@compiled
-def add_to_means(out, o, rows, at, signs, p, taps, t, n):
-    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
-
-    Rows are added one after another from the first to the last, so that a mean does not depend on which of
-    the four it is.
-    """
-    a, b, c, d, e, f, g, h = (
-        at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    )  # fmt: skip
-    sa, sb, sc, sd, se, sf, sg, sh = (
-        signs[p], signs[p + 1], signs[p + 2], signs[p + 3], signs[p + 4], signs[p + 5], signs[p + 6],
-        signs[p + 7],
-    )  # fmt: skip
-    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
-    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
-    for k in range(n):
-        j = index(k)
-        w, x = out[o + j], out[o + index(4 * STRIDE) + j]
-        y, z = out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j]
-        w, x, y, z = add_row_to_means(w, x, y, z, sa * rows[a + j], k3, k2, k1, k0)
-        w, x, y, z = add_row_to_means(w, x, y, z, sb * rows[b + j], k4, k3, k2, k1)
-        w, x, y, z = add_row_to_means(w, x, y, z, sc * rows[c + j], k5, k4, k3, k2)
-        w, x, y, z = add_row_to_means(w, x, y, z, sd * rows[d + j], k6, k5, k4, k3)
-        w, x, y, z = add_row_to_means(w, x, y, z, se * rows[e + j], k7, k6, k5, k4)
-        w, x, y, z = add_row_to_means(w, x, y, z, sf * rows[f + j], k8, k7, k6, k5)
-        w, x, y, z = add_row_to_means(w, x, y, z, sg * rows[g + j], k9, k8, k7, k6)
-        w, x, y, z = add_row_to_means(w, x, y, z, sh * rows[h + j], k10, k9, k8, k7)
-        out[o + j], out[o + index(4 * STRIDE) + j] = w, x
-        out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j] = y, z
-
-
-@inlined
-def add_row_to_means(w, x, y, z, value, kw, kx, ky, kz):
-    """Adds a value to four means."""
-    return w + kw * value, x + kx * value, y + ky * value, z + kz * value
-
-
-@compiled
-def four_means(cells, slot, rings, length, size, row, last, reach, taps, at, signs, fold, sign, n):
-    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
-
-    The rings of the entries hold `size` rows each, `length` apart. A row is read once for four means.
-    """
-    limit, ring = min(row + 3, last) + reach + reach, size * length
-    for field in range(3):
-        for p in range(len(at)):
-            place = min(row + p, limit)
-            at[p] = index(field * ring + fold[place] % size * length)
-            signs[p] = sign[place] if field == 1 else real(1.0)
-        o = slot + index(field * STRIDE)
-        for k in range(4):
-            clear_row(cells, o + index(4 * k * STRIDE), n)
-        for p in range(0, len(at), 8):
-            add_to_means(cells, o, rings, at, signs, p, taps, p, n)
 
 
 # Tiles -----------------------------------------------------------------------------------------------
@@ -290,9 +232,7 @@ def image_steps(
     slots = (count + 6) // 4 * 4 if averages else count
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
-    taps = workspace((2 * wide_reach_y + 11) // 8 * 8 + 3, u)
-    for k in range(2 * wide_reach_y + 1):
-        taps[3 + k] = wide_y[abs(k - wide_reach_y)]
+    taps = taps_of_means(wide_y)
     row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace((2 * reach_y + 1) * channels * structure_n if computes else 1, u)
@@ -343,8 +283,8 @@ def image_steps(
             if computes and averages:
                 if (now - top_row) % 4 == 0:
                     four_means(
-                        cells, slot, wide_rings, many, ring_size, now, bottom_row, wide_reach_y, taps, row_at,
-                        row_signs, wide_fold_y, sign_y, many,
+                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, bottom_row, wide_reach_y,
+                        taps, row_at, row_signs, wide_fold_y, sign_y, 1, 1, many,
                     )  # fmt: skip
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 odd = slot + index(STRIDE)

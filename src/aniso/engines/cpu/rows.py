@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined, real
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -301,6 +301,80 @@ def full_vectors(n):
     return (n + 31) // 32 * 32
 
 
+# Averages over the integration scale -----------------------------------------------------------------
+
+
+@compiled
+def add_to_means(out, o, rows, at, signs, p, taps, t, n):
+    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
+
+    Rows are added one after another from the first to the last, so that a mean does not depend on which of
+    the four it is.
+    """
+    a, b, c, d, e, f, g, h = (
+        at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
+    )  # fmt: skip
+    sa, sb, sc, sd, se, sf, sg, sh = (
+        signs[p], signs[p + 1], signs[p + 2], signs[p + 3], signs[p + 4], signs[p + 5], signs[p + 6],
+        signs[p + 7],
+    )  # fmt: skip
+    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
+    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
+    for k in range(n):
+        j = index(k)
+        w, x = out[o + j], out[o + index(ENTRIES * STRIDE) + j]
+        y, z = out[o + index(2 * ENTRIES * STRIDE) + j], out[o + index(3 * ENTRIES * STRIDE) + j]
+        w, x, y, z = add_row_to_means(w, x, y, z, sa * rows[a + j], k3, k2, k1, k0)
+        w, x, y, z = add_row_to_means(w, x, y, z, sb * rows[b + j], k4, k3, k2, k1)
+        w, x, y, z = add_row_to_means(w, x, y, z, sc * rows[c + j], k5, k4, k3, k2)
+        w, x, y, z = add_row_to_means(w, x, y, z, sd * rows[d + j], k6, k5, k4, k3)
+        w, x, y, z = add_row_to_means(w, x, y, z, se * rows[e + j], k7, k6, k5, k4)
+        w, x, y, z = add_row_to_means(w, x, y, z, sf * rows[f + j], k8, k7, k6, k5)
+        w, x, y, z = add_row_to_means(w, x, y, z, sg * rows[g + j], k9, k8, k7, k6)
+        w, x, y, z = add_row_to_means(w, x, y, z, sh * rows[h + j], k10, k9, k8, k7)
+        out[o + j], out[o + index(ENTRIES * STRIDE) + j] = w, x
+        out[o + index(2 * ENTRIES * STRIDE) + j], out[o + index(3 * ENTRIES * STRIDE) + j] = y, z
+
+
+@inlined
+def add_row_to_means(w, x, y, z, value, kw, kx, ky, kz):
+    """Adds a value to four means."""
+    return w + kw * value, x + kx * value, y + ky * value, z + kz * value
+
+
+@allocating
+def taps_of_means(kernel):
+    """A kernel that is given from its centre outwards as `add_to_means` reads it."""
+    reach = len(kernel) - 1
+    taps = workspace((2 * reach + 11) // 8 * 8 + 3, kernel)
+    for k in range(2 * reach + 1):
+        taps[3 + k] = kernel[abs(k - reach)]
+    return taps
+
+
+@compiled
+def four_means(
+    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, signs, fold, sign, odd, odd_too, n
+):
+    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
+
+    The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
+    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary.
+    """
+    limit, ring = min(row + 3, last) + reach + reach, size * length
+    for field in range(fields):
+        is_odd = field == odd or field == odd_too
+        for p in range(len(at)):
+            place = min(row + p, limit)
+            at[p] = index(field * ring + fold[place] % size * length) + begin
+            signs[p] = sign[place] if is_odd else real(1.0)
+        o = slot + index(field * STRIDE)
+        for k in range(4):
+            clear_row(cells, o + index(k * ENTRIES * STRIDE), n)
+        for p in range(0, len(at), 8):
+            add_to_means(cells, o, rings, at, signs, p, taps, p, n)
+
+
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------
 
 
@@ -325,6 +399,6 @@ def call_tensor_row(typing_context, where, cells, at, per_x, per_y, alpha, gamma
 
 
 @intrinsic
-def call_volume_tensor_row(typing_context, where, cells, per_x, per_y, per_z, parameters, n):
-    """Call the function at `where`: void (real*, i64, real × 3, real*, i64, i64)."""
-    return types.void(where, cells, per_x, per_y, per_z, parameters, n), call_address
+def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n):
+    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64)."""
+    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n), call_address
