@@ -298,14 +298,14 @@ def workspace(count, image):
 @compiled
 def full_vectors(n):
     """A little more than n, so that no loop over rows at work ends in single steps."""
-    return (n + 31) // 32 * 32
+    return (n + 15) // 16 * 16
 
 
 # Averages over the integration scale -----------------------------------------------------------------
 
 
 @compiled
-def add_to_means(out, o, rows, at, signs, p, taps, t, n):
+def add_to_means(out, o, rows, at, signs, is_signed, p, taps, t, n):
     """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
 
     Rows are added one after another from the first to the last, so that a mean does not depend on which of
@@ -314,32 +314,54 @@ def add_to_means(out, o, rows, at, signs, p, taps, t, n):
     a, b, c, d, e, f, g, h = (
         at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
     )  # fmt: skip
-    sa, sb, sc, sd, se, sf, sg, sh = (
-        signs[p], signs[p + 1], signs[p + 2], signs[p + 3], signs[p + 4], signs[p + 5], signs[p + 6],
-        signs[p + 7],
-    )  # fmt: skip
     k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
     k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
-    for k in range(n):
-        j = index(k)
-        w, x = out[o + j], out[o + index(ENTRIES * STRIDE) + j]
-        y, z = out[o + index(2 * ENTRIES * STRIDE) + j], out[o + index(3 * ENTRIES * STRIDE) + j]
-        w, x, y, z = add_row_to_means(w, x, y, z, sa * rows[a + j], k3, k2, k1, k0)
-        w, x, y, z = add_row_to_means(w, x, y, z, sb * rows[b + j], k4, k3, k2, k1)
-        w, x, y, z = add_row_to_means(w, x, y, z, sc * rows[c + j], k5, k4, k3, k2)
-        w, x, y, z = add_row_to_means(w, x, y, z, sd * rows[d + j], k6, k5, k4, k3)
-        w, x, y, z = add_row_to_means(w, x, y, z, se * rows[e + j], k7, k6, k5, k4)
-        w, x, y, z = add_row_to_means(w, x, y, z, sf * rows[f + j], k8, k7, k6, k5)
-        w, x, y, z = add_row_to_means(w, x, y, z, sg * rows[g + j], k9, k8, k7, k6)
-        w, x, y, z = add_row_to_means(w, x, y, z, sh * rows[h + j], k10, k9, k8, k7)
-        out[o + j], out[o + index(ENTRIES * STRIDE) + j] = w, x
-        out[o + index(2 * ENTRIES * STRIDE) + j], out[o + index(3 * ENTRIES * STRIDE) + j] = y, z
+    near, far = (k0, k1, k2, k3, k4, k5, k6), (k4, k5, k6, k7, k8, k9, k10)
+    if is_signed:
+        sa, sb, sc, sd = signs[p], signs[p + 1], signs[p + 2], signs[p + 3]
+        se, sf, sg, sh = signs[p + 4], signs[p + 5], signs[p + 6], signs[p + 7]
+        for k in range(n):
+            j = index(k)
+            w, x, y, z = load_means(out, o + j)
+            values = sa * rows[a + j], sb * rows[b + j], sc * rows[c + j], sd * rows[d + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+            values = se * rows[e + j], sf * rows[f + j], sg * rows[g + j], sh * rows[h + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+            store_means(out, o + j, w, x, y, z)
+    else:
+        for k in range(n):
+            j = index(k)
+            w, x, y, z = load_means(out, o + j)
+            values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+            values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+            store_means(out, o + j, w, x, y, z)
 
 
 @inlined
-def add_row_to_means(w, x, y, z, value, kw, kx, ky, kz):
-    """Adds a value to four means."""
-    return w + kw * value, x + kx * value, y + ky * value, z + kz * value
+def load_means(out, j):
+    """Four means, in rows of cells that follow each other."""
+    w, x = out[j], out[j + index(ENTRIES * STRIDE)]
+    return w, x, out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)]
+
+
+@inlined
+def store_means(out, j, w, x, y, z):
+    """Write them."""
+    out[j], out[j + index(ENTRIES * STRIDE)] = w, x
+    out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)] = y, z
+
+
+@inlined
+def add_four_to_means(w, x, y, z, values, taps):
+    """Adds four values to four means, under the seven taps between the last one's first and the first one's last."""
+    k0, k1, k2, k3, k4, k5, k6 = taps
+    a, b, c, d = values
+    w, x, y, z = w + k3 * a, x + k2 * a, y + k1 * a, z + k0 * a
+    w, x, y, z = w + k4 * b, x + k3 * b, y + k2 * b, z + k1 * b
+    w, x, y, z = w + k5 * c, x + k4 * c, y + k3 * c, z + k2 * c
+    return w + k6 * d, x + k5 * d, y + k4 * d, z + k3 * d
 
 
 @allocating
@@ -363,16 +385,17 @@ def four_means(
     """
     limit, ring = min(row + 3, last) + reach + reach, size * length
     for field in range(fields):
-        is_odd = field == odd or field == odd_too
+        is_odd, is_signed = field == odd or field == odd_too, False
         for p in range(len(at)):
             place = min(row + p, limit)
             at[p] = index(field * ring + fold[place] % size * length) + begin
             signs[p] = sign[place] if is_odd else real(1.0)
+            is_signed |= signs[p] < 0
         o = slot + index(field * STRIDE)
         for k in range(4):
             clear_row(cells, o + index(k * ENTRIES * STRIDE), n)
         for p in range(0, len(at), 8):
-            add_to_means(cells, o, rings, at, signs, p, taps, p, n)
+            add_to_means(cells, o, rings, at, signs, is_signed, p, taps, p, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------
