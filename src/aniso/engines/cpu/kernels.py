@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.arithmetic import pair, unit_structure
+from aniso.engines.cpu.arithmetic import unit_structure
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -34,24 +34,45 @@ from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 
 
 @inlined
-def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
-    """What cell j gives to its four corners."""
-    u00, u01 = pair(pixels, top, j)
-    u10, u11 = pair(pixels, bottom, j)
+def cell_shares(pixels, top, bottom, cells, j):
+    """What a cell gives to its four corners, and the first one of them."""
+    u00, u01 = pixels[top], pixels[top + index(1)]
+    u10, u11 = pixels[bottom], pixels[bottom + index(1)]
     x, y, z = modes(u00, u01, u10, u11)
-    f_x, f_y, f_z = fluxes(x, y, z, a, b, c, zeta)
+    a, b, c = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+    f_x, f_y, f_z = fluxes(x, y, z, a, b, c, cells[j + index(3 * STRIDE)])
     s00, s01, s10, s11 = corner_shares(f_x, f_y, f_z)
-    shares[j], shares[j + index(STRIDE)] = s00, s01
-    shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s10, s11
+    return u00, s00, s01, s10, s11
+
+
+# Loops carry what a cell gives to the pixels after it over to the next iteration, so that shares are not stored.
+# Compilers vectorise this if all that is carried is computed before anything is stored.
 
 
 @compiled
-def flux_cells(shares, pixels, top, bottom, cells, at, n):
-    """What one row of cells gives to its corners, from two rows of the image."""
+def advance_row(out, o, pixels, top, bottom, cells, at, rate, r, tau, n):
+    """A row of cells: the pixels above it have received all, and make an explicit step; rate is for those below."""
+    above, below = real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
-        a, b, c = cells[at + j], cells[at + index(STRIDE) + j], cells[at + index(2 * STRIDE) + j]
-        share_out(shares, j, pixels, top, bottom, a, b, c, cells[at + index(3 * STRIDE) + j])
+        u, s00, s01, s10, s11 = cell_shares(pixels, top + j, bottom + j, cells, at + j)
+        whole, half = rate[r + j] + (above + s00), below + s10
+        above, below = s01, s11
+        out[o + j] = explicit_step(u, whole, tau)
+        rate[r + j] = half
+
+
+@compiled
+def extrapolate_row(out, o, pixels, top, bottom, previous, cells, at, rate, r, weight, tau, n):
+    """The same with extrapolation; the image before is at `previous` in its array."""
+    above, below = real(0.0), real(0.0)
+    for k in range(n):
+        j = index(k)
+        u, s00, s01, s10, s11 = cell_shares(pixels, top + j, bottom + j, cells, at + j)
+        whole, half = rate[r + j] + (above + s00), below + s10
+        above, below = s01, s11
+        out[o + j] = extrapolated_step(u, pixels[previous + j], whole, weight, tau)
+        rate[r + j] = half
 
 
 @compiled
@@ -73,59 +94,25 @@ def free_hourglass_row(cells, at, delta, d, n):
 
 
 @compiled
-def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, n):
-    """The products of the derivatives: three rows, `distance` apart."""
+def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
+    """The products of the derivatives of a channel, times its share in the mean: three rows, `distance` apart."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
-        structures[at + j] = j_xx
-        structures[at + distance + j] = j_xy
-        structures[at + distance + distance + j] = j_yy
+        structures[at + j] = share * j_xx
+        structures[at + distance + j] = share * j_xy
+        structures[at + distance + distance + j] = share * j_yy
 
 
 @compiled
 def more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
-    """Adds those of one of several channels, times its share in the mean."""
+    """Adds those of another channel."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
         structures[at + j] += share * j_xx
         structures[at + distance + j] += share * j_xy
         structures[at + distance + distance + j] += share * j_yy
-
-
-# Rows of pixels --------------------------------------------------------------------------------------
-
-
-@compiled
-def begin_row(rate, r, shares, n):
-    """A row of pixels receives the lower shares of the cells above it."""
-    for k in range(n):
-        j = index(k)
-        rate[r + j] = shares[j + index(3 * STRIDE)] + shares[j + index(2 * STRIDE + 1)]
-
-
-@inlined
-def whole_rate(rate, r, shares, s, j):
-    """It receives the upper shares of the cells below it: its Au."""
-    return rate[r + j] + (shares[s + j + index(STRIDE)] + shares[s + j + index(1)])
-
-
-@compiled
-def finish_row(out, o, u, at, rate, r, shares, s, tau, n):
-    """Then it makes an explicit step."""
-    for k in range(n):
-        j = index(k)
-        out[o + j] = explicit_step(u[at + j], whole_rate(rate, r, shares, s, j), tau)
-
-
-@compiled
-def extrapolate_row(out, o, u, at, previous, rate, r, shares, s, weight, tau, n):
-    """The same with extrapolation; the image before u is at `previous` in its array."""
-    for k in range(n):
-        j = index(k)
-        whole = whole_rate(rate, r, shares, s, j)
-        out[o + j] = extrapolated_step(u[at + j], u[previous + j], whole, weight, tau)
 
 
 # Tiles -----------------------------------------------------------------------------------------------
@@ -143,9 +130,6 @@ def next_structure_row(
     (height, width), many, share = shape, full_vectors(n), real(1.0) / real(channels)
     y, above = min(max(row, 0), height - 1), min(max(row - 1, 0), height - 1)
     ring_size, now = (2 * len(kernel_y) - 1) * many, done
-    if needed and channels > 1:
-        for field in range(3):
-            clear_row(structures, at + index(field) * distance, many)
     for channel in range(channels):
         base = 2 * channel * (many + 1)
         top, bottom = index(base + above % 2 * (many + 1)), index(base + y % 2 * (many + 1))
@@ -153,10 +137,10 @@ def next_structure_row(
             smooth, bottom, u, index(channel * height * width), height, width, y, done, rings,
             index(channel * ring_size), many, line, left, n, many, kernel_x, fold_x, kernel_y, fold_y, even,
         )  # fmt: skip
-        if needed and channels > 1:
-            more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
+        if needed and channel == 0:
+            structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
         elif needed:
-            structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, many)
+            more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
     return now
 
 
@@ -213,10 +197,11 @@ def image_steps(
     begin, n = left - count, right - left + 2 * count
     many = full_vectors(n)
     # Of each channel and step, three rows of the image that it starts from; those of `previous` come first.
+    # After the last one there is a row for the result.
     image = 3 * STRIDE
-    pixels = workspace((count + 1) * channels * image, u)
+    result = (count + 1) * channels * image
+    pixels = workspace(result + STRIDE, u)
     rate = workspace(count * channels * STRIDE, u)
-    shares = workspace(4 * STRIDE, u)
 
     # Cells whose structure is needed: those of the tile, or those under the wide kernel, after folding.
     reach_y, wide_reach_x, wide_reach_y = len(kernel_y) - 1, len(wide_x) - 1, len(wide_y) - 1
@@ -316,41 +301,31 @@ def image_steps(
                 top = index(origin + max(i - 1, 0) % 3 * STRIDE)
                 bottom = index(origin + min(i, height - 1) % 3 * STRIDE)
                 r = index((channel * count + step) * STRIDE)
-                flux_cells(shares, pixels, top, bottom, cells, at, many)
-                if i > low and margin > 0:
-                    here = top + index(1)
-                    there = here + index(image)
-                    if extrapolate:
-                        extrapolate_row(
-                            pixels, there, pixels, here, here - index(image), rate, r, shares, index(0),
-                            weight, tau, many,
-                        )  # fmt: skip
-                    else:
-                        finish_row(pixels, there, pixels, here, rate, r, shares, index(0), tau, many)
-                    if len(fixed) > 1:
-                        x, end = max(begin + 1, 0), min(begin + n - 1, width)
-                        skip = index(x - begin - 1)
-                        pixel = index((i - 1) * width + x)
-                        restore_fixed(pixels, there + skip, pixels, here + skip, fixed, pixel, end - x)
+                # The row above the first one is spoiled, or not in the image: nothing reads it.
+                here = index(origin + (i - 1) % 3 * STRIDE)
+                there = here + index(image) if margin > 0 else index(result)
+                if extrapolate:
+                    extrapolate_row(
+                        pixels, there, pixels, top, bottom, here - index(image), cells, at, rate, r, weight, tau,
+                        many,
+                    )  # fmt: skip
+                else:
+                    advance_row(pixels, there, pixels, top, bottom, cells, at, rate, r, tau, many)
+                if i == low:
+                    continue
+                if len(fixed) > 1:
+                    x, end = max(begin, 0), min(begin + n, width)
+                    skip = index(x - begin)
+                    pixel = index((i - 1) * width + x)
+                    restore_fixed(pixels, there + skip, pixels, here + skip, fixed, pixel, end - x)
+                if margin > 0:
                     if begin < 0:
-                        pixels[there + index(-begin - 2)] = pixels[there + index(-begin - 1)]
+                        pixels[there + index(-begin - 1)] = pixels[there + index(-begin)]
                     if begin + n > width:
-                        end = there + index(width - begin - 1)
-                        pixels[end] = pixels[end - index(1)]
-                elif i > low:
-                    skip = index(count - 1)
-                    here = top + index(count)
-                    pixel = index((i - 1) * width + left)
-                    there = index(channel * area) + pixel
-                    if extrapolate:
-                        extrapolate_row(
-                            out, there, pixels, here, here - index(image), rate, r + skip, shares, skip,
-                            weight, tau, right - left,
-                        )  # fmt: skip
-                    else:
-                        finish_row(out, there, pixels, here, rate, r + skip, shares, skip, tau, right - left)
-                    if len(fixed) > 1:
-                        restore_fixed(out, there, pixels, here, fixed, pixel, right - left)
+                        edge = there + index(width - begin)
+                        pixels[edge] = pixels[edge - index(1)]
+                else:
+                    pixel = index(channel * area + (i - 1) * width + left)
+                    copy_row(out, pixel, pixels, there + index(count), right - left)
                     if to_be_continued:
-                        copy_row(out_previous, there, pixels, here, right - left)
-                begin_row(rate, r, shares, many)
+                        copy_row(out_previous, pixel, pixels, here + index(count), right - left)
