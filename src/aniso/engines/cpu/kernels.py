@@ -18,6 +18,7 @@ from aniso.engines.cpu.rows import (
     copy_row,
     cut_row,
     first_row_needed,
+    fetch_row,
     fold_line,
     four_means,
     full_vectors,
@@ -304,6 +305,8 @@ def image_steps(
                 # The row above the first one is spoiled, or not in the image: nothing reads it.
                 here = index(origin + (i - 1) % 3 * STRIDE)
                 there = here + index(image) if margin > 0 else index(result)
+                if margin == 0 and i > low:
+                    fetch_row(out, index(channel * area + (i - 1) * width + left), right - left)
                 if extrapolate:
                     extrapolate_row(
                         pixels, there, pixels, top, bottom, here - index(image), cells, at, rate, r, weight, tau,

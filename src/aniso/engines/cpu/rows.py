@@ -239,6 +239,9 @@ def next_row_of_channel(
             cut_row(
                 line, index(0), u, at + index(done * width), width, left - reach_x, fold_x, n + 2 * reach_x
             )
+            if done < height - 1:
+                begin = max(left, 0)
+                fetch_row(u, at + index((done + 1) * width + begin), min(left + n, width) - begin)
             along_row(ring, r + index(done % size * length), line, kernel_x, many)
         across_rows(out, o, ring, r, length, y, kernel_y, fold_y, even, many)
     # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
@@ -247,6 +250,30 @@ def next_row_of_channel(
     if left + n > width:
         out[o + index(width - left)] = out[o + index(width - left - 1)]
     return done
+
+
+@intrinsic
+def fetch_line(typing_context, array, at):
+    """Ask for the cache line of an entry, which is needed soon."""
+
+    def build(context, builder, signature, arguments):
+        kind = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(kind.data, [arguments[1]])
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [address.type], ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3)
+        )
+        # To be read, kept in all caches, data.
+        builder.call(function, [address, *(ir.Constant(ir.IntType(32), n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, at), build
+
+
+@compiled
+def fetch_row(array, at, n):
+    """Ask for a row that is needed soon: the processor does not see by itself which one comes next."""
+    for k in range(0, n, 16):
+        fetch_line(array, at + index(k))
 
 
 @compiled
