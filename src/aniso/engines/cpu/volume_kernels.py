@@ -16,6 +16,7 @@ from aniso.engines.cpu.rows import (
     clear_row,
     copy_row,
     cut_row,
+    fetch_row,
     first_row_needed,
     fold_line,
     four_means,
@@ -344,6 +345,9 @@ def average_layers(
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
                 copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
+        for ahead in range(done + 1, min(done + 4, depth) + 1):
+            for field in range(6):
+                fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
         four_means(
             cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, row_signs, wide_fold_z,
             sign_z, 3, 4, many,
