@@ -17,8 +17,8 @@ from aniso.engines.cpu.rows import (
     clear_row,
     copy_row,
     cut_row,
-    first_row_needed,
     fetch_row,
+    first_row_needed,
     fold_line,
     four_means,
     full_vectors,
@@ -46,13 +46,16 @@ def cell_shares(pixels, top, bottom, cells, j):
     return u00, s00, s01, s10, s11
 
 
-# Loops carry what a cell gives to the pixels after it over to the next iteration, so that shares are not stored.
-# Compilers vectorise this if all that is carried is computed before anything is stored.
+# Loops carry what a cell gives to the pixels after it over to the next iteration, so that shares need not be
+# stored. Compilers vectorise this if all that is carried is computed before anything is stored.
 
 
 @compiled
 def advance_row(out, o, pixels, top, bottom, cells, at, rate, r, tau, n):
-    """A row of cells: the pixels above it have received all, and make an explicit step; rate is for those below."""
+    """A row of cells: the pixels above it have received all and make an explicit step.
+
+    What the pixels below it have received goes to `rate`.
+    """
     above, below = real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
@@ -96,7 +99,7 @@ def free_hourglass_row(cells, at, delta, d, n):
 
 @compiled
 def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
-    """The products of the derivatives of a channel, times its share in the mean: three rows, `distance` apart."""
+    """Products of derivatives of a channel, times its share in the mean: three rows, `distance` apart."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
@@ -309,8 +312,8 @@ def image_steps(
                     fetch_row(out, index(channel * area + (i - 1) * width + left), right - left)
                 if extrapolate:
                     extrapolate_row(
-                        pixels, there, pixels, top, bottom, here - index(image), cells, at, rate, r, weight, tau,
-                        many,
+                        pixels, there, pixels, top, bottom, here - index(image), cells, at, rate, r, weight,
+                        tau, many,
                     )  # fmt: skip
                 else:
                     advance_row(pixels, there, pixels, top, bottom, cells, at, rate, r, tau, many)

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined, real
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -260,7 +260,9 @@ def fetch_line(typing_context, array, at):
         kind = context.make_array(signature.args[0])(context, builder, arguments[0])
         address = builder.gep(kind.data, [arguments[1]])
         function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [address.type], ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3)
+            "llvm.prefetch",
+            [address.type],
+            ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3),
         )
         # To be read, kept in all caches, data.
         builder.call(function, [address, *(ir.Constant(ir.IntType(32), n) for n in (0, 3, 1))])
@@ -332,15 +334,14 @@ def full_vectors(n):
 
 
 @compiled
-def add_to_means(out, o, rows, at, signs, is_signed, p, taps, t, n):
+def add_to_means(out, o, rows, r, at, signs, is_signed, p, taps, t, n):
     """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
 
-    Rows are added one after another from the first to the last, so that a mean does not depend on which of
-    the four it is.
+    Row p is at r + at[p]. Rows are added one after another from the first to the last, so that a mean does
+    not depend on which of the four it is.
     """
-    a, b, c, d, e, f, g, h = (
-        at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    )  # fmt: skip
+    a, b, c, d = r + at[p], r + at[p + 1], r + at[p + 2], r + at[p + 3]
+    e, f, g, h = r + at[p + 4], r + at[p + 5], r + at[p + 6], r + at[p + 7]
     k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
     k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
     near, far = (k0, k1, k2, k3, k4, k5, k6), (k4, k5, k6, k7, k8, k9, k10)
@@ -382,7 +383,7 @@ def store_means(out, j, w, x, y, z):
 
 @inlined
 def add_four_to_means(w, x, y, z, values, taps):
-    """Adds four values to four means, under the seven taps between the last one's first and the first one's last."""
+    """Adds four values to four means; between them they have seven taps."""
     k0, k1, k2, k3, k4, k5, k6 = taps
     a, b, c, d = values
     w, x, y, z = w + k3 * a, x + k2 * a, y + k1 * a, z + k0 * a
@@ -403,26 +404,26 @@ def taps_of_means(kernel):
 
 @compiled
 def four_means(
-    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, signs, fold, sign, odd, odd_too, n
-):
+    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, signs, fold, sign,
+    odd, odd_too, n,
+):  # fmt: skip
     """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
 
     The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
     row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary.
     """
-    limit, ring = min(row + 3, last) + reach + reach, size * length
+    limit, is_mirrored = min(row + 3, last) + reach + reach, False
+    for p in range(len(at)):
+        place = min(row + p, limit)
+        at[p], signs[p] = index(fold[place] % size * length), sign[place]
+        is_mirrored |= sign[place] < 0
     for field in range(fields):
-        is_odd, is_signed = field == odd or field == odd_too, False
-        for p in range(len(at)):
-            place = min(row + p, limit)
-            at[p] = index(field * ring + fold[place] % size * length) + begin
-            signs[p] = sign[place] if is_odd else real(1.0)
-            is_signed |= signs[p] < 0
-        o = slot + index(field * STRIDE)
+        o, r = slot + index(field * STRIDE), begin + index(field * size * length)
         for k in range(4):
             clear_row(cells, o + index(k * ENTRIES * STRIDE), n)
+        is_signed = is_mirrored and field in (odd, odd_too)
         for p in range(0, len(at), 8):
-            add_to_means(cells, o, rings, at, signs, is_signed, p, taps, p, n)
+            add_to_means(cells, o, rings, r, at, signs, is_signed, p, taps, p, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------

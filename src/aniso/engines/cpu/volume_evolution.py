@@ -1,7 +1,7 @@
 """Evolving volumes on the fast engine.
 
-A cycle of up to four steps is a single pass over the volume. In longer ones the first pass stores the tensors,
-and the others read them. With an integration scale the tensors are computed and stored before the first pass.
+A cycle of up to four steps is a single pass over the volume. In longer ones the first pass stores the
+tensors, and the others read them. With an integration scale they are stored before the first pass.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from aniso.formulas import volume_weights
 from aniso.formulas.gaussian import edge_fold
 from aniso.stencil import DeltaStencil
 
-# What is at work of a tile fits the second-level cache, rows the first-level one. A tile with its margin fills
-# whole vectors. It ends after some planes, so that there are tiles enough for all threads.
+# What is at work of a tile fits the second-level cache, rows the first-level one. A tile with its margin
+# fills whole vectors. It ends after some planes, so that there are tiles enough for all threads.
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
@@ -39,12 +39,14 @@ class VolumeEvolution(Base):
         model, (depth, height, width) = problem.model, image.shape[1:]
         z, y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
         # Half kernels and folds along x (further out: the margin of a tile) and y, a whole kernel along z.
-        folds = edge_fold(width, len(x) + self._block), edge_fold(height, len(y) - 1), edge_fold(depth, len(z) - 1)
-        self._narrow = x, folds[0], y, folds[1], np.concatenate([z[:0:-1], z]), folds[2]
+        fold_x, fold_y = edge_fold(width, len(x) + self._block), edge_fold(height, len(y) - 1)
+        whole_z = np.concatenate([z[:0:-1], z])
+        self._narrow = x, fold_x, y, fold_y, whole_z, edge_fold(depth, len(z) - 1)
         z, y, x = half_kernels(model.integration, problem.spacings, image.dtype)
         self._wide = cell_kernel(width + 1, x), cell_kernel(height + 1, y), cell_kernel(depth + 1, z)
         if model.entries is not None:
-            scaled = volume_weights.volume_scaled(*model.entries, *(1 / h for h in reversed(problem.spacings)))
+            per_axis = (1 / h for h in reversed(problem.spacings))
+            scaled = volume_weights.volume_scaled(*model.entries, *per_axis)
             # The six entries of a row of cells one after another.
             self._tensors = np.stack([entry.astype(image.dtype) for entry in scaled], axis=2).reshape(-1)
         self._step_kernel = self._loops.volume_steps
@@ -52,7 +54,8 @@ class VolumeEvolution(Base):
 
     def _tiles(self, steps: int) -> list[tuple[Span, Span, Span]]:
         """Planes, rows and columns of all tiles, the same for any number of threads."""
-        return list(itertools.product(*map(equal_spans, self._shape[1:], (_PLANES, _ROWS, _COLUMNS - 2 * steps))))
+        largest = _PLANES, _ROWS, _COLUMNS - 2 * steps
+        return list(itertools.product(*map(equal_spans, self._shape[1:], largest)))
 
     def _computes_tensors(self) -> bool:
         """Average structures over the integration scale and store the tensors, if there is such a scale."""

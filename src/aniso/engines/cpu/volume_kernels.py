@@ -27,11 +27,10 @@ from aniso.engines.cpu.rows import (
     workspace,
 )
 from aniso.engines.cpu.volume_rows import (
+    add_structure,
     advance_row,
     extrapolate_row,
-    more_structure_cells,
     plane_offsets,
-    structure_cells,
     weighted_rows,
 )
 
@@ -78,7 +77,7 @@ def blur_size(shape, rows, reach):
 
 @compiled
 def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
-    """Stored tensors of the cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
+    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
     _, height, width = shape
     first, last = max(begin + 1, 0), min(begin + n - 1, width)
     for field in range(6):
@@ -115,8 +114,8 @@ def volume_steps(
     many = full_vectors(n)
     first, last = max(start - count, 0), min(stop + count, height) - 1
     top, bottom = max(start - count + 1, 0), min(stop + count - 1, height)
-    # Of each channel and step, three planes of the volume that it starts from; those of `previous` come first.
-    # A plane begins with a row that is written and never read. After the last volume there is one row.
+    # Of each channel and step, three planes of the volume that it starts from; those of `previous` come
+    # first. A plane begins with a row that nothing reads. After the last one there is a row for the result.
     plane = (last - first + 2) * STRIDE
     image = 3 * plane
     origin = STRIDE - 16
@@ -171,14 +170,9 @@ def volume_steps(
                         one, two = (2 * channel + near % 2) * size, (2 * channel + far % 2) * size
                         a, b = index(one + upper * many), index(one + lower * many)
                         c, d = index(two + upper * many), index(two + lower * many)
-                        if channel == 0:
-                            structure_cells(
-                                cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, many
-                            )
-                        else:
-                            more_structure_cells(
-                                cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, many
-                            )
+                        add_structure(
+                            cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, many
+                        )
                     call_volume_tensor_row(tensor_row, cells, at, per_x, per_y, per_z, parameters, many)
                     if (
                         stores
@@ -202,8 +196,8 @@ def volume_steps(
                     there = here + index(image) if margin > 0 else index(scratch)
                     if extrapolate:
                         extrapolate_row(
-                            pixels, there, pixels, a, b, c, d, here - index(image), cells, at, rate, r, begun, g,
-                            alpha, gamma, beta, weight, tau, many,
+                            pixels, there, pixels, a, b, c, d, here - index(image), cells, at, rate, r,
+                            begun, g, alpha, gamma, beta, weight, tau, many,
                         )  # fmt: skip
                     else:
                         advance_row(
@@ -234,7 +228,8 @@ def volume_steps(
 @entry
 def structure_layers(
     u, channels, shape, layers, rows, numbers, tensors,
-    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+    wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
 ):  # fmt: skip
     """Layers of cells: their structure, mean over the channels, averaged within the layer."""
     (depth, height, width), (front, back), (start, stop) = shape, layers, rows
@@ -280,26 +275,24 @@ def structure_layers(
                 upper, lower = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
                 # Cells 1 … of a piece are those from column `left` on.
                 for left in range(0, n, piece - 1):
-                    width_of_piece = min(piece, full_vectors(n - left + 1))
+                    count = min(piece, full_vectors(n - left + 1))
                     for channel in range(channels):
-                        one, two = (2 * channel + before % 2) * size + left, (2 * channel + z % 2) * size + left
-                        a, b, c, d = index(one + upper), index(one + lower), index(two + upper), index(two + lower)
-                        if channel == 0:
-                            structure_cells(
-                                cells, index(0), smooth, a, b, c, d, per_x, per_y, per_z, share, width_of_piece
-                            )
-                        else:
-                            more_structure_cells(
-                                cells, index(0), smooth, a, b, c, d, per_x, per_y, per_z, share, width_of_piece
-                            )
-                    for field in range(6):
+                        near, far = (2 * channel + before % 2) * size, (2 * channel + z % 2) * size
+                        a, b = index(near + upper + left), index(near + lower + left)
+                        c, d = index(far + upper + left), index(far + lower + left)
+                        add_structure(
+                            cells, index(0), channel, smooth, a, b, c, d, per_x, per_y, per_z, share, count
+                        )
+                    # A row that fits the buffer of cells is averaged from there.
+                    for field in range(6 if n >= piece else 0):
                         copy_row(
                             structures, index(field * many + left), cells, index(field * STRIDE + 1),
                             min(piece - 1, n - left),
                         )  # fmt: skip
+                source, distance, skip = (structures, many, 0) if n >= piece else (cells, STRIDE, 1)
                 for field in range(6):
                     fold_line(
-                        wide_line, structures, index(field * many), 0, 0, wide_fold_x, sign_x,
+                        wide_line, source, index(field * distance + skip), 0, 0, wide_fold_x, sign_x,
                         field == 1 or field == 3, n + 2 * wide_reach_x,
                     )  # fmt: skip
                     slot = index((field * ring_size + done % ring_size) * many)
@@ -309,8 +302,8 @@ def structure_layers(
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             for left in range(0, n, piece):
                 four_means(
-                    cells, index(0), 6, wide_rings, index(left), many, ring_size, i, stop - 1, wide_reach_y, taps,
-                    row_at, row_signs, wide_fold_y, sign_y, 1, 4, min(piece, many - left),
+                    cells, index(0), 6, wide_rings, index(left), many, ring_size, i, stop - 1, wide_reach_y,
+                    taps, row_at, row_signs, wide_fold_y, sign_y, 1, 4, min(piece, many - left),
                 )  # fmt: skip
                 for row in range(i, min(i + 4, stop)):
                     at = index((row - i) * 6 * STRIDE)
@@ -349,8 +342,8 @@ def average_layers(
             for field in range(6):
                 fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
         four_means(
-            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, row_signs, wide_fold_z,
-            sign_z, 3, 4, many,
+            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, row_signs,
+            wide_fold_z, sign_z, 3, 4, many,
         )  # fmt: skip
         for this in range(k, min(k + 4, depth + 1)):
             slot = index((this - k) * 6 * STRIDE)

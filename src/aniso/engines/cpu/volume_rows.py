@@ -66,8 +66,8 @@ def plane_offsets(offsets, z, plane, fold):
 # Rows of cells ---------------------------------------------------------------------------------------
 
 # Cell j lies between the voxels j − 1 and j. Loops carry what it has of the first of them over from the
-# iteration before, so that nothing is loaded or computed twice; cell 0 means nothing. Compilers vectorise this
-# if all that is carried is computed before anything is stored.
+# iteration before, so that nothing is loaded or computed twice; cell 0 means nothing. Compilers vectorise
+# this if all that is carried is computed before anything is stored.
 
 
 @inlined
@@ -81,7 +81,7 @@ def cell_structure(x, y, z, per_x, per_y, per_z, share):
 
 @compiled
 def structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
-    """The structure of a row of cells, from four smoothed rows: that of a channel, times its share in the mean."""
+    """The structure of a row of cells, from four smoothed rows of a channel, times its share in the mean."""
     s0, y0, z0 = real(0.0), real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
@@ -104,6 +104,15 @@ def more_structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, sha
         s0, y0, z0 = s1, y1, z1
         o_xx, o_xy, o_yy, o_xz, o_yz, o_zz = load_entries(cells, at + j)
         store_entries(cells, at + j, o_xx + xx, o_xy + xy, o_yy + yy, o_xz + xz, o_yz + yz, o_zz + zz)
+
+
+@compiled
+def add_structure(cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
+    """Begin with the structure of the first channel, or add that of another one."""
+    if channel == 0:
+        structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n)
+    else:
+        more_structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n)
 
 
 # Rows of voxels --------------------------------------------------------------------------------------
