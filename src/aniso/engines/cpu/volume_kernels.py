@@ -116,11 +116,11 @@ def volume_steps(
     top, bottom = max(start - count + 1, 0), min(stop + count - 1, height)
     # Of each channel and step, three planes of the volume that it starts from; those of `previous` come
     # first. A plane begins with a row that nothing reads. After the last one there is a row for the result.
-    plane = (last - first + 2) * STRIDE
-    image = 3 * plane
-    origin = STRIDE - 16
-    scratch = channels * (count + 1) * image + STRIDE
-    pixels = workspace(scratch + STRIDE, u)
+    pitch = many + 16
+    plane = (last - first + 2) * pitch
+    image, origin = 3 * plane, 16
+    scratch = channels * (count + 1) * image + origin
+    pixels = workspace(scratch + pitch, u)
     rate = workspace(channels * count * plane, u)
     begun = workspace(2 * channels * STRIDE, u)
     # Of cells, a layer for each step; a single row if there is one step.
@@ -150,7 +150,7 @@ def volume_steps(
                     )  # fmt: skip
                 for y in range(first, last + 1):
                     source = base + index((z * height + y) * width)
-                    row = origin + channel * (count + 1) * image + z % 3 * plane + (y - first + 1) * STRIDE
+                    row = origin + channel * (count + 1) * image + z % 3 * plane + (y - first + 1) * pitch
                     if continued:
                         cut_row(pixels, index(row), previous, source, width, begin, fold_x, n)
                     cut_row(pixels, index(row + image), u, source, width, begin, fold_x, n)
@@ -187,12 +187,12 @@ def volume_steps(
                 for channel in range(channels):
                     place = origin + (channel * (count + 1) + step + 1) * image
                     one, two = place + near % 3 * plane, place + far % 3 * plane
-                    a, b = index(one + (upper + 1) * STRIDE), index(one + (lower + 1) * STRIDE)
-                    c, d = index(two + (upper + 1) * STRIDE), index(two + (lower + 1) * STRIDE)
-                    r = index(((channel * count + step) * (last - first + 2) + i - first) * STRIDE)
+                    a, b = index(one + (upper + 1) * pitch), index(one + (lower + 1) * pitch)
+                    c, d = index(two + (upper + 1) * pitch), index(two + (lower + 1) * pitch)
+                    r = index(((channel * count + step) * (last - first + 2) + i - first) * pitch)
                     g = index(2 * channel * STRIDE)
                     # The row of voxels that makes its step, and its place.
-                    here = index(place + (k - 1) % 3 * plane + (i - first) * STRIDE)
+                    here = index(place + (k - 1) % 3 * plane + (i - first) * pitch)
                     there = here + index(image) if margin > 0 else index(scratch)
                     if extrapolate:
                         extrapolate_row(
