@@ -32,8 +32,9 @@ STENCIL = aniso.DeltaStencil(alpha=ALPHA, gamma=GAMMA)
 EED = aniso.EdgeEnhancing(contrast=CONTRAST, sigma=SIGMA)
 CED = aniso.CoherenceEnhancing(contrast=CONTRAST, sigma=SIGMA, rho=3.0)
 CLOCKS: dict[str, Callable[[], float]] = {"elapsed": time.perf_counter, "processor": time.process_time}
-#: Steps of a cycle: some in one pass, and some in more than one, over stored tensors.
-SHORT, LONG = (2, 8), (16, 32)
+#: Steps of a cycle: some in one pass, which has up to eight steps in images and four in volumes, and some in
+#: more than one, over stored tensors.
+SHORT, LONG = {"2-D": (2, 8), "3-D": (2, 4)}, (16, 32)
 
 
 #: Ratio to an EED step of the same dimension → the most that is wanted, for images and for volumes.
@@ -88,7 +89,7 @@ def measure(size: int, volume_size: int, rounds: int, threads: int, clock: str) 
         colour = np.stack([grey, grey[::-1], grey[:, ::-1]])
         enter(f"{dimension} EED, three channels", colour, EED, [explicit])
         enter(f"{dimension} CED", grey[None], CED, [explicit])
-        for count in (*SHORT, *LONG):
+        for count in (*SHORT[dimension], *LONG):
             enter(f"{dimension} {count}", grey[None], EED, [cycle_of(count)])
     limit = aniso.stability.stable_step(EED, STENCIL)
     enter("FED(5)", arrays["2-D"][None], EED, list(aniso.FED(5).plan(10.0, limit)))
@@ -105,7 +106,7 @@ def measure(size: int, volume_size: int, rounds: int, threads: int, clock: str) 
 
     for column, (dimension, grey) in enumerate(arrays.items()):
         cost = {kind: best[f"{dimension} {kind}"] for kind in ("EED", "EED, three channels", "CED")}
-        for kind, (few, many) in {"inner step": SHORT, "inner step of a long cycle": LONG}.items():
+        for kind, (few, many) in {"inner step": SHORT[dimension], "inner step of a long cycle": LONG}.items():
             cost[kind] = (best[f"{dimension} {many}"] - best[f"{dimension} {few}"]) / (many - few)
         for kind, seconds in cost.items():
             ratio = seconds / cost["EED"]

@@ -71,6 +71,17 @@ class TestTiles:
         np.testing.assert_allclose(filtered(way, dtype="float64"), expected, rtol=0, atol=2e-10)
 
 
+@pytest.mark.parametrize("way", ["FED", "FSI", "averaged FED", "fixed tensor FSI"])
+def test_cycles_longer_than_a_pass(way, small_tiles, monkeypatch):
+    """They store the tensors, and pass the volume before on."""
+    ways = {"averaged FED": (LINES, aniso.FED(1), None), "fixed tensor FSI": (None, aniso.FSI(1), None)}
+    monkeypatch.setitem(WAYS, way, WAYS.get(way) or ways[way])
+    alone = filtered(way, time=6.0, threads=1)  # five steps
+    np.testing.assert_array_equal(filtered(way, time=6.0, threads=3), alone)
+    expected = filtered(way, dtype="float64", time=6.0, engine="reference")
+    np.testing.assert_allclose(filtered(way, dtype="float64", time=6.0), expected, rtol=0, atol=2e-10)
+
+
 def test_tiles_of_full_size_do_not_show_either():
     for way, time in (("fused", 0.2), ("averaged", 0.2)):
         expected = filtered(way, LARGE, "float64", time, engine="reference")
@@ -173,12 +184,12 @@ def test_single_precision_stays_single(monkeypatch, tmp_path):
     for model in models:
         aniso.diffuse(image, model, 1.0, spacing=0.5, engine="cpu")
     loops = generate.loops(image.dtype, True, 3)
-    kernels = loops.volume_step, loops.structure_layers, loops.average_layers
+    kernels = loops.volume_steps, loops.structure_layers, loops.average_layers
     texts = [text for kernel in kernels for text in kernel.inspect_llvm().values()]
     for model in models:
         formula = model.tensor_formula(1, ndim=3)
         module = generate.tensor_loops(formula, image.dtype, True, 3)
-        texts.append(module.volume_tensor_row.inspect_llvm())
+        texts.append(module.tensor_row.inspect_llvm())
         # The loop over cells is vectorised.
         assert " x float>" in texts[-1]
     for known in caches:
@@ -196,9 +207,11 @@ def test_formulas_are_not_restated():
         for name in ("kernels", "rows", "tensors")
     )
     for name in (
-        "modes",
+        "face_modes",
+        "modes_between",
         "fluxes",
-        "corner_shares",
+        "face_fluxes",
+        "face_shares",
         "hourglass_weights",
         "explicit_step",
         "volume_structure",

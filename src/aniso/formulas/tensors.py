@@ -38,7 +38,8 @@ def edge_enhancing_joint(
     larger = mean + half_gap
     smaller = maximum(mean - half_gap - 8 * precision(larger) * larger, 0)
     psi = slope(larger, smaller)
-    offset = diffusivity(smaller) + psi * smaller
+    # The same as at the smaller one, but the slope contains the exponential of this one already.
+    offset = diffusivity(larger) + psi * larger
     return offset - psi * q_xx, -(psi * q_xy), offset - psi * q_yy
 
 

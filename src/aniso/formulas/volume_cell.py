@@ -15,30 +15,42 @@ from __future__ import annotations
 from typing import Any
 
 
+def face_modes(u00: Any, u01: Any, u10: Any, u11: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the sum of the corners of a face across x, and its changes along y, along z and along both.
+
+    The corners are named by their place along z and y.
+    """
+    near, far = u00 + u01, u10 + u11
+    near_y, far_y = u01 - u00, u11 - u10
+    return near + far, near_y + far_y, far - near, far_y - near_y
+
+
+def modes_between(
+    s0: Any, y0: Any, z0: Any, yz0: Any, s1: Any, y1: Any, z1: Any, yz1: Any
+) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
+    """Return the mean gradient g_x, g_y, g_z, the hourglasses ρ_x, ρ_y, ρ_z, and t, from two faces."""
+    return (
+        0.25 * (s1 - s0),
+        0.25 * (y0 + y1),
+        0.25 * (z0 + z1),
+        0.25 * (yz0 + yz1),
+        0.25 * (z1 - z0),
+        0.25 * (y1 - y0),
+        0.25 * (yz1 - yz0),
+    )
+
+
 def modes(
     u000: Any, u001: Any, u010: Any, u011: Any, u100: Any, u101: Any, u110: Any, u111: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
-    """Return the mean gradient g_x, g_y, g_z, the hourglasses ρ_x, ρ_y, ρ_z, and t.
+    """Return the modes of a cell from its corners.
 
-    Differences are formed before sums: in a cell on the boundary, whose corners come in equal pairs, all
-    modes that change along the normal are then exactly 0, not rounding noise.
+    In a cell on the boundary, whose corners come in equal pairs, all modes that change along the normal are
+    exactly 0, not rounding noise: each is a difference of sums that are formed in the same way.
     """
-    # Differences along x, added and subtracted along y and z.
-    x00, x01, x10, x11 = u001 - u000, u011 - u010, u101 - u100, u111 - u110
-    near, far = x00 + x01, x10 + x11
-    near_y, far_y = x01 - x00, x11 - x10
-    # Differences along y of sums along x, and along z of the sums of all four.
-    y0, y1 = (u010 - u000) + (u011 - u001), (u110 - u100) + (u111 - u101)
-    z = ((u100 - u000) + (u101 - u001)) + ((u110 - u010) + (u111 - u011))
-    return (
-        0.25 * (near + far),
-        0.25 * (y0 + y1),
-        0.25 * z,
-        0.25 * (y1 - y0),
-        0.25 * (far - near),
-        0.25 * (near_y + far_y),
-        0.25 * (far_y - near_y),
-    )
+    s0, y0, z0, yz0 = face_modes(u000, u010, u100, u110)
+    s1, y1, z1, yz1 = face_modes(u001, u011, u101, u111)
+    return modes_between(s0, y0, z0, yz0, s1, y1, z1, yz1)
 
 
 def volume_structure(u_x: Any, u_y: Any, u_z: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -76,15 +88,25 @@ def coupled_fluxes(
     )  # fmt: skip
 
 
+def face_fluxes(
+    f_x: Any, f_y: Any, f_z: Any, h_x: Any, h_y: Any, h_z: Any, h_t: Any
+) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
+    """Return what the face before a cell gains and the face behind it loses, in the modes of a face."""
+    return f_x, h_z - f_y, h_y - f_z, h_t - h_x, f_x, h_z + f_y, h_y + f_z, h_t + h_x
+
+
+def face_shares(s: Any, y: Any, z: Any, yz: Any) -> tuple[Any, Any, Any, Any]:
+    """Return what the four corners of a face gain."""
+    s, y, z, yz = 0.25 * s, 0.25 * y, 0.25 * z, 0.25 * yz
+    near, far, near_y, far_y = s - z, s + z, y - yz, y + yz
+    return near - near_y, near + near_y, far - far_y, far + far_y
+
+
 def corner_shares(
     f_x: Any, f_y: Any, f_z: Any, h_x: Any, h_y: Any, h_z: Any, h_t: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
     """Return what the fluxes of a cell add to A u at its corners: minus the transposed modes."""
-    # What does not change along x at the four places of (z, y), and what does.
-    sum_yz, difference_yz = 0.25 * (f_y + f_z), 0.25 * (f_y - f_z)
-    twist = 0.25 * h_x
-    e00, e01, e10, e11 = sum_yz - twist, twist - difference_yz, twist + difference_yz, -sum_yz - twist
-    along, across = 0.25 * (f_x + h_t), 0.25 * (f_x - h_t)
-    sum_h, difference_h = 0.25 * (h_y + h_z), 0.25 * (h_y - h_z)
-    o00, o01, o10, o11 = along - sum_h, across - difference_h, across + difference_h, along + sum_h
-    return e00 + o00, e00 - o00, e01 + o01, e01 - o01, e10 + o10, e10 - o10, e11 + o11, e11 - o11
+    s0, y0, z0, yz0, s1, y1, z1, yz1 = face_fluxes(f_x, f_y, f_z, h_x, h_y, h_z, h_t)
+    s000, s010, s100, s110 = face_shares(s0, y0, z0, yz0)
+    s001, s011, s101, s111 = face_shares(-s1, -y1, -z1, -yz1)
+    return s000, s001, s010, s011, s100, s101, s110, s111

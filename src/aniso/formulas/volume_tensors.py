@@ -49,7 +49,7 @@ def edge_enhancing_joint(
     rounding = 4 * precision(pair) * maximum(isolated, pair + half_gap)
     apart, low, high, share = reduced(isolated, pair, half_gap, rounding)
     fall = share * slope(high, low)
-    return joined(diffusivity(apart), diffusivity(low) - fall * half_gap, -fall, p, c)
+    return joined(diffusivity(apart), diffusivity(high) + fall * half_gap, -fall, p, c)
 
 
 def edge_continuing(
@@ -63,7 +63,7 @@ def edge_continuing(
     least, most = minimum(isolated, pair - half_gap), maximum(isolated, pair + half_gap)
     apart, low, high, share = reduced(isolated, pair, half_gap, least + 4 * precision(pair) * most)
     fall = share * slope(high, low)
-    return joined(diffusivity(apart), diffusivity(low) - fall * half_gap, -fall, p, c)
+    return joined(diffusivity(apart), diffusivity(high) + fall * half_gap, -fall, p, c)
 
 
 def perona_malik(
@@ -84,9 +84,10 @@ def coherence_enhancing(
     upper = pair + half_gap
     # μ1 − μ, exactly 0 for μ1 itself: its rounding may be large for f.
     gain, near = 1 - min_diffusivity, maximum(isolated - upper, 0)
-    rise = gain * coherence_slope_between(near + 2 * half_gap, near)
+    far = near + 2 * half_gap
+    rise = gain * coherence_slope_between(far, near)
     apart = min_diffusivity + gain * coherence_diffusivity(maximum(upper - isolated, 0))
-    beside = min_diffusivity + gain * coherence_diffusivity(near) + rise * half_gap
+    beside = min_diffusivity + gain * coherence_diffusivity(far) - rise * half_gap
     return joined(apart, beside, -rise, p, c)
 
 

@@ -147,8 +147,16 @@ def pair(rows, at, j):
 
 
 @inlined
+def load_entries(cells, j):
+    """The six entries of cell j of a volume, which are in rows at the distance `STRIDE`."""
+    xx, xy, yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+    xz, yz, zz = cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)]
+    return xx, xy, yy, xz, yz, zz
+
+
+@inlined
 def store_entries(cells, j, xx, xy, yy, xz, yz, zz):
-    """Write the six entries of cell j of a volume, which are in rows at the distance `STRIDE`."""
+    """Write them."""
     cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)] = xx, xy, yy
     cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)] = xz, yz, zz
 

@@ -13,6 +13,7 @@ from aniso.engines import Problem
 from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from aniso.formulas.gaussian import centre_fold, gaussian_kernel
+from aniso.schemes import Cycle
 from aniso.stencil import DeltaStencil
 
 Array = npt.NDArray[Any]
@@ -24,6 +25,12 @@ _ALONE = 30_000
 
 class Base:
     """An array (channels, …) as it is now and another one for what comes next, kernels and threads."""
+
+    #: Steps with the same tensors are taken several at a time, at most so many.
+    _block: int
+    _step_kernel: Any
+    #: What the kernel takes after the tensors.
+    _stencil_and_kernels: tuple[Any, ...]
 
     def __init__(self, image: Array, problem: Problem) -> None:
         if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -38,12 +45,14 @@ class Base:
         self._fixed = np.zeros(1, np.bool_) if problem.fixed is None else problem.fixed.reshape(-1)
         ndim, spaced = image.ndim - 1, any(h != 1 for h in problem.spacings)
         self._loops = loops(image.dtype, spaced, ndim)
-        self._tensor_loops: Any = None
-        parameters: tuple[float, ...] = ()
+        self._tensor_row, parameters = 0, tuple[float, ...]()
         if problem.model.entries is None:
             formula = problem.model.tensor_formula(len(image), ndim=ndim)
-            self._tensor_loops = tensor_loops(formula, image.dtype, spaced, ndim)
+            self._tensor_row = tensor_loops(formula, image.dtype, spaced, ndim).tensor_row.address
             parameters = formula.parameters
+        # A single number if there are none yet, since kernels take arrays.
+        self._tensors = np.zeros(1, image.dtype)
+        self._before: tuple[Array, Array] | None = None
         self._numbers, self._parameters = _numbers(problem, parameters, image.dtype)
         self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
@@ -55,17 +64,54 @@ class Base:
     def close(self) -> None:
         """End the threads and free what is not the image itself: it may be copied next."""
         self._team.close()
-        self._spare = np.empty(0, self._u.dtype)
+        self._spare = self._tensors = np.empty(0, self._u.dtype)
+        self._before = None
 
-    @property
-    def _can_fuse(self) -> bool:
-        """Whether the tensors of a single step need not be stored."""
-        return (
-            self._shape[0] == 1
-            and self._problem.model.entries is None
-            and self._problem.model.integration == 0
-            and isinstance(self._problem.stencil, DeltaStencil)
+    def advance(self, cycle: Cycle) -> None:
+        """Carry out one cycle, with the tensor of the image as it is now."""
+        for start in range(0, len(cycle.steps), self._block):
+            self._steps(cycle.steps, start, min(start + self._block, len(cycle.steps)))
+
+    def _steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
+        """Steps start … stop−1 of a cycle, in one pass. The first one computes the tensors."""
+        u, spare, (channels, *shape) = self._u, self._spare, self._shape
+        # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
+        (first_weight, first_tau), *others = steps
+        rates = [(1.0, first_weight * first_tau), *others]
+        extrapolates = any(weight != 1.0 for weight, _ in others)
+        continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
+        if to_be_continued or continued:
+            self._before = self._before or (np.empty_like(u), np.empty_like(u))
+        previous, out_previous = self._before or (u, spare)
+        taken = continued, to_be_continued, *np.array(rates[start:stop], u.dtype).T.copy()
+        computes = start == 0 and self._computes_tensors()
+        stores = computes and stop < len(steps)
+        if stores:
+            self._tensors = self._room_for_tensors()
+        model = self._numbers, self._parameters, self._tensor_row, computes, stores, self._tensors
+        self._run(
+            self._step_kernel,
+            (u, previous, spare, out_previous, channels, tuple(shape)),
+            self._tiles(stop - start),
+            (*taken, *model, *self._stencil_and_kernels),
         )
+        self._u, self._spare = spare, u
+        if self._before:
+            self._before = self._before[::-1]
+
+    def _computes_tensors(self) -> bool:
+        """Return whether the pass that begins a cycle computes the tensors; else they are stored now."""
+        return self._tensor_row != 0
+
+    def _room_for_tensors(self) -> Array:
+        """Return memory for the tensors of all cells."""
+        entries = len(self._shape) * (len(self._shape) - 1) // 2
+        size = entries * int(np.prod([length + 1 for length in self._shape[1:]]))
+        return self._tensors if len(self._tensors) == size else np.empty(size, self._u.dtype)
+
+    def _tiles(self, steps: int) -> list[Any]:
+        """Return all tiles for so many steps, the same for any number of threads."""
+        raise NotImplementedError
 
     def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:
         run_tiles(self._team, kernel, before, tiles, after)

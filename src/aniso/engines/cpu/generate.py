@@ -39,7 +39,7 @@ from aniso.engines.cpu import (
 )
 from aniso.engines.cpu.cache import KernelCache
 from aniso.engines.cpu.function_texts import body_text, check_names, formula_text, formulas_text
-from aniso.engines.cpu.placeholders import STRIDE
+from aniso.engines.cpu.placeholders import STRIDE, VOLUME_STRIDE
 from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
 from aniso.formulas import (
@@ -223,14 +223,15 @@ def _weighted_sums(counts: tuple[int, ...]) -> str:
     return "\n".join([*lines, head, *choices])
 
 
-def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: int = STRIDE) -> str:
+def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: int = 0) -> str:
+    stride = stride or (STRIDE if ndim == 2 else VOLUME_STRIDE)
     single = dtype == np.float32
     # Below `lowest` an exponential is far below rounding; going on to denormal numbers would be slow.
     degree, lowest = (7, -40.0) if single else (13, -120.0)
     # The high part keeps so few digits that its product with n is exact in either precision.
     high = 0.693145751953125
     # What the function of a model for a row of cells takes, see `call_tensor_row`.
-    row = "*_rows, types.uint64, *[_number] * 5" if ndim == 2 else "*_rows, *[_number] * 3"
+    row = f"*_rows, types.uint64, *[_number] * {5 if ndim == 2 else 3}"
     series = _polynomial([1 / math.factorial(term) for term in range(1, degree + 1)])
     entry, address = ("keep_entry", "keep_address") if cache else ("numba.njit", "numba.cfunc")
     return "\n".join(
@@ -243,6 +244,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             "from numba.extending import intrinsic",
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
+            f"ENTRIES = {4 if ndim == 2 else 6}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             # Functions that allocate nothing need not count references to arrays, which is done atomically.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.arithmetic import pair, unit_structure
+from aniso.engines.cpu.arithmetic import unit_structure
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -17,11 +17,14 @@ from aniso.engines.cpu.rows import (
     clear_row,
     copy_row,
     cut_row,
+    fetch_row,
     first_row_needed,
     fold_line,
+    four_means,
     full_vectors,
     next_row_of_channel,
     restore_fixed,
+    taps_of_means,
     workspace,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
@@ -32,24 +35,48 @@ from aniso.formulas.weights import free_hourglass_weight, hourglass_weight
 
 
 @inlined
-def share_out(shares, j, pixels, top, bottom, a, b, c, zeta):
-    """What cell j gives to its four corners."""
-    u00, u01 = pair(pixels, top, j)
-    u10, u11 = pair(pixels, bottom, j)
+def cell_shares(pixels, top, bottom, cells, j):
+    """What a cell gives to its four corners, and the first one of them."""
+    u00, u01 = pixels[top], pixels[top + index(1)]
+    u10, u11 = pixels[bottom], pixels[bottom + index(1)]
     x, y, z = modes(u00, u01, u10, u11)
-    f_x, f_y, f_z = fluxes(x, y, z, a, b, c, zeta)
+    a, b, c = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
+    f_x, f_y, f_z = fluxes(x, y, z, a, b, c, cells[j + index(3 * STRIDE)])
     s00, s01, s10, s11 = corner_shares(f_x, f_y, f_z)
-    shares[j], shares[j + index(STRIDE)] = s00, s01
-    shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s10, s11
+    return u00, s00, s01, s10, s11
+
+
+# Loops carry what a cell gives to the pixels after it over to the next iteration, so that shares need not be
+# stored. Compilers vectorise this if all that is carried is computed before anything is stored.
 
 
 @compiled
-def flux_cells(shares, pixels, top, bottom, cells, at, n):
-    """What one row of cells gives to its corners, from two rows of the image."""
+def advance_row(out, o, pixels, top, bottom, cells, at, rate, r, tau, n):
+    """A row of cells: the pixels above it have received all and make an explicit step.
+
+    What the pixels below it have received goes to `rate`.
+    """
+    above, below = real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
-        a, b, c = cells[at + j], cells[at + index(STRIDE) + j], cells[at + index(2 * STRIDE) + j]
-        share_out(shares, j, pixels, top, bottom, a, b, c, cells[at + index(3 * STRIDE) + j])
+        u, s00, s01, s10, s11 = cell_shares(pixels, top + j, bottom + j, cells, at + j)
+        whole, half = rate[r + j] + (above + s00), below + s10
+        above, below = s01, s11
+        out[o + j] = explicit_step(u, whole, tau)
+        rate[r + j] = half
+
+
+@compiled
+def extrapolate_row(out, o, pixels, top, bottom, previous, cells, at, rate, r, weight, tau, n):
+    """The same with extrapolation; the image before is at `previous` in its array."""
+    above, below = real(0.0), real(0.0)
+    for k in range(n):
+        j = index(k)
+        u, s00, s01, s10, s11 = cell_shares(pixels, top + j, bottom + j, cells, at + j)
+        whole, half = rate[r + j] + (above + s00), below + s10
+        above, below = s01, s11
+        out[o + j] = extrapolated_step(u, pixels[previous + j], whole, weight, tau)
+        rate[r + j] = half
 
 
 @compiled
@@ -71,119 +98,25 @@ def free_hourglass_row(cells, at, delta, d, n):
 
 
 @compiled
-def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, n):
-    """The products of the derivatives: three rows, `distance` apart."""
+def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
+    """Products of derivatives of a channel, times its share in the mean: three rows, `distance` apart."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
-        structures[at + j] = j_xx
-        structures[at + distance + j] = j_xy
-        structures[at + distance + distance + j] = j_yy
+        structures[at + j] = share * j_xx
+        structures[at + distance + j] = share * j_xy
+        structures[at + distance + distance + j] = share * j_yy
 
 
 @compiled
 def more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
-    """Adds those of one of several channels, times its share in the mean."""
+    """Adds those of another channel."""
     for k in range(n):
         j = index(k)
         j_xx, j_xy, j_yy = unit_structure(smooth, top, bottom, j, per_x, per_y)
         structures[at + j] += share * j_xx
         structures[at + distance + j] += share * j_xy
         structures[at + distance + distance + j] += share * j_yy
-
-
-# Rows of pixels --------------------------------------------------------------------------------------
-
-
-@compiled
-def begin_row(rate, r, shares, n):
-    """A row of pixels receives the lower shares of the cells above it."""
-    for k in range(n):
-        j = index(k)
-        rate[r + j] = shares[j + index(3 * STRIDE)] + shares[j + index(2 * STRIDE + 1)]
-
-
-@inlined
-def whole_rate(rate, r, shares, s, j):
-    """It receives the upper shares of the cells below it: its Au."""
-    return rate[r + j] + (shares[s + j + index(STRIDE)] + shares[s + j + index(1)])
-
-
-@compiled
-def finish_row(out, o, u, at, rate, r, shares, s, tau, n):
-    """Then it makes an explicit step."""
-    for k in range(n):
-        j = index(k)
-        out[o + j] = explicit_step(u[at + j], whole_rate(rate, r, shares, s, j), tau)
-
-
-@compiled
-def extrapolate_row(out, o, u, at, previous, rate, r, shares, s, weight, tau, n):
-    """The same with extrapolation; the image before u is at `previous` in its array."""
-    for k in range(n):
-        j = index(k)
-        whole = whole_rate(rate, r, shares, s, j)
-        out[o + j] = extrapolated_step(u[at + j], u[previous + j], whole, weight, tau)
-
-
-# Averages over the integration scale -----------------------------------------------------------------
-
-
-@compiled
-def add_to_means(out, o, rows, at, signs, p, taps, t, n):
-    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
-
-    Rows are added one after another from the first to the last, so that a mean does not depend on which of
-    the four it is.
-    """
-    a, b, c, d, e, f, g, h = (
-        at[p], at[p + 1], at[p + 2], at[p + 3], at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    )  # fmt: skip
-    sa, sb, sc, sd, se, sf, sg, sh = (
-        signs[p], signs[p + 1], signs[p + 2], signs[p + 3], signs[p + 4], signs[p + 5], signs[p + 6],
-        signs[p + 7],
-    )  # fmt: skip
-    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
-    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
-    for k in range(n):
-        j = index(k)
-        w, x = out[o + j], out[o + index(4 * STRIDE) + j]
-        y, z = out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j]
-        w, x, y, z = add_row_to_means(w, x, y, z, sa * rows[a + j], k3, k2, k1, k0)
-        w, x, y, z = add_row_to_means(w, x, y, z, sb * rows[b + j], k4, k3, k2, k1)
-        w, x, y, z = add_row_to_means(w, x, y, z, sc * rows[c + j], k5, k4, k3, k2)
-        w, x, y, z = add_row_to_means(w, x, y, z, sd * rows[d + j], k6, k5, k4, k3)
-        w, x, y, z = add_row_to_means(w, x, y, z, se * rows[e + j], k7, k6, k5, k4)
-        w, x, y, z = add_row_to_means(w, x, y, z, sf * rows[f + j], k8, k7, k6, k5)
-        w, x, y, z = add_row_to_means(w, x, y, z, sg * rows[g + j], k9, k8, k7, k6)
-        w, x, y, z = add_row_to_means(w, x, y, z, sh * rows[h + j], k10, k9, k8, k7)
-        out[o + j], out[o + index(4 * STRIDE) + j] = w, x
-        out[o + index(8 * STRIDE) + j], out[o + index(12 * STRIDE) + j] = y, z
-
-
-@inlined
-def add_row_to_means(w, x, y, z, value, kw, kx, ky, kz):
-    """Adds a value to four means."""
-    return w + kw * value, x + kx * value, y + ky * value, z + kz * value
-
-
-@compiled
-def four_means(cells, slot, rings, length, size, row, last, reach, taps, at, signs, fold, sign, n):
-    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
-
-    The rings of the entries hold `size` rows each, `length` apart. A row is read once for four means.
-    """
-    limit, ring = min(row + 3, last) + reach + reach, size * length
-    for field in range(3):
-        for p in range(len(at)):
-            place = min(row + p, limit)
-            at[p] = index(field * ring + fold[place] % size * length)
-            signs[p] = sign[place] if field == 1 else real(1.0)
-        o = slot + index(field * STRIDE)
-        for k in range(4):
-            clear_row(cells, o + index(4 * k * STRIDE), n)
-        for p in range(0, len(at), 8):
-            add_to_means(cells, o, rings, at, signs, p, taps, p, n)
 
 
 # Tiles -----------------------------------------------------------------------------------------------
@@ -201,9 +134,6 @@ def next_structure_row(
     (height, width), many, share = shape, full_vectors(n), real(1.0) / real(channels)
     y, above = min(max(row, 0), height - 1), min(max(row - 1, 0), height - 1)
     ring_size, now = (2 * len(kernel_y) - 1) * many, done
-    if needed and channels > 1:
-        for field in range(3):
-            clear_row(structures, at + index(field) * distance, many)
     for channel in range(channels):
         base = 2 * channel * (many + 1)
         top, bottom = index(base + above % 2 * (many + 1)), index(base + y % 2 * (many + 1))
@@ -211,10 +141,10 @@ def next_structure_row(
             smooth, bottom, u, index(channel * height * width), height, width, y, done, rings,
             index(channel * ring_size), many, line, left, n, many, kernel_x, fold_x, kernel_y, fold_y, even,
         )  # fmt: skip
-        if needed and channels > 1:
-            more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
+        if needed and channel == 0:
+            structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
         elif needed:
-            structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, many)
+            more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, many)
     return now
 
 
@@ -271,10 +201,11 @@ def image_steps(
     begin, n = left - count, right - left + 2 * count
     many = full_vectors(n)
     # Of each channel and step, three rows of the image that it starts from; those of `previous` come first.
+    # After the last one there is a row for the result.
     image = 3 * STRIDE
-    pixels = workspace((count + 1) * channels * image, u)
+    result = (count + 1) * channels * image
+    pixels = workspace(result + STRIDE, u)
     rate = workspace(count * channels * STRIDE, u)
-    shares = workspace(4 * STRIDE, u)
 
     # Cells whose structure is needed: those of the tile, or those under the wide kernel, after folding.
     reach_y, wide_reach_x, wide_reach_y = len(kernel_y) - 1, len(wide_x) - 1, len(wide_y) - 1
@@ -290,9 +221,7 @@ def image_steps(
     slots = (count + 6) // 4 * 4 if averages else count
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
-    taps = workspace((2 * wide_reach_y + 11) // 8 * 8 + 3, u)
-    for k in range(2 * wide_reach_y + 1):
-        taps[3 + k] = wide_y[abs(k - wide_reach_y)]
+    taps = taps_of_means(wide_y)
     row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace((2 * reach_y + 1) * channels * structure_n if computes else 1, u)
@@ -343,8 +272,8 @@ def image_steps(
             if computes and averages:
                 if (now - top_row) % 4 == 0:
                     four_means(
-                        cells, slot, wide_rings, many, ring_size, now, bottom_row, wide_reach_y, taps, row_at,
-                        row_signs, wide_fold_y, sign_y, many,
+                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, bottom_row, wide_reach_y,
+                        taps, row_at, row_signs, wide_fold_y, sign_y, 1, 1, many,
                     )  # fmt: skip
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 odd = slot + index(STRIDE)
@@ -376,41 +305,33 @@ def image_steps(
                 top = index(origin + max(i - 1, 0) % 3 * STRIDE)
                 bottom = index(origin + min(i, height - 1) % 3 * STRIDE)
                 r = index((channel * count + step) * STRIDE)
-                flux_cells(shares, pixels, top, bottom, cells, at, many)
-                if i > low and margin > 0:
-                    here = top + index(1)
-                    there = here + index(image)
-                    if extrapolate:
-                        extrapolate_row(
-                            pixels, there, pixels, here, here - index(image), rate, r, shares, index(0),
-                            weight, tau, many,
-                        )  # fmt: skip
-                    else:
-                        finish_row(pixels, there, pixels, here, rate, r, shares, index(0), tau, many)
-                    if len(fixed) > 1:
-                        x, end = max(begin + 1, 0), min(begin + n - 1, width)
-                        skip = index(x - begin - 1)
-                        pixel = index((i - 1) * width + x)
-                        restore_fixed(pixels, there + skip, pixels, here + skip, fixed, pixel, end - x)
+                # The row above the first one is spoiled, or not in the image: nothing reads it.
+                here = index(origin + (i - 1) % 3 * STRIDE)
+                there = here + index(image) if margin > 0 else index(result)
+                if margin == 0 and i > low:
+                    fetch_row(out, index(channel * area + (i - 1) * width + left), right - left)
+                if extrapolate:
+                    extrapolate_row(
+                        pixels, there, pixels, top, bottom, here - index(image), cells, at, rate, r, weight,
+                        tau, many,
+                    )  # fmt: skip
+                else:
+                    advance_row(pixels, there, pixels, top, bottom, cells, at, rate, r, tau, many)
+                if i == low:
+                    continue
+                if len(fixed) > 1:
+                    x, end = max(begin, 0), min(begin + n, width)
+                    skip = index(x - begin)
+                    pixel = index((i - 1) * width + x)
+                    restore_fixed(pixels, there + skip, pixels, here + skip, fixed, pixel, end - x)
+                if margin > 0:
                     if begin < 0:
-                        pixels[there + index(-begin - 2)] = pixels[there + index(-begin - 1)]
+                        pixels[there + index(-begin - 1)] = pixels[there + index(-begin)]
                     if begin + n > width:
-                        end = there + index(width - begin - 1)
-                        pixels[end] = pixels[end - index(1)]
-                elif i > low:
-                    skip = index(count - 1)
-                    here = top + index(count)
-                    pixel = index((i - 1) * width + left)
-                    there = index(channel * area) + pixel
-                    if extrapolate:
-                        extrapolate_row(
-                            out, there, pixels, here, here - index(image), rate, r + skip, shares, skip,
-                            weight, tau, right - left,
-                        )  # fmt: skip
-                    else:
-                        finish_row(out, there, pixels, here, rate, r + skip, shares, skip, tau, right - left)
-                    if len(fixed) > 1:
-                        restore_fixed(out, there, pixels, here, fixed, pixel, right - left)
+                        edge = there + index(width - begin)
+                        pixels[edge] = pixels[edge - index(1)]
+                else:
+                    pixel = index(channel * area + (i - 1) * width + left)
+                    copy_row(out, pixel, pixels, there + index(count), right - left)
                     if to_be_continued:
-                        copy_row(out_previous, there, pixels, here, right - left)
-                begin_row(rate, r, shares, many)
+                        copy_row(out_previous, pixel, pixels, here + index(count), right - left)

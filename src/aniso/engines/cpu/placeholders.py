@@ -18,6 +18,12 @@ SPACED = True
 #: Distance of rows that are written together; a tile is narrower.
 STRIDE = 1072
 
+#: The same in volumes, where whole layers of cells are at work.
+VOLUME_STRIDE = 304
+
+#: Rows that a row of cells takes: a, b, c and ζ of an image, or the six entries of a tensor in a volume.
+ENTRIES = 4
+
 #: Below it an exponential is as good as 0 in that type.
 LOWEST: Any = real(-120.0)
 

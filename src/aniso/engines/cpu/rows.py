@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -239,6 +239,9 @@ def next_row_of_channel(
             cut_row(
                 line, index(0), u, at + index(done * width), width, left - reach_x, fold_x, n + 2 * reach_x
             )
+            if done < height - 1:
+                begin = max(left, 0)
+                fetch_row(u, at + index((done + 1) * width + begin), min(left + n, width) - begin)
             along_row(ring, r + index(done % size * length), line, kernel_x, many)
         across_rows(out, o, ring, r, length, y, kernel_y, fold_y, even, many)
     # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
@@ -247,6 +250,32 @@ def next_row_of_channel(
     if left + n > width:
         out[o + index(width - left)] = out[o + index(width - left - 1)]
     return done
+
+
+@intrinsic
+def fetch_line(typing_context, array, at):
+    """Ask for the cache line of an entry, which is needed soon."""
+
+    def build(context, builder, signature, arguments):
+        kind = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(kind.data, [arguments[1]])
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [address.type],
+            ir.FunctionType(ir.VoidType(), [address.type] + [ir.IntType(32)] * 3),
+        )
+        # To be read, kept in all caches, data.
+        builder.call(function, [address, *(ir.Constant(ir.IntType(32), n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, at), build
+
+
+@compiled
+def fetch_row(array, at, n):
+    """Ask for a row that is needed soon: the processor does not see by itself which one comes next."""
+    for k in range(0, n, 16):
+        fetch_line(array, at + index(k))
 
 
 @compiled
@@ -298,7 +327,103 @@ def workspace(count, image):
 @compiled
 def full_vectors(n):
     """A little more than n, so that no loop over rows at work ends in single steps."""
-    return (n + 31) // 32 * 32
+    return (n + 15) // 16 * 16
+
+
+# Averages over the integration scale -----------------------------------------------------------------
+
+
+@compiled
+def add_to_means(out, o, rows, r, at, signs, is_signed, p, taps, t, n):
+    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
+
+    Row p is at r + at[p]. Rows are added one after another from the first to the last, so that a mean does
+    not depend on which of the four it is.
+    """
+    a, b, c, d = r + at[p], r + at[p + 1], r + at[p + 2], r + at[p + 3]
+    e, f, g, h = r + at[p + 4], r + at[p + 5], r + at[p + 6], r + at[p + 7]
+    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
+    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
+    near, far = (k0, k1, k2, k3, k4, k5, k6), (k4, k5, k6, k7, k8, k9, k10)
+    if is_signed:
+        sa, sb, sc, sd = signs[p], signs[p + 1], signs[p + 2], signs[p + 3]
+        se, sf, sg, sh = signs[p + 4], signs[p + 5], signs[p + 6], signs[p + 7]
+        for k in range(n):
+            j = index(k)
+            w, x, y, z = load_means(out, o + j)
+            values = sa * rows[a + j], sb * rows[b + j], sc * rows[c + j], sd * rows[d + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+            values = se * rows[e + j], sf * rows[f + j], sg * rows[g + j], sh * rows[h + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+            store_means(out, o + j, w, x, y, z)
+    else:
+        for k in range(n):
+            j = index(k)
+            w, x, y, z = load_means(out, o + j)
+            values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+            values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
+            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+            store_means(out, o + j, w, x, y, z)
+
+
+@inlined
+def load_means(out, j):
+    """Four means, in rows of cells that follow each other."""
+    w, x = out[j], out[j + index(ENTRIES * STRIDE)]
+    return w, x, out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)]
+
+
+@inlined
+def store_means(out, j, w, x, y, z):
+    """Write them."""
+    out[j], out[j + index(ENTRIES * STRIDE)] = w, x
+    out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)] = y, z
+
+
+@inlined
+def add_four_to_means(w, x, y, z, values, taps):
+    """Adds four values to four means; between them they have seven taps."""
+    k0, k1, k2, k3, k4, k5, k6 = taps
+    a, b, c, d = values
+    w, x, y, z = w + k3 * a, x + k2 * a, y + k1 * a, z + k0 * a
+    w, x, y, z = w + k4 * b, x + k3 * b, y + k2 * b, z + k1 * b
+    w, x, y, z = w + k5 * c, x + k4 * c, y + k3 * c, z + k2 * c
+    return w + k6 * d, x + k5 * d, y + k4 * d, z + k3 * d
+
+
+@allocating
+def taps_of_means(kernel):
+    """A kernel that is given from its centre outwards as `add_to_means` reads it."""
+    reach = len(kernel) - 1
+    taps = workspace((2 * reach + 11) // 8 * 8 + 3, kernel)
+    for k in range(2 * reach + 1):
+        taps[3 + k] = kernel[abs(k - reach)]
+    return taps
+
+
+@compiled
+def four_means(
+    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, signs, fold, sign,
+    odd, odd_too, n,
+):  # fmt: skip
+    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
+
+    The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
+    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary.
+    """
+    limit, is_mirrored = min(row + 3, last) + reach + reach, False
+    for p in range(len(at)):
+        place = min(row + p, limit)
+        at[p], signs[p] = index(fold[place] % size * length), sign[place]
+        is_mirrored |= sign[place] < 0
+    for field in range(fields):
+        o, r = slot + index(field * STRIDE), begin + index(field * size * length)
+        for k in range(4):
+            clear_row(cells, o + index(k * ENTRIES * STRIDE), n)
+        is_signed = is_mirrored and field in (odd, odd_too)
+        for p in range(0, len(at), 8):
+            add_to_means(cells, o, rings, r, at, signs, is_signed, p, taps, p, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------
@@ -325,6 +450,6 @@ def call_tensor_row(typing_context, where, cells, at, per_x, per_y, alpha, gamma
 
 
 @intrinsic
-def call_volume_tensor_row(typing_context, where, cells, per_x, per_y, per_z, parameters, n):
-    """Call the function at `where`: void (real*, i64, real × 3, real*, i64, i64)."""
-    return types.void(where, cells, per_x, per_y, per_z, parameters, n), call_address
+def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n):
+    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64)."""
+    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n), call_address

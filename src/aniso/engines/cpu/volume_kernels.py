@@ -1,7 +1,7 @@
 """Fused loops over tiles of a volume, for the compiler.
 
 This text becomes part of the generated kernel modules for volumes, after the loops over rows that it calls. A
-tile is marched through plane by plane: two planes of it are at work, and of cells a single row. Tensors that
+tile is at most `STRIDE` − 16 voxels wide with its margin, and is marched through plane by plane. Tensors that
 are stored lie row by row, the six entries of a row one after another.
 """
 
@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index
+from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
     call_volume_tensor_row,
     clear_row,
     copy_row,
     cut_row,
+    fetch_row,
     first_row_needed,
     fold_line,
+    four_means,
     full_vectors,
     next_smooth_row,
     restore_fixed,
+    taps_of_means,
+    workspace,
 )
 from aniso.engines.cpu.volume_rows import (
-    begin_rows,
+    add_structure,
+    advance_row,
     extrapolate_row,
-    finish_row,
-    flux_cells,
-    half_rate,
-    more_structure_cells,
     plane_offsets,
-    ring_offsets,
-    structure_cells,
     weighted_rows,
 )
 
@@ -76,129 +75,187 @@ def blur_size(shape, rows, reach):
     return (min(rows[1] - 1 + reach, height - 1) - first_row_needed(rows[0], reach, height) + 1) * width
 
 
-@entry
-def volume_step(
-    u, out, shape, channel, planes, rows, columns, extrapolate, weight, tau, numbers, parameters, tensor_row,
-    tensors, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, fixed,
-):  # fmt: skip
-    """One step of a tile of one channel: u is read once, out written once.
-
-    With a single entry in `tensors`, they are computed on the way, by the model's function at the address
-    `tensor_row`. With extrapolation out holds the volume before u.
-    """
-    (depth, height, width), (front, back), (start, stop), (left, right) = shape, planes, rows, columns
-    per_x, per_y, per_z, alpha, gamma, beta = numbers
-    fused = len(tensors) == 1
-    n = right - left
-    many = full_vectors(n + 2)
-    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
-    first, last = max(start - 1, 0), min(stop, height - 1)
-    size = (last - first + 1) * many
-    base = index(channel * depth * height * width)
-
-    smooth = np.zeros(2 * size + 1 if fused else 1, u.dtype)
-    blurred = np.empty(blur_size(shape, (first, last + 1), reach_y) if fused else 1, u.dtype)
-    offsets = np.zeros(len(weights_z), np.uint64)
-    ring = np.empty((2 * reach_y + 1) * many, u.dtype)
-    line = np.zeros(many + 2 * reach_x, u.dtype)
-    even = np.ones(len(fold_y), u.dtype)
-    pixels = np.zeros(2 * size + 1, u.dtype)
-    cells = np.zeros(6 * STRIDE, u.dtype)
-    shares = np.empty(8 * STRIDE, u.dtype)
-    begun = np.empty(2 * STRIDE, u.dtype)
-    rate = np.empty((stop - start) * n, u.dtype)
-
-    for k in range(front - 1, back + 1):
-        z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
-        if k == front - 1 or z != before:
-            if fused:
-                smooth_plane(
-                    smooth, index(z % 2 * size), u, base, shape, z, (first, last + 1), left - 1, n + 2, many,
-                    blurred, offsets, ring, line, even, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
-                )  # fmt: skip
-            for y in range(first, last + 1):
-                cut_row(
-                    pixels, index(z % 2 * size + (y - first) * many),
-                    u, base + index((z * height + y) * width), width, left - 1, fold_x, n + 2,
-                )  # fmt: skip
-        if k == front - 1:
-            continue
-        for i in range(start, stop + 1):
-            top, bottom = (max(i - 1, 0) - first) * many, (min(i, height - 1) - first) * many
-            a, b = index(before % 2 * size + top), index(before % 2 * size + bottom)
-            c, d = index(z % 2 * size + top), index(z % 2 * size + bottom)
-            if fused:
-                structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, many)
-                call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, many)
-            else:
-                for field in range(6):
-                    stored = ((k * (height + 1) + i) * 6 + field) * (width + 1) + left
-                    copy_row(cells, index(field * STRIDE), tensors, index(stored), n + 1)
-            flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, many)
-            if i > start:
-                half = index((i - 1 - start) * n)
-                if k > front:
-                    voxel = index(((k - 1) * height + i - 1) * width + left)
-                    at = base + voxel
-                    if extrapolate:
-                        extrapolate_row(out, at, u, at, rate, half, begun, shares, weight, tau, n)
-                    else:
-                        finish_row(out, at, u, at, rate, half, begun, shares, tau, n)
-                    if len(fixed) > 1:
-                        restore_fixed(out, at, u, at, fixed, voxel, n)
-                half_rate(rate, half, begun, shares, n)
-            begin_rows(begun, shares, n)
+@compiled
+def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
+    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
+    _, height, width = shape
+    first, last = max(begin + 1, 0), min(begin + n - 1, width)
+    for field in range(6):
+        source = ((layer * (height + 1) + row) * 6 + field) * (width + 1) + first
+        copy_row(cells, at + index(field * STRIDE + first - begin), tensors, index(source), last - first + 1)
 
 
 @compiled
-def average_entries(out, o, ring, slots, even, odd, i, last, one, other, n):
-    """Row i of all six entries, averaged across rows in the ring: n of each entry, one after another.
+def store_cells(tensors, shape, layer, row, columns, cells, at):
+    """Store the tensors of these columns, and at the right face those of the last one."""
+    (_, height, width), (left, right) = shape, columns
+    for field in range(6):
+        target = index(((layer * (height + 1) + row) * 6 + field) * (width + 1) + left)
+        count = right - left + (1 if right == width else 0)
+        copy_row(tensors, target, cells, at + index(field * STRIDE), count)
 
-    The entries `one` and `other` are odd about the boundary. Far from it, all have the same weights.
+
+@entry
+def volume_steps(
+    u, previous, out, out_previous, channels, shape, planes, rows, columns, continued, to_be_continued,
+    weights, taus, numbers, parameters, tensor_row, computes, stores, tensors, fixed,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+):  # fmt: skip
+    """Steps of a tile with the same tensors, as many as there are `taus`: u is read once, out written once.
+
+    As `image_steps`, with planes instead of rows: each step follows one plane behind the step before it, and
+    the tile is taken with a margin of a voxel per step.
     """
-    size = len(slots)
-    if i >= size // 2 and i + size // 2 <= last:
-        weighted_rows(out, o, ring, index(0), slots, even, i * size, 6 * n)
-    else:
-        for field in range(6):
-            at = index(field * n)
-            is_odd = field in (one, other)
-            weighted_rows(out, o + at, ring, at, slots, odd if is_odd else even, i * size, n)
+    (depth, height, width), (front, back), (start, stop), (left, right) = shape, planes, rows, columns
+    per_x, per_y, per_z, alpha, gamma, beta = numbers
+    count, volume, share = len(taus), depth * height * width, real(1.0) / real(channels)
+    # Voxels of the tile and its margin, from column `begin` on; cell j lies between the voxels j − 1 and j.
+    begin, n = left - count, right - left + 2 * count
+    many = full_vectors(n)
+    first, last = max(start - count, 0), min(stop + count, height) - 1
+    top, bottom = max(start - count + 1, 0), min(stop + count - 1, height)
+    # Of each channel and step, three planes of the volume that it starts from; those of `previous` come
+    # first. A plane begins with a row that nothing reads. After the last one there is a row for the result.
+    pitch = many + 16
+    plane = (last - first + 2) * pitch
+    image, origin = 3 * plane, 16
+    scratch = channels * (count + 1) * image + origin
+    pixels = workspace(scratch + pitch, u)
+    rate = workspace(channels * count * plane, u)
+    begun = workspace(2 * channels * STRIDE, u)
+    # Of cells, a layer for each step; a single row if there is one step.
+    held = bottom - top + 1 if count > 1 else 1
+    layer = held * 6 * STRIDE
+    cells = workspace(count * layer, u)
+    reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
+    size = (last - first + 1) * many
+    smooth = workspace(2 * channels * size if computes else 1, u)
+    blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if computes else 1, u)
+    offsets = np.zeros(len(weights_z), np.uint64)
+    ring = workspace((2 * reach_y + 1) * many, u)
+    line = workspace(many + 2 * reach_x, u)
+    even = np.ones(len(fold_y), u.dtype)
+
+    top_layer, bottom_layer = max(front - count + 1, 0), min(back + count - 1, depth)
+    for now in range(top_layer - 1, back + count):
+        z, before = min(max(now, 0), depth - 1), min(max(now - 1, 0), depth - 1)
+        if now <= bottom_layer and (now < top_layer or z != before):
+            for channel in range(channels):
+                base = index(channel * volume)
+                if computes:
+                    smooth_plane(
+                        smooth, index((2 * channel + z % 2) * size), u, base, shape, z, (first, last + 1),
+                        begin, n, many, blurred, offsets, ring, line, even,
+                        kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+                    )  # fmt: skip
+                for y in range(first, last + 1):
+                    source = base + index((z * height + y) * width)
+                    row = origin + channel * (count + 1) * image + z % 3 * plane + (y - first + 1) * pitch
+                    if continued:
+                        cut_row(pixels, index(row), previous, source, width, begin, fold_x, n)
+                    cut_row(pixels, index(row + image), u, source, width, begin, fold_x, n)
+        for step in range(count):
+            k, margin = now - step, count - 1 - step
+            if k < max(front - margin, 0) or k > min(back + margin, depth):
+                continue
+            near, far = min(max(k - 1, 0), depth - 1), min(k, depth - 1)
+            low, high = max(start - margin, 0), min(stop + margin, height)
+            weight, tau = weights[step], taus[step]
+            extrapolate = weight != 1 and (continued or step > 0)
+            for i in range(low, high + 1):
+                at = index(k % count * layer + (i - top) % held * 6 * STRIDE)
+                upper, lower = max(i - 1, 0) - first, min(i, height - 1) - first
+                if step == 0 and computes:
+                    for channel in range(channels):
+                        one, two = (2 * channel + near % 2) * size, (2 * channel + far % 2) * size
+                        a, b = index(one + upper * many), index(one + lower * many)
+                        c, d = index(two + upper * many), index(two + lower * many)
+                        add_structure(
+                            cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, many
+                        )
+                    call_volume_tensor_row(tensor_row, cells, at, per_x, per_y, per_z, parameters, many)
+                    if (
+                        stores
+                        and front <= k
+                        and (k < back or k == depth)
+                        and start <= i
+                        and (i < stop or i == height)
+                    ):
+                        store_cells(tensors, shape, k, i, columns, cells, at + index(count))
+                elif step == 0:
+                    stored_cells(cells, at, tensors, shape, k, i, begin, n)
+                for channel in range(channels):
+                    place = origin + (channel * (count + 1) + step + 1) * image
+                    one, two = place + near % 3 * plane, place + far % 3 * plane
+                    a, b = index(one + (upper + 1) * pitch), index(one + (lower + 1) * pitch)
+                    c, d = index(two + (upper + 1) * pitch), index(two + (lower + 1) * pitch)
+                    r = index(((channel * count + step) * (last - first + 2) + i - first) * pitch)
+                    g = index(2 * channel * STRIDE)
+                    # The row of voxels that makes its step, and its place.
+                    here = index(place + (k - 1) % 3 * plane + (i - first) * pitch)
+                    there = here + index(image) if margin > 0 else index(scratch)
+                    if extrapolate:
+                        extrapolate_row(
+                            pixels, there, pixels, a, b, c, d, here - index(image), cells, at, rate, r,
+                            begun, g, alpha, gamma, beta, weight, tau, many,
+                        )  # fmt: skip
+                    else:
+                        advance_row(
+                            pixels, there, pixels, a, b, c, d, cells, at, rate, r, begun, g,
+                            alpha, gamma, beta, tau, many,
+                        )  # fmt: skip
+                    if i == low or k == max(front - margin, 0):
+                        continue
+                    if len(fixed) > 1:
+                        x, end = max(begin, 0), min(begin + n, width)
+                        skip = index(x - begin)
+                        voxel = index(((k - 1) * height + i - 1) * width + x)
+                        restore_fixed(pixels, there + skip, pixels, here + skip, fixed, voxel, end - x)
+                    if margin > 0:
+                        if begin < 0:
+                            pixels[there + index(-begin - 1)] = pixels[there + index(-begin)]
+                        if begin + n > width:
+                            edge = there + index(width - begin)
+                            pixels[edge] = pixels[edge - index(1)]
+                    else:
+                        skip = index(count)
+                        voxel = index(channel * volume + ((k - 1) * height + i - 1) * width + left)
+                        copy_row(out, voxel, pixels, there + skip, right - left)
+                        if to_be_continued:
+                            copy_row(out_previous, voxel, pixels, here + skip, right - left)
 
 
 @entry
 def structure_layers(
-    u, channels, share, shape, layers, rows, numbers, parameters, tensor_row, tensors,
-    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_x, wide_fold_x, sign_x,
-    even_y, odd_y, first_y,
+    u, channels, shape, layers, rows, numbers, tensors,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+    wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
 ):  # fmt: skip
-    """Layers of cells: their structure, mean over the channels.
-
-    Without integration scale it becomes the tensor at once; else it is averaged within the layer.
-    """
+    """Layers of cells: their structure, mean over the channels, averaged within the layer."""
     (depth, height, width), (front, back), (start, stop) = shape, layers, rows
     per_x, per_y, per_z, _, _, _ = numbers
-    n = width + 1
-    many = full_vectors(width + 2)
+    share, n = real(1.0) / real(channels), width + 1
+    many, piece = full_vectors(width + 2), STRIDE - 16
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
-    wide_reach_x, ring_size = len(wide_x) - 1, len(even_y) // (height + 1)
-    averages = ring_size > 1
+    wide_reach_x, wide_reach_y = len(wide_x) - 1, len(wide_y) - 1
     # Rows of cells whose structure is needed, and rows of voxels for them.
-    begin, end = first_y[start], min(first_y[stop - 1] + ring_size - 1, height)
+    begin, end = first_row_needed(start, wide_reach_y, height + 1), min(stop - 1 + wide_reach_y, height)
     first, last = max(begin - 1, 0), min(end, height - 1)
     size = (last - first + 1) * many
 
-    smooth = np.zeros(2 * channels * size, u.dtype)
-    blurred = np.empty(blur_size(shape, (first, last + 1), reach_y), u.dtype)
+    smooth = workspace(2 * channels * size + STRIDE, u)
+    blurred = workspace(blur_size(shape, (first, last + 1), reach_y), u)
     offsets = np.zeros(len(weights_z), np.uint64)
-    ring = np.empty((2 * reach_y + 1) * many, u.dtype)
-    line = np.zeros(many + 2 * reach_x, u.dtype)
+    ring = workspace((2 * reach_y + 1) * many, u)
+    line = workspace(many + 2 * reach_x, u)
     even = np.ones(len(fold_y), u.dtype)
-    cells = np.empty(6 * STRIDE, u.dtype)
-    slots = np.zeros(ring_size, np.uint64)
-    structures = np.empty(6 * n if averages and n > STRIDE else 1, u.dtype)
-    wide_line = np.empty(n + 2 * wide_reach_x, u.dtype)
-    wide_ring = np.empty(ring_size * 6 * n if averages else 1, u.dtype)
+    cells = workspace(4 * 6 * STRIDE, u)
+    structures = workspace(6 * many, u)
+    wide_line = workspace(many + 2 * wide_reach_x, u)
+    ring_size = 2 * wide_reach_y + 4
+    wide_rings = workspace(6 * ring_size * many + STRIDE, u)
+    taps = taps_of_means(wide_y)
+    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -212,72 +269,88 @@ def structure_layers(
         if k == front - 1:
             continue
         done = begin - 1
-        for i in range(start, stop):
-            stored = (k * (height + 1) + i) * 6 * n
-            while done < min(first_y[i] + ring_size - 1, height):
+        for i in range(start, stop, 4):
+            while done < min(i + 3 + wide_reach_y, end):
                 done += 1
-                top, bottom = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
-                for left in range(0, n, STRIDE):
-                    count = min(STRIDE, n - left)
-                    if channels > 1:
-                        clear_row(cells, index(0), 6 * STRIDE)
+                upper, lower = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
+                # Cells 1 … of a piece are those from column `left` on.
+                for left in range(0, n, piece - 1):
+                    count = min(piece, full_vectors(n - left + 1))
                     for channel in range(channels):
-                        near = (2 * channel + before % 2) * size + left
-                        far = (2 * channel + z % 2) * size + left
-                        a, b = index(near + top), index(near + bottom)
-                        c, d = index(far + top), index(far + bottom)
-                        if channels > 1:
-                            more_structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, share, count)
-                        else:
-                            structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, count)
-                    if not averages:
-                        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, count)
-                    target, at = (structures, left) if averages else (tensors, stored + left)
+                        near, far = (2 * channel + before % 2) * size, (2 * channel + z % 2) * size
+                        a, b = index(near + upper + left), index(near + lower + left)
+                        c, d = index(far + upper + left), index(far + lower + left)
+                        add_structure(
+                            cells, index(0), channel, smooth, a, b, c, d, per_x, per_y, per_z, share, count
+                        )
                     # A row that fits the buffer of cells is averaged from there.
-                    if not averages or n > STRIDE:
-                        for field in range(6):
-                            copy_row(target, index(at + field * n), cells, index(field * STRIDE), count)
-                if averages:
-                    source, distance = (structures, n) if n > STRIDE else (cells, STRIDE)
-                    for field in range(6):
-                        fold_line(
-                            wide_line, source, index(field * distance), 0, 0, wide_fold_x, sign_x,
-                            field == 1 or field == 3, len(wide_line),
+                    for field in range(6 if n >= piece else 0):
+                        copy_row(
+                            structures, index(field * many + left), cells, index(field * STRIDE + 1),
+                            min(piece - 1, n - left),
                         )  # fmt: skip
-                        slot = done % ring_size * 6 + field
-                        along_row(wide_ring, index(slot * n), wide_line, wide_x, n)
-            if averages:
-                ring_offsets(slots, first_y[i], height + 1, 6 * n)
-                average_entries(tensors, index(stored), wide_ring, slots, even_y, odd_y, i, height, 1, 4, n)
-                # An odd quantity vanishes on the boundary: exactly, not but for rounding.
-                for field in (1, 3):
-                    tensors[stored + field * n], tensors[stored + field * n + width] = 0, 0
+                source, distance, skip = (structures, many, 0) if n >= piece else (cells, STRIDE, 1)
+                for field in range(6):
+                    fold_line(
+                        wide_line, source, index(field * distance + skip), 0, 0, wide_fold_x, sign_x,
+                        field == 1 or field == 3, n + 2 * wide_reach_x,
+                    )  # fmt: skip
+                    slot = index((field * ring_size + done % ring_size) * many)
+                    along_row(wide_rings, slot, wide_line, wide_x, many)
+                    # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+                    if field == 1 or field == 3:
+                        wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
+            for left in range(0, n, piece):
+                four_means(
+                    cells, index(0), 6, wide_rings, index(left), many, ring_size, i, stop - 1, wide_reach_y,
+                    taps, row_at, row_signs, wide_fold_y, sign_y, 1, 4, min(piece, many - left),
+                )  # fmt: skip
+                for row in range(i, min(i + 4, stop)):
+                    at = index((row - i) * 6 * STRIDE)
+                    if row == 0 or row == height:
+                        clear_row(cells, at + index(STRIDE), piece)
+                        clear_row(cells, at + index(4 * STRIDE), piece)
+                    for field in range(6):
+                        copy_row(
+                            tensors, index(((k * (height + 1) + row) * 6 + field) * n + left),
+                            cells, at + index(field * STRIDE), min(piece, n - left),
+                        )  # fmt: skip
 
 
 @entry
-def average_layers(tensors, shape, row, columns, numbers, parameters, tensor_row, even_z, odd_z, first_z):
+def average_layers(
+    tensors, shape, row, columns, numbers, parameters, tensor_row, wide_z, wide_fold_z, sign_z
+):
     """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
     (depth, height, width), (left, right) = shape, columns
     per_x, per_y, per_z, _, _, _ = numbers
-    n = right - left
-    size = len(even_z) // (depth + 1)
-    ring = np.empty(size * 6 * n, tensors.dtype)
-    slots = np.zeros(size, np.uint64)
-    means = np.empty(6 * n, tensors.dtype)
-    cells = np.empty(6 * STRIDE, tensors.dtype)
+    n, reach = right - left, len(wide_z) - 1
+    many, size = full_vectors(n), 2 * reach + 4
+    ring = workspace(6 * size * many, tensors)
+    cells = workspace(4 * 6 * STRIDE, tensors)
+    taps = taps_of_means(wide_z)
+    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, tensors)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
-    for k in range(depth + 1):
-        while done < min(first_z[k] + size - 1, depth):
+    for k in range(0, depth + 1, 4):
+        while done < min(k + 3 + reach, depth):
             done += 1
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
-                copy_row(ring, index((done % size * 6 + field) * n), tensors, at, n)
-        ring_offsets(slots, first_z[k], depth + 1, 6 * n)
-        average_entries(means, index(0), ring, slots, even_z, odd_z, k, depth, 3, 4, n)
-        for field in range(6):
-            copy_row(cells, index(field * STRIDE), means, index(field * n), n)
-        call_volume_tensor_row(tensor_row, cells, per_x, per_y, per_z, parameters, n)
-        for field in range(6):
-            at = index(k * layer + start + field * (width + 1))
-            copy_row(tensors, at, cells, index(field * STRIDE), n)
+                copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
+        for ahead in range(done + 1, min(done + 4, depth) + 1):
+            for field in range(6):
+                fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
+        four_means(
+            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, row_signs,
+            wide_fold_z, sign_z, 3, 4, many,
+        )  # fmt: skip
+        for this in range(k, min(k + 4, depth + 1)):
+            slot = index((this - k) * 6 * STRIDE)
+            if this == 0 or this == depth:
+                clear_row(cells, slot + index(3 * STRIDE), many)
+                clear_row(cells, slot + index(4 * STRIDE), many)
+            call_volume_tensor_row(tensor_row, cells, slot, per_x, per_y, per_z, parameters, many)
+            for field in range(6):
+                at = index(this * layer + start + field * (width + 1))
+                copy_row(tensors, at, cells, slot + index(field * STRIDE), n)

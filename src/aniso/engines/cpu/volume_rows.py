@@ -7,11 +7,18 @@ then second plane. Quantities of cells and shares of corners are rows at the con
 
 from __future__ import annotations
 
-from aniso.engines.cpu.arithmetic import pair, store_entries
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined
+from aniso.engines.cpu.arithmetic import load_entries, store_entries
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined, real
 from aniso.engines.cpu.rows import eight_more_rows, five_rows, four_more_rows, nine_rows
 from aniso.formulas.bounds import explicit_step, extrapolated_step
-from aniso.formulas.volume_cell import corner_shares, fluxes, modes, volume_structure
+from aniso.formulas.volume_cell import (
+    face_fluxes,
+    face_modes,
+    face_shares,
+    fluxes,
+    modes_between,
+    volume_structure,
+)
 from aniso.formulas.volume_weights import hourglass_weights
 
 # Smoothing -------------------------------------------------------------------------------------------
@@ -56,120 +63,117 @@ def plane_offsets(offsets, z, plane, fold):
         offsets[i] = index(fold[z + i] * plane)
 
 
-@compiled
-def ring_offsets(offsets, start, length, n):
-    """Where rows of a ring start, from row `start` on, and the first one for those that there are not."""
-    size = len(offsets)
-    for i in range(size):
-        offsets[i] = index((start + i if start + i < length else start) % size * n)
-
-
 # Rows of cells ---------------------------------------------------------------------------------------
 
-
-@inlined
-def cell_modes(rows, a, b, c, d, j):
-    """The modes of the eight values at the corners of cell j."""
-    u000, u001 = pair(rows, a, j)
-    u010, u011 = pair(rows, b, j)
-    u100, u101 = pair(rows, c, j)
-    u110, u111 = pair(rows, d, j)
-    return modes(u000, u001, u010, u011, u100, u101, u110, u111)
+# Cell j lies between the voxels j − 1 and j. Loops carry what it has of the first of them over from the
+# iteration before, so that nothing is loaded or computed twice; cell 0 means nothing. Compilers vectorise
+# this if all that is carried is computed before anything is stored.
 
 
 @inlined
-def cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z):
-    """Products of derivatives in cell j, per unit of length."""
-    x, y, z, _, _, _, _ = cell_modes(smooth, a, b, c, d, j)
+def cell_structure(x, y, z, per_x, per_y, per_z, share):
+    """Products of derivatives per unit of length, times a share."""
     if SPACED:
         x, y, z = x * per_x, y * per_y, z * per_z
-    return volume_structure(x, y, z)
+    xx, xy, yy, xz, yz, zz = volume_structure(x, y, z)
+    return share * xx, share * xy, share * yy, share * xz, share * yz, share * zz
 
 
 @compiled
-def structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, n):
-    """The structure of a row of cells, from four smoothed rows."""
+def structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
+    """The structure of a row of cells, from four smoothed rows of a channel, times its share in the mean."""
+    s0, y0, z0 = real(0.0), real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
-        xx, xy, yy, xz, yz, zz = cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z)
-        store_entries(cells, j, xx, xy, yy, xz, yz, zz)
+        s1, y1, z1, _ = face_modes(smooth[a + j], smooth[b + j], smooth[c + j], smooth[d + j])
+        x, y, z, _, _, _, _ = modes_between(s0, y0, z0, z0, s1, y1, z1, z1)
+        xx, xy, yy, xz, yz, zz = cell_structure(x, y, z, per_x, per_y, per_z, share)
+        s0, y0, z0 = s1, y1, z1
+        store_entries(cells, at + j, xx, xy, yy, xz, yz, zz)
 
 
 @compiled
-def more_structure_cells(cells, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
-    """Adds the structure of one of several channels, times its share in the mean."""
+def more_structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
+    """Adds the structure of another channel."""
+    s0, y0, z0 = real(0.0), real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
-        xx, xy, yy, xz, yz, zz = cell_structure(smooth, a, b, c, d, j, per_x, per_y, per_z)
-        cells[j] += share * xx
-        cells[j + index(STRIDE)] += share * xy
-        cells[j + index(2 * STRIDE)] += share * yy
-        cells[j + index(3 * STRIDE)] += share * xz
-        cells[j + index(4 * STRIDE)] += share * yz
-        cells[j + index(5 * STRIDE)] += share * zz
+        s1, y1, z1, _ = face_modes(smooth[a + j], smooth[b + j], smooth[c + j], smooth[d + j])
+        x, y, z, _, _, _, _ = modes_between(s0, y0, z0, z0, s1, y1, z1, z1)
+        xx, xy, yy, xz, yz, zz = cell_structure(x, y, z, per_x, per_y, per_z, share)
+        s0, y0, z0 = s1, y1, z1
+        o_xx, o_xy, o_yy, o_xz, o_yz, o_zz = load_entries(cells, at + j)
+        store_entries(cells, at + j, o_xx + xx, o_xy + xy, o_yy + yy, o_xz + xz, o_yz + yz, o_zz + zz)
 
 
 @compiled
-def flux_cells(shares, pixels, a, b, c, d, cells, alpha, gamma, beta, n):
-    """What one row of cells gives to its eight corners, from four rows of the volume."""
-    for k in range(n):
-        j = index(k)
-        xx, xy, yy = cells[j], cells[j + index(STRIDE)], cells[j + index(2 * STRIDE)]
-        xz, yz, zz = cells[j + index(3 * STRIDE)], cells[j + index(4 * STRIDE)], cells[j + index(5 * STRIDE)]
-        zeta_x, zeta_y, zeta_z, kappa = hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
-        x, y, z, r_x, r_y, r_z, t = cell_modes(pixels, a, b, c, d, j)
-        f_x, f_y, f_z, h_x, h_y, h_z, h_t = fluxes(
-            x, y, z, r_x, r_y, r_z, t, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa
-        )
-        s000, s001, s010, s011, s100, s101, s110, s111 = corner_shares(f_x, f_y, f_z, h_x, h_y, h_z, h_t)
-        shares[j], shares[j + index(STRIDE)] = s000, s001
-        shares[j + index(2 * STRIDE)], shares[j + index(3 * STRIDE)] = s010, s011
-        shares[j + index(4 * STRIDE)], shares[j + index(5 * STRIDE)] = s100, s101
-        shares[j + index(6 * STRIDE)], shares[j + index(7 * STRIDE)] = s110, s111
+def add_structure(cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
+    """Begin with the structure of the first channel, or add that of another one."""
+    if channel == 0:
+        structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n)
+    else:
+        more_structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n)
 
 
 # Rows of voxels --------------------------------------------------------------------------------------
 
 
 @compiled
-def begin_rows(begun, shares, n):
-    """What the voxels after a row of cells receive from it, in its first and in its second plane."""
+def advance_row(out, o, u, a, b, c, d, cells, at, rate, r, begun, g, alpha, gamma, beta, tau, n):
+    """A row of cells: the voxels at its first edge, which receive nothing more, make an explicit step.
+
+    What the voxels at the three other edges have received so far goes to `rate` (second plane, first row) and
+    to two rows of `begun` (second row, first and second plane). Entry j of all these belongs to voxel j − 1.
+    """
+    s0, y0, z0, yz0 = real(0.0), real(0.0), real(0.0), real(0.0)
+    ls, ly, lz, lyz = real(0.0), real(0.0), real(0.0), real(0.0)
     for k in range(n):
         j = index(k)
-        begun[j] = shares[j + index(2 * STRIDE + 1)] + shares[j + index(3 * STRIDE)]
-        begun[j + index(STRIDE)] = shares[j + index(6 * STRIDE + 1)] + shares[j + index(7 * STRIDE)]
-
-
-@inlined
-def near_rate(rate, r, begun, shares, j):
-    """What voxel j of the first plane, before a row of cells, has received in all: its Au."""
-    return rate[r + j] + (begun[j] + (shares[j + index(1)] + shares[j + index(STRIDE)]))
-
-
-@compiled
-def finish_row(out, o, u, at, rate, r, begun, shares, tau, n):
-    """The explicit step for a row in the first plane."""
-    for k in range(n):
-        j = index(k)
-        out[o + j] = explicit_step(u[at + j], near_rate(rate, r, begun, shares, j), tau)
-
-
-@inlined
-def extrapolate_row(out, o, u, at, rate, r, begun, shares, weight, tau, n):
-    """The same with extrapolation; out holds the volume before u."""
-    # Inlined, because a copy of its own may be contracted to other fused operations: which copy is called
-    # differs between a kernel that was just compiled and one that was loaded from the cache.
-    for k in range(n):
-        j = index(k)
-        whole = near_rate(rate, r, begun, shares, j)
-        out[o + j] = extrapolated_step(u[at + j], out[o + j], whole, weight, tau)
-
-
-@compiled
-def half_rate(rate, r, begun, shares, n):
-    """What a row in the second plane has received so far."""
-    for k in range(n):
-        j = index(k)
-        rate[r + j] = begun[j + index(STRIDE)] + (
-            shares[j + index(4 * STRIDE + 1)] + shares[j + index(5 * STRIDE)]
+        s1, y1, z1, yz1 = face_modes(u[a + j], u[b + j], u[c + j], u[d + j])
+        gs, gy, gz, gyz, ns, ny, nz, nyz = cell_fluxes(
+            s0, y0, z0, yz0, s1, y1, z1, yz1, cells, at + j, alpha, gamma, beta
         )
+        first, second, far_first, far_second = face_shares(gs - ls, gy - ly, gz - lz, gyz - lyz)
+        whole = rate[r + j] + (begun[g + j] + first)
+        half = begun[g + index(STRIDE) + j] + far_first
+        s0, y0, z0, yz0 = s1, y1, z1, yz1
+        ls, ly, lz, lyz = ns, ny, nz, nyz
+        out[o + j - index(1)] = explicit_step(u[a + j - index(1)], whole, tau)
+        rate[r + j] = half
+        begun[g + j], begun[g + index(STRIDE) + j] = second, far_second
+
+
+@compiled
+def extrapolate_row(
+    out, o, u, a, b, c, d, previous, cells, at, rate, r, begun, g, alpha, gamma, beta, weight, tau, n
+):
+    """The same with extrapolation; the volume before u is at `previous` in its array."""
+    s0, y0, z0, yz0 = real(0.0), real(0.0), real(0.0), real(0.0)
+    ls, ly, lz, lyz = real(0.0), real(0.0), real(0.0), real(0.0)
+    for k in range(n):
+        j = index(k)
+        s1, y1, z1, yz1 = face_modes(u[a + j], u[b + j], u[c + j], u[d + j])
+        gs, gy, gz, gyz, ns, ny, nz, nyz = cell_fluxes(
+            s0, y0, z0, yz0, s1, y1, z1, yz1, cells, at + j, alpha, gamma, beta
+        )
+        first, second, far_first, far_second = face_shares(gs - ls, gy - ly, gz - lz, gyz - lyz)
+        whole = rate[r + j] + (begun[g + j] + first)
+        half = begun[g + index(STRIDE) + j] + far_first
+        s0, y0, z0, yz0 = s1, y1, z1, yz1
+        ls, ly, lz, lyz = ns, ny, nz, nyz
+        here, before = u[a + j - index(1)], u[previous + j - index(1)]
+        out[o + j - index(1)] = extrapolated_step(here, before, whole, weight, tau)
+        rate[r + j] = half
+        begun[g + j], begun[g + index(STRIDE) + j] = second, far_second
+
+
+@inlined
+def cell_fluxes(s0, y0, z0, yz0, s1, y1, z1, yz1, cells, j, alpha, gamma, beta):
+    """What a cell between two faces gives to the first and takes from the second."""
+    x, y, z, r_x, r_y, r_z, t = modes_between(s0, y0, z0, yz0, s1, y1, z1, yz1)
+    xx, xy, yy, xz, yz, zz = load_entries(cells, j)
+    zeta_x, zeta_y, zeta_z, kappa = hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
+    f_x, f_y, f_z, h_x, h_y, h_z, h_t = fluxes(
+        x, y, z, r_x, r_y, r_z, t, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa
+    )
+    return face_fluxes(f_x, f_y, f_z, h_x, h_y, h_z, h_t)
