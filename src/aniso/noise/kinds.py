@@ -10,7 +10,7 @@ import numpy as np
 
 from aniso.arrays import Field
 from aniso.noise.correlation import Probe, freedom, gain
-from aniso.noise.fitting import Curve, fit_curve
+from aniso.noise.fitting import Curve, fit_curve, separate_texture
 from aniso.noise.statistics import Blocks
 
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
@@ -63,10 +63,7 @@ def choose_curve(
 
     The number of coarser differences that are looked at as well is `joined`.
     """
-    probes = join_probes(probe, tuple(flat.energies), joined)
-    freedoms = [freedom(correlation, one, flat.side, flat.ndim) for one in probes]
-    seen = gain(correlation, probe, flat.ndim)
-    energies = np.stack([flat.energies[one] * (seen / gain(correlation, one, flat.ndim)) for one in probes])
+    energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
     fits = {name: fit_curve(name, flat.means, energies, freedoms) for name in kinds}
     if "gaussian" not in fits or len(fits) == 1:
         return next(iter(fits.values()))
@@ -100,6 +97,49 @@ def choose_curve(
         if won > most:
             best, most = curve, won
     return best
+
+
+def _seen_energies(
+    flat: Blocks, probe: Probe, correlation: float, joined: int
+) -> tuple[Field, list[float], float]:
+    """Return the energies of a difference and of coarser ones, their degrees of freedom, and its gain.
+
+    All of them are as large as the first one sees them, if they are those of the noise.
+    """
+    probes = join_probes(probe, tuple(flat.energies), joined)
+    freedoms = [freedom(correlation, one, flat.side, flat.ndim) for one in probes]
+    seen = gain(correlation, probe, flat.ndim)
+    energies = [flat.energies[one] * (seen / gain(correlation, one, flat.ndim)) for one in probes]
+    return np.stack(energies), freedoms, seen
+
+
+def remove_texture(
+    curve: Curve, blocks: Blocks, flat: Blocks, probe: Probe, correlation: float, kinds: Sequence[str], joined: int
+) -> Curve:
+    """Return the curve without texture that has the correlation of the noise, in some of the blocks.
+
+    Such texture is seen in the distribution of energies only. It makes speckle look like photons.
+    """
+    if curve.kind == "rician":
+        return curve
+    energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
+    names = [name for name in ("poisson", "speckle") if name in kinds] if curve.kind != "gaussian" else []
+    fits = {
+        name: separate_texture(
+            curve if name == curve.kind else fit_curve(name, flat.means, energies, freedoms),
+            flat.means,
+            energies,
+            freedoms,
+            flat.weight,
+        )
+        for name in names or ["gaussian"]
+    }
+
+    def won(name: str) -> float:
+        return flat.weight * fits[name].likelihood - _handicap(name, fits, blocks)
+
+    best = fits[max(fits, key=won)]
+    return best if best.share >= _SURE_KIND else curve
 
 
 def _handicap(name: str, fits: dict[str, Curve], blocks: Blocks) -> float:
