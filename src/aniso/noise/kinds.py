@@ -27,9 +27,9 @@ _MOST_MISSING, _CLEARLY_MORE = 25.0, 3.0
 _FEW_VALUES, _LEAST_READING, _MANY_READINGS = 0.5, 0.3, 4.0
 # Quantiles of a distribution that stand for all of it.
 _QUANTILES = (np.arange(200) + 0.5) / 200
-# Offset over the median that is large, and the gain that photons with such an offset need over speckle, which
-# explains the same curve without one.
-_LARGE_OFFSET, _OFFSET_GAIN = 0.2, 1.5
+# Offset over the median that is large; variance of a floor over that of speckle; and the gain that photons with
+# such an offset need over speckle without such a floor, which explains the same curve.
+_LARGE_OFFSET, _LARGE_FLOOR, _OFFSET_GAIN = 0.2, 0.05, 1.5
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -145,14 +145,18 @@ def remove_texture(
 def _handicap(name: str, fits: dict[str, Curve], blocks: Blocks) -> float:
     """Return the further gain that less common kinds need over photons, whose curve is similar.
 
-    It is negative for speckle over photons with a large offset.
+    It is negative for speckle without a floor over photons with a large offset, which are one parameter more.
     """
     photons = fits.get("poisson")
     if name not in _RARE_GAINS or photons is None:
         return 0.0
-    first, slope = photons.coefficients
-    large = name == "speckle" and -first > _LARGE_OFFSET * slope * float(np.median(blocks.means))
-    return -_OFFSET_GAIN if large else _RARE_GAINS[name]
+    if name == "speckle":
+        middle = float(np.median(blocks.means))
+        first, slope = photons.coefficients
+        floor, square = fits[name].coefficients
+        if -first > _LARGE_OFFSET * slope * middle and floor <= _LARGE_FLOOR * square * middle**2:
+            return -_OFFSET_GAIN
+    return _RARE_GAINS[name]
 
 
 def _missing_negative(curve: Curve, blocks: Blocks, seen: float) -> float:
