@@ -61,6 +61,7 @@ def whole_within(name: str, value: Any, low: int, high: int, remedy: str) -> int
 
 def real(name: str, value: Any, remedy: str) -> float:
     """Return a real number that is not NaN as a float."""
+    remedy = remedy[:1].upper() + remedy[1:]  # a sentence of its own here
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}). {remedy}")
     try:

@@ -116,8 +116,8 @@ class TestUsage:
         ("words", "text"),
         [
             (("denoise", "camera.png", "--strength", "3"), "No such option: --strength"),
-            (("denoise", "camera.png", "--noise", "-1"), "noise must be a number or \"auto\", got '-1'"),
-            (("denoise", "camera.png", "--noise", "much"), "noise must be a number or \"auto\", got 'much'"),
+            (("denoise", "camera.png", "--noise", "-1"), "at least 0 and finite, got '-1'"),
+            (("denoise", "camera.png", "--noise", "much"), "one of the kinds gaussian, poisson"),
             (("denoise", "camera.png", "--time", "soon"), "'soon' is not a number or 'auto'"),
             (("denoise", "camera.png", "--contrast", "inf"), "inf is not a finite number"),
             (("denoise", "camera.png", "--threads", "0"), "--threads"),

@@ -28,7 +28,7 @@ from aniso.noise.correlation import Probe, gain
 from aniso.noise.curve_models import make_model
 from aniso.noise.fitting import Curve
 from aniso.noise.grains import find_correlation
-from aniso.noise.kinds import COARSER, choose_curve, possible_kinds
+from aniso.noise.kinds import COARSER, choose_curve, possible_kinds, remove_texture
 from aniso.noise.level import check_channels, measure_noise
 from aniso.noise.models import MODELS, Gaussian, NoiseModel
 from aniso.noise.selection import steepness_gain
@@ -317,18 +317,21 @@ class _Fit:
 
 def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[str], rounding: float) -> _Fit:
     """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds."""
-    probe, joined = _sharpest(flat, correlation), 0
+    probe, joined, original = _sharpest(flat, correlation), 0, blocks
     for _ in range(_ROUNDS):
         curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
         spectrum = find_correlation(flat, curve, correlation, rounding)
         settled = joined > 0 and spectrum.correlation == correlation
         count, correlation = len(flat), spectrum.correlation
         variances = curve.at(blocks.means) * _noise_factor(spectrum, probe, flat.ndim)
+        blocks = original.steady(variances, correlation)
         flat = _flat_blocks(blocks, variances, correlation)
         probe, joined = _sharpest(flat, correlation), COARSER
         if settled and abs(len(flat) - count) <= _SAME_COUNT * count:
             break
     curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
+    if correlation > 0:
+        curve = remove_texture(curve, blocks, flat, probe, correlation, kinds, joined)
     return _Fit(curve, correlation, probe, flat, _noise_factor(spectrum, probe, flat.ndim))
 
 

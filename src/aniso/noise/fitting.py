@@ -19,6 +19,12 @@ from aniso.noise.models import Rician
 _ROUNDS = 60
 # Energies of blocks that are not flat: uniform in the logarithm, over a range of this factor.
 _RANGE = math.log(300)
+# Factors by which texture that looks like noise multiplies the energies of blocks; how many blocks are too few
+# to tell; and the part of the blocks that were taken for flat ones with which the search for it begins.
+_TEXTURES, _FEW, _FLAT_AT_FIRST = tuple(math.exp(0.4 * k) for k in range(1, 9)), 3.0, 0.6
+# Part of the degrees of freedom that several differences have; and the gain in log-likelihood that texture
+# needs, in all and per block.
+_COMMON, _CLEAR_GAIN, _LEAST_GAIN = 0.85, 25.0, 0.08
 # Log of energy over variance below which blocks are hardly ever textured.
 _CERTAINLY_FLAT = -0.3
 # The smallest variance of a curve, as a part of the median energy.
@@ -69,44 +75,89 @@ def fit_curve(
     may vary more than those of normal noise; by default, all except Gaussian noise may.
     """
     wide = kind != "gaussian" if wide is None else wide
-    found = _fit_from(kind, np.ones_like(means), means, energies, freedoms, wide)
+    found = _fit_shape(kind, np.ones_like(means), means, energies, freedoms, wide)
     power = _POWERS.get(kind)
     if power:
         # Levels that differ a hundredfold are not found from one level: the search begins with such a curve.
         above = means - means.min() if power == 1 else np.abs(means)
         shape = (above + _START_FLOOR * above.max()) ** power
-        other = _fit_from(kind, shape, means, energies, freedoms, wide) if above.max() > 0 else found
+        other = _fit_shape(kind, shape, means, energies, freedoms, wide) if above.max() > 0 else found
         return max(found, other, key=lambda curve: curve.likelihood)
     return found
 
 
-def _fit_from(
+def separate_texture(
+    curve: Curve, means: Field, energies: Field, freedoms: Sequence[float], weight: float
+) -> Curve:
+    """Return a curve of the same kind without the texture that looks like noise, but not in all blocks.
+
+    Such texture multiplies the energies of a block, for all differences alike, by one of several factors.
+    The search begins with the curve that was fitted to noise and texture together.
+    """
+    # Differences see the same noise: together, they have fewer degrees of freedom.
+    fewer = [_COMMON * each for each in freedoms] if len(freedoms) > 1 else freedoms
+    together = np.array([curve.share, 1 - curve.share])
+    flat = _FLAT_AT_FIRST * curve.share
+    factors = [0.5 * (1 - flat) / len(_TEXTURES)] * len(_TEXTURES)
+    apart = np.array([flat, *factors, 0.5 * (1 - flat)])
+    before, after = (
+        _fit_from(curve.kind, curve.variances, shares, means, energies, fewer, False, _FEW / weight)
+        for shares in (together, apart)
+    )
+    gain = after.likelihood - before.likelihood
+    return after if weight * gain > _CLEAR_GAIN and gain > _LEAST_GAIN * len(means) else before
+
+
+def _fit_shape(
     kind: str, shape: Field, means: Field, energies: Field, freedoms: Sequence[float], wide: bool
 ) -> Curve:
     """Return the curve to which the search leads that begins with variances of this shape."""
+    # Textured blocks must not decide.
+    start = shape * np.quantile(energies[0] / shape, _START_QUANTILE)
+    return _fit_from(kind, start, np.array([0.5, 0.5]), means, energies, freedoms, wide)
+
+
+def _fit_from(
+    kind: str,
+    start: Field,
+    shares: Field,
+    means: Field,
+    energies: Field,
+    freedoms: Sequence[float],
+    wide: bool,
+    few: float = 0.0,
+) -> Curve:
+    """Return the curve to which the search leads that begins with these variances and shares of blocks."""
     sharpest = energies[0]
     floor = max(_LEAST * float(np.median(sharpest)), 1e-300)
     fit = _FITS[kind]
-    # Textured blocks must not decide.
-    start = np.maximum(shape * np.quantile(sharpest / shape, _START_QUANTILE), floor)
-    variances, share = start, 0.5
+    variances = np.maximum(start, floor)
     coefficients: tuple[float, ...] = ()
     width = 1.0
     for _ in range(_ROUNDS):
-        noise, other = _densities(energies / variances, share, width * np.asarray(freedoms))
-        flat = noise / (noise + other)
+        parts = _densities(energies / variances, shares, width * np.asarray(freedoms))
+        parts /= parts.sum(axis=0)
         if wide:
-            width = _relative_freedom(energies / variances, flat, freedoms)
-        share = float(np.clip(flat.mean(), 0.02, 0.999))
-        coefficients, found = fit(means, sharpest, flat, variances)
+            width = _relative_freedom(energies / variances, parts[0], freedoms)
+        shares = _new_shares(parts, few)
+        coefficients, found = fit(means, sharpest, parts[0], variances)
         found = np.maximum(found, floor)
         change = float(np.max(np.abs(np.log(found / variances))))
         variances = found
         if change < 1e-3:
             break
-    noise, other = _densities(energies / variances, share, width * np.asarray(freedoms))
-    likelihood = float(np.sum(np.log(noise + other)))
-    return Curve(kind, coefficients, variances, share, likelihood, width)
+    parts = _densities(energies / variances, shares, width * np.asarray(freedoms))
+    likelihood = float(np.sum(np.log(parts.sum(axis=0))))
+    return Curve(kind, coefficients, variances, float(shares[0]), likelihood, width)
+
+
+def _new_shares(parts: Field, few: float) -> Field:
+    """Return the shares of blocks; factors of texture that explain only a few blocks are not used."""
+    counts = parts.sum(axis=1)
+    counts[1:-1] = np.maximum(counts[1:-1] - few, 0.0)
+    flat = float(np.clip(counts[0] / counts.sum(), 0.02, 0.999))
+    rest = counts[1:] / counts[1:].sum() if counts[1:].any() else np.eye(len(counts) - 1)[-1]
+    return np.array([flat, *((1 - flat) * rest)])
 
 
 def _relative_freedom(ratios: Field, flat: Field, freedoms: Sequence[float]) -> float:
@@ -127,16 +178,24 @@ def _relative_freedom(ratios: Field, flat: Field, freedoms: Sequence[float]) -> 
     return float(np.clip(np.mean(found), _LEAST_FREEDOM, 1.0))
 
 
-def _densities(ratios: Field, share: float, freedoms: Field) -> tuple[Field, Field]:
-    """Return the densities of the logarithms of energies over variances, for flat blocks and for others."""
+def _densities(ratios: Field, shares: Field, freedoms: Field) -> Field:
+    """Return the densities of the logarithms of energies over variances, times the shares of blocks.
+
+    The first row is for flat blocks, the last one for others. Rows between them are for blocks in which
+    texture multiplies all energies by one of several factors.
+    """
     from scipy import special
 
     ratios = np.clip(ratios, 1e-12, 1e9)
     logs = np.log(ratios)
     half = 0.5 * freedoms
-    flat = half @ (logs - ratios) + float(np.sum(half * np.log(half) - special.gammaln(half)))
-    other = np.prod(np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3), axis=0)
-    return share * np.exp(flat) + 1e-300, (1 - share) * other + 1e-300
+    first = half @ logs + float(np.sum(half * np.log(half) - special.gammaln(half)))
+    energy = half @ ratios
+    found = np.empty((len(shares), len(first)))
+    for row, factor in zip(found[:-1], (1.0, *_TEXTURES), strict=False):
+        row[...] = np.exp(first - math.log(factor) * half.sum() - energy / factor)
+    found[-1] = np.prod(np.where(logs > _CERTAINLY_FLAT, 1 / _RANGE, 1e-3), axis=0)
+    return shares[:, np.newaxis] * found + 1e-300
 
 
 _Fit = Callable[[Field, Field, Field, Field], tuple[tuple[float, ...], Field]]

@@ -101,8 +101,7 @@ def parse_noise(text: str) -> str | NoiseModel:
         value = math.nan
     if name not in MODELS or not value >= 0 or math.isinf(value):
         raise ValueError(
-            f'noise must be a number or "auto", got {text!r}: it is the standard deviation of the noise in '
-            f'grey values, a kind of noise ({", ".join(MODELS)}; also with a parameter, as in "rician:12"), '
-            "or a model of aniso.noise."
+            f'noise must be "auto", one of the kinds {", ".join(MODELS)} (also with a parameter, as in '
+            f'"rician:12"), or a standard deviation in grey values, at least 0 and finite, got {text!r}.'
         )
     return MODELS[name](value)  # type: ignore[call-arg]

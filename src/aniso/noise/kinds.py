@@ -10,7 +10,7 @@ import numpy as np
 
 from aniso.arrays import Field
 from aniso.noise.correlation import Probe, freedom, gain
-from aniso.noise.fitting import Curve, fit_curve
+from aniso.noise.fitting import Curve, fit_curve, separate_texture
 from aniso.noise.statistics import Blocks
 
 # Gain in log-likelihood over noise of one level that another kind needs: with flat blocks only, and for each
@@ -27,9 +27,9 @@ _MOST_MISSING, _CLEARLY_MORE = 25.0, 3.0
 _FEW_VALUES, _LEAST_READING, _MANY_READINGS = 0.5, 0.3, 4.0
 # Quantiles of a distribution that stand for all of it.
 _QUANTILES = (np.arange(200) + 0.5) / 200
-# Offset over the median that is large, and the gain that photons with such an offset need over speckle, which
-# explains the same curve without one.
-_LARGE_OFFSET, _OFFSET_GAIN = 0.2, 1.5
+# Offset over the median that is large; variance of a floor over that of speckle; and the gain that photons with
+# such an offset need over speckle without such a floor, which explains the same curve.
+_LARGE_OFFSET, _LARGE_FLOOR, _OFFSET_GAIN = 0.2, 0.05, 1.5
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
 _LOW_QUANTILE, _LOW_SHARES, _LARGE_GAIN = 0.05, (0.065, 0.12), 80.0
@@ -63,10 +63,7 @@ def choose_curve(
 
     The number of coarser differences that are looked at as well is `joined`.
     """
-    probes = join_probes(probe, tuple(flat.energies), joined)
-    freedoms = [freedom(correlation, one, flat.side, flat.ndim) for one in probes]
-    seen = gain(correlation, probe, flat.ndim)
-    energies = np.stack([flat.energies[one] * (seen / gain(correlation, one, flat.ndim)) for one in probes])
+    energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
     fits = {name: fit_curve(name, flat.means, energies, freedoms) for name in kinds}
     if "gaussian" not in fits or len(fits) == 1:
         return next(iter(fits.values()))
@@ -102,17 +99,64 @@ def choose_curve(
     return best
 
 
+def _seen_energies(
+    flat: Blocks, probe: Probe, correlation: float, joined: int
+) -> tuple[Field, list[float], float]:
+    """Return the energies of a difference and of coarser ones, their degrees of freedom, and its gain.
+
+    All of them are as large as the first one sees them, if they are those of the noise.
+    """
+    probes = join_probes(probe, tuple(flat.energies), joined)
+    freedoms = [freedom(correlation, one, flat.side, flat.ndim) for one in probes]
+    seen = gain(correlation, probe, flat.ndim)
+    energies = [flat.energies[one] * (seen / gain(correlation, one, flat.ndim)) for one in probes]
+    return np.stack(energies), freedoms, seen
+
+
+def remove_texture(
+    curve: Curve, blocks: Blocks, flat: Blocks, probe: Probe, correlation: float, kinds: Sequence[str], joined: int
+) -> Curve:
+    """Return the curve without texture that has the correlation of the noise, in some of the blocks.
+
+    Such texture is seen in the distribution of energies only. It makes speckle look like photons.
+    """
+    if curve.kind == "rician":
+        return curve
+    energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
+    names = [name for name in ("poisson", "speckle") if name in kinds] if curve.kind != "gaussian" else []
+    fits = {
+        name: separate_texture(
+            curve if name == curve.kind else fit_curve(name, flat.means, energies, freedoms),
+            flat.means,
+            energies,
+            freedoms,
+            flat.weight,
+        )
+        for name in names or ["gaussian"]
+    }
+
+    def won(name: str) -> float:
+        return flat.weight * fits[name].likelihood - _handicap(name, fits, blocks)
+
+    best = fits[max(fits, key=won)]
+    return best if best.share >= _SURE_KIND else curve
+
+
 def _handicap(name: str, fits: dict[str, Curve], blocks: Blocks) -> float:
     """Return the further gain that less common kinds need over photons, whose curve is similar.
 
-    It is negative for speckle over photons with a large offset.
+    It is negative for speckle without a floor over photons with a large offset, which are one parameter more.
     """
     photons = fits.get("poisson")
     if name not in _RARE_GAINS or photons is None:
         return 0.0
-    first, slope = photons.coefficients
-    large = name == "speckle" and -first > _LARGE_OFFSET * slope * float(np.median(blocks.means))
-    return -_OFFSET_GAIN if large else _RARE_GAINS[name]
+    if name == "speckle":
+        middle = float(np.median(blocks.means))
+        first, slope = photons.coefficients
+        floor, square = fits[name].coefficients
+        if -first > _LARGE_OFFSET * slope * middle and floor <= _LARGE_FLOOR * square * middle**2:
+            return -_OFFSET_GAIN
+    return _RARE_GAINS[name]
 
 
 def _missing_negative(curve: Curve, blocks: Blocks, seen: float) -> float:

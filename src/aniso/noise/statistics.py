@@ -25,6 +25,9 @@ _MARGIN = max(math.prod(probe) for probe in PROBES) // 2
 _LINE_SEEN, _COHERENT = 1.0, 0.8
 # With fewer blocks, overlapping ones are taken as well. How much each of them tells then.
 _MANY_BLOCKS, _OVERLAPPING = 1500, 0.5
+# Width, in sides of a block, of the Gaussian that averages its surroundings; and by how many standard
+# deviations the mean of a block may differ from it.
+_SURROUNDINGS, _SAME_MEAN = 0.6, 2.5
 # No more flat blocks than these are needed.
 _MOST_BLOCKS = 2000
 # How many blocks there must be to leave out those with clipped pixels, or with constant regions.
@@ -36,13 +39,14 @@ _ENOUGH_BLOCKS, _MOST_MASKED = (150, 16, 16), 0.5
 class Blocks:
     """Blocks of one channel: means, flatness, and the mean squares of differences for each probe.
 
-    The steepness of blocks that consist of lines is infinite. `weight` is less than 1 for overlapping blocks,
+    `wider` are means over their surroundings as well. The steepness of blocks that consist of lines is infinite. `weight` is less than 1 for overlapping blocks,
     which repeat each other. `limits` are the largest steepness up to which blocks of such a mean were chosen.
     `dark` is the number of pixels that are not positive, if it is known, and `quantum` the distance of grey
     values.
     """
 
     means: Field
+    wider: Field
     steepness: Field
     energies: dict[Probe, Field]
     side: int
@@ -58,7 +62,25 @@ class Blocks:
     def take(self, chosen: Any) -> Blocks:
         """Return some of the blocks."""
         energies = {probe: energy[chosen] for probe, energy in self.energies.items()}
-        return replace(self, means=self.means[chosen], steepness=self.steepness[chosen], energies=energies)
+        return replace(
+            self,
+            means=self.means[chosen],
+            wider=self.wider[chosen],
+            steepness=self.steepness[chosen],
+            energies=energies,
+            limits=None if self.limits is None else self.limits[chosen],
+        )
+
+    def steady(self, variances: Field, correlation: float) -> Blocks:
+        """Return blocks whose means are those of their surroundings, where only noise makes them differ.
+
+        Otherwise the means of coarse noise would vary so much that no curve is straight.
+        """
+        # Pixels of correlated noise vary together within this area, and means accordingly more.
+        area = max((4 * math.pi * correlation**2) ** (0.5 * self.ndim), 1.0)
+        together = min(area / self.side**self.ndim, 1.0)
+        near = np.square(self.wider - self.means) <= _SAME_MEAN**2 * together * variances
+        return replace(self, means=np.where(near, self.wider, self.means))
 
     def flattest(self, share: float, unit: Field, limit: float = 0.0) -> Blocks:
         """Return a share of the blocks of about the same mean, the flattest ones, and all up to a limit.
@@ -104,14 +126,14 @@ def collect_blocks(
             inner = tuple(
                 slice(margin + first, n - margin) for first, n in zip(start, window.shape, strict=True)
             )
-            means, steepness, *energies = (average_blocks(field[inner], side) for field in fields)
+            means, wider, steepness, *energies = (average_blocks(field[inner], side) for field in fields)
             if lines:
                 coherence = _coherence([average_blocks(line[inner], side) for line in lines])
                 steepness[coherence > _COHERENT] = np.inf
             shares = [average_blocks(each[inner], side) for each in doubts]
-            parts.append([*shares, means, steepness, *energies])
+            parts.append([*shares, means, wider, steepness, *energies])
     found = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    low, high, *shares, means, steepness = found[: len(found) - len(probes)]
+    low, high, *shares, means, wider, steepness = found[: len(found) - len(probes)]
     clipped, left = judge_clipped(means, (low, high))
     energies = [energy / left for energy in found[-len(probes) :]]
     doubt = _doubt_blocks(clipped, shares)
@@ -123,7 +145,7 @@ def collect_blocks(
         trusted &= energies[0] > 0  # not within the constant regions
     if allowed == 3 and masks is not None:
         energies = [each / seen for each, seen in zip(energies, _seen_of_covered(masks, probes), strict=True)]
-    blocks = Blocks(means, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
+    blocks = Blocks(means, wider, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
     return blocks.take(trusted) if trusted.any() else None
 
 
@@ -133,7 +155,7 @@ def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe]) -> Field:
     for mask in masks:
         white = cover_masked(random.normal(size=mask.shape), mask)
         inner = tuple(slice(_MARGIN, n - _MARGIN) for n in mask.shape)
-        seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[2:]])
+        seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[3:]])
     return np.mean(seen, axis=0)
 
 
@@ -149,7 +171,7 @@ def cover_masked(window: Field, mask: Mask) -> Field:
 
 
 def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
-    """Return the window, its steepness, and the squares of differences, all of the same shape."""
+    """Return the window, its means, its steepness, and the squares of differences, all of the same shape."""
     from scipy import ndimage
 
     smooth = ndimage.gaussian_filter(window, SEEN[window.ndim], mode="reflect")
@@ -159,7 +181,8 @@ def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
         for axis in axes:
             derivative = _combine(derivative, ACROSS, 1, axis)
         steepness += weight * np.square(_spread(derivative, window.shape))
-    fields = [window, ndimage.gaussian_filter(steepness, AVERAGED, mode="reflect")]
+    wider = ndimage.gaussian_filter(window, _SURROUNDINGS * SIDES[window.ndim], mode="reflect")
+    fields = [window, wider, ndimage.gaussian_filter(steepness, AVERAGED, mode="reflect")]
     for order, step in probes:
         seen = window
         for axis in range(window.ndim):

@@ -52,6 +52,7 @@ from aniso.verbs.stabilise import (
     Restore,
     Stabilise,
     decorrelate,
+    grey_weights,
     is_plain,
     mean_scale,
     mix_channels,
@@ -437,10 +438,14 @@ def choose(
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
     if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
-        if method == "auto":
+        if method == "auto" or not is_plain(found.models):
             stop = stage.judge_windows(judge)
         if is_better(judge, stop, risk):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
+    # Errors of bright pixels count more in grey values, and are often larger.
+    shift = 0.0
+    if not is_plain(found.models):
+        shift = judge.weighted_risk(used, grey_weights(found.models, windows)) - judge.risk(used)
     scale = mean_scale(found.models, windows)
     total = found.level if is_plain(found.models) else scale * level  # in grey values
     # What remains of the noise itself, since estimates of small errors and divergences may be negative.
@@ -457,8 +462,8 @@ def choose(
         model=best.model,
         contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
         time=best.time,
-        single_error=scale * math.sqrt(expected_square(judge.risk(best), least, doubt)),
-        expected_error=scale * math.sqrt(expected_square(risk, 0.5 * least, doubt)),
+        single_error=scale * math.sqrt(expected_square(judge.risk(best) + shift, least, doubt)),
+        expected_error=scale * math.sqrt(expected_square(risk + shift, 0.5 * least, doubt)),
         candidates=tried,
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,

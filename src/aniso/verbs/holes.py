@@ -189,10 +189,19 @@ def _known_pixels(channels: Array, mask: Any) -> Mask:
             bad = known & ~np.isfinite(channel)
             if bad.any():
                 first = tuple(int(i) for i in np.argwhere(bad)[0])
+                place = f"the first at index {first} of channel {number}"
+                if mask is None:
+                    raise checks.make_error(
+                        ValueError,
+                        f"image holds {int(bad.sum())} infinite pixels, {place}: only NaN stands for unknown "
+                        "pixels.",
+                        python="Replace them by NaN, or give a mask that is True there.",
+                        command="Replace them by NaN, or mark them by --mask.",
+                    )
                 raise checks.make_error(
                     ValueError,
-                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, the first at index "
-                    f"{first} of channel {number}: they would spread into the unknown ones.",
+                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, {place}: they would "
+                    "spread into the unknown ones.",
                     python="Make them True in the mask.",
                     command="Mark them in the mask, too.",
                 )

@@ -19,6 +19,8 @@ _LOWEST_LEVEL = 0.85
 # Relative error of the variance of noise that was estimated: of one level, of several levels, and of noise
 # that was changed by compression.
 _DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.2
+# And at least this multiple of a negative risk.
+_DOUBT_OF_NEGATIVE = 2.0
 
 
 def variance_doubt(*, known: bool, plain: bool, compressed: bool) -> float:
@@ -31,10 +33,12 @@ def variance_doubt(*, known: bool, plain: bool, compressed: bool) -> float:
 def expected_square(risk: float, least: float, doubt: float) -> float:
     """Return the mean of an error that is at least `least`, and whose estimate has a standard deviation.
 
-    Errors of an estimated noise level do not average out: small risks may even be estimated as negative.
+    Errors of an estimated noise level do not average out: small risks may even be estimated as negative, which
+    shows how large these errors are.
     """
     if doubt == 0:
         return max(risk, least)
+    doubt = max(doubt, -_DOUBT_OF_NEGATIVE * risk)
     place = (risk - least) / doubt
     chance = 0.5 * math.erfc(-place / math.sqrt(2))
     density = math.exp(-0.5 * place**2) / math.sqrt(2 * math.pi)
@@ -131,6 +135,19 @@ class Judge:
     def risk(self, stop: Stop) -> float:
         """Return the expected mean squared error of diffused windows."""
         return stop.error(self.level)
+
+    def weighted_risk(self, stop: Stop, weights: list[Array]) -> float:
+        """Return the expected weighted mean squared error of diffused windows."""
+        total = 0.0
+        for start, probe, one, other, weight in zip(
+            self.image, self.probe, stop.image, stop.changed, weights, strict=True
+        ):
+            difference = one - start
+            total += float(np.vdot(weight * difference, difference))
+            if self.step > 0:
+                noise = 2 * (other - one) / self.step - probe
+                total += self.level**2 * float(np.vdot(weight * probe, noise))
+        return total / self.size
 
     def lower_level(self, stops: list[Stop]) -> None:
         """Lower a noise level with which the error of a diffused image would be impossibly small."""

@@ -88,6 +88,18 @@ def mean_scale(models: Models, windows: list[Array]) -> float:
     return math.sqrt(total / sum(window.size for window in windows))
 
 
+def grey_weights(models: Models, windows: list[Array]) -> list[Array]:
+    """Return what squared errors of stabilised windows are in grey values, over the mean of this."""
+    from scipy import ndimage
+
+    found = [np.empty_like(window) for window in windows]
+    for window, target in zip(windows, found, strict=True):
+        for (model, channel), each in zip(_pairs(models, window), target, strict=True):
+            each[...] = model.variance(ndimage.gaussian_filter(channel, _LOCAL, mode="reflect"))
+    mean = sum(float(one.sum()) for one in found) / sum(one.size for one in found)
+    return [one / mean for one in found] if mean > 0 else found
+
+
 def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None:
     """Return the noise levels that stabilised windows really have, or None if they are the same everywhere.
 

@@ -14,6 +14,7 @@ from aniso.noise.estimate import NoiseEstimate
 from aniso.settings import Prepared, Settings
 from aniso.verbs.mixture import Mixture, Weights, mix_stops
 from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.stabilise import is_plain
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Candidates:
             stop, others = self._follow(judge, model, prepared)
             stops.append(stop)
             helpers += others
-        if noise.certainty < 1:
+        # Of a curve, too high a level in some parts of the image must not change that of others.
+        if noise.certainty < 1 and is_plain(noise.models):
             judge.lower_level([*stops[1:], *helpers])
         best = min(stops, key=judge.risk)
         mixture: Mixture = []
