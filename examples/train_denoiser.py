@@ -223,7 +223,8 @@ def qualities(
     random = np.random.default_rng(seed)
     found = []
     for image in images:
-        noise = channels_first(random.standard_normal(image.shape, np.float32))
+        white: Any = random.standard_normal(image.shape, np.float32)
+        noise = channels_first(white)
         noisy = channels_first(image) + level * blur_noise(noise, correlation, first_axis=1)
         with torch.inference_mode():
             result = net(torch.from_numpy(noisy)[None], *given)[0].clamp(0, 255).numpy()

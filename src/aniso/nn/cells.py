@@ -159,5 +159,5 @@ def responses(u: Tensor, modes: Tensor) -> Tensor:
 
 def weigh_responses(v: Tensor, numbers: Tensor) -> Tensor:
     """Return W v; the numbers are those of the weights and perhaps of the vector, for each cell."""
-    w, *vectors = numbers[:, None].split(v.shape[2], dim=2)
+    w, *vectors = numbers[:, None].chunk(numbers.shape[1] // v.shape[2], dim=2)
     return weigh(v, w.sigmoid(), vectors[0], axis=2) if vectors else w.sigmoid() * v
