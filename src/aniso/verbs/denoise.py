@@ -36,6 +36,7 @@ from aniso.verbs.learned import (
     RunNet,
     check_method,
     choose_level,
+    explain_method,
     is_better,
     is_known,
     refuse_reason,
@@ -43,7 +44,7 @@ from aniso.verbs.learned import (
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, check_sums
 from aniso.verbs.noise_map import NoiseMap
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe
-from aniso.verbs.risk import Judge, expected_square, variance_doubt
+from aniso.verbs.risk import Judge, Stop, expected_square, variance_doubt
 from aniso.verbs.similar import Similar, choose_similar
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
@@ -91,7 +92,7 @@ class DenoisePlan(FilledPlan):
     Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
     `similar` are the weights of averages of similar voxels, which are added to the mixture. If the
     channels have common noise, `axes` are those on which it is independent, and `noise_models` are theirs.
-    With `learned`, the best single diffusion is not used.
+    `choice` says which method is used, and why. With `learned`, the best single diffusion is not used.
     A plan that was `mapped` belongs to a map of noise levels, and cannot be applied without it. `cautions`
     are reasons to doubt the result, which are part of `remark`.
     """
@@ -103,6 +104,7 @@ class DenoisePlan(FilledPlan):
     noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
     certainty: float = describe("its certainty, from 0 to 1", low=0, high=1)
     impulses: Impulses | None = describe("impulses")  # noqa: RUF009
+    choice: str = describe("method")
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     contrast: float | None = describe("its contrast λ", CONTRAST_UNIT, low=0)
     time: float = describe("its time", low=0)
@@ -437,30 +439,40 @@ def choose(
             sure = found.certainty < 1 and not found.compressed
             similar, risk = choose_similar(judge, best, mixture, level=level, sure=sure, settings=settings)
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
+    stops = {"diffusion": (best, risk)}
     if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
         if method == "auto":
             stop = stage.judge_windows(judge)
         if is_better(judge, stop, risk):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
+            stops = {"learned": (stop, risk)} | stops
+        else:
+            stops["learned"] = stop, judge.risk(stop)
     scale = mean_scale(found.models, windows)
     total = found.level if is_plain(found.models) else scale * level  # in grey values
-    # What remains of the noise itself, since estimates of small errors and divergences may be negative.
-    least = judge.remaining * max(used.divergence, 0.0) * judge.level**2
     doubt = judge.level**2 * variance_doubt(
         known=found.certainty == 1, plain=is_plain(found.models), compressed=found.compressed
     )
+
+    def expected_error(stop: Stop, risk: float, part: float = 0.5) -> float:
+        # What remains of the noise itself, since estimates of small errors and divergences may be negative.
+        least = judge.remaining * max(stop.divergence, 0.0) * judge.level**2
+        return scale * math.sqrt(expected_square(risk, part * least, doubt))
+
+    errors = {name: expected_error(*one) for name, one in stops.items()} if len(stops) > 1 else {}
     return DenoisePlan(
         **source.plan_fields(settings),
         noise=total,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,
+        choice=explain_method(method, settings, found, free=free, normal=normal, errors=errors),
         model=best.model,
         contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
         time=best.time,
-        single_error=scale * math.sqrt(expected_square(judge.risk(best), least, doubt)),
-        expected_error=scale * math.sqrt(expected_square(risk, 0.5 * least, doubt)),
+        single_error=expected_error(best, judge.risk(best), 1.0),
+        expected_error=expected_error(used, risk),
         candidates=tried,
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,

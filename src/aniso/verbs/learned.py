@@ -211,6 +211,36 @@ def is_known(noise: NoiseEstimate) -> bool:
     return (noise.correlation == 0 or load_net(NET).takes_correlation) and not noise.compressed
 
 
+def explain_method(
+    method: Method,
+    settings: Settings,
+    noise: NoiseEstimate,
+    *,
+    free: bool,
+    normal: bool,
+    errors: dict[str, float],
+) -> str:
+    """Return which method is used, and why.
+
+    `free` means that neither contrast, time nor mix are given, `normal` that the noise is not that of single
+    photons. `errors` are the expected errors of methods that were compared, that of the used one first.
+    """
+    if noise.level == 0:
+        return "none, because the noise level is 0"
+    if method != "auto":
+        return f"{method}, as given"
+    if errors:
+        numbers = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
+        return f"{next(iter(errors))}, by expected errors: {numbers} grey values"
+    reason = refuse_reason(settings)
+    if not free:
+        reason = "contrast, time or mix is given"
+    elif reason is None:
+        kind = "compressed images" if normal else "single photons"
+        reason = f"no net was trained for {kind}"
+    return f"diffusion, because {reason}"
+
+
 def spread_parts(windows: list[Array]) -> list[tuple[int, tuple[slice, ...]]]:
     """Return parts of windows (channels, H, W), spread over all of them.
 
