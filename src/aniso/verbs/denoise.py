@@ -30,10 +30,12 @@ from aniso.verbs.cautions import list_cautions, remark_on_change
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.inpaint import FilledPlan, fill_unknown
 from aniso.verbs.learned import (
+    LARGEST_SLICED,
     METHODS,
     Learned,
     Method,
     RunNet,
+    SliceNet,
     check_method,
     choose_level,
     explain_method,
@@ -231,7 +233,7 @@ class DenoisePlan(FilledPlan):
                 raise ValueError(f"this plan has a learned diffusion, which cannot be used: {reason}.")
             stages += [RunNet(self.learned, settings, self.axes is not None), Take("learned", ndim)]
         if self.similar is not None:
-            stages += self.similar.stages(self._level, settings)
+            stages += self.similar.stages(self._level, settings, turned=self.axes is not None)
         if mixing:
             stages.append(Take("mixture", ndim))
         if stages and not is_plain(self.noise_models):
@@ -437,7 +439,11 @@ def choose(
         used = best
         if ndim == 3 and len(mixture) > 1:
             sure = found.certainty < 1 and not found.compressed
-            similar, risk = choose_similar(judge, best, mixture, level=level, sure=sure, settings=settings)
+            slices = method == "auto" and is_known(found) and math.prod(source.shape) <= LARGEST_SLICED
+            net = SliceNet(settings, source.alive, turned=axes is not None) if slices else None
+            similar, risk = choose_similar(
+                judge, best, mixture, net, level=level, sure=sure, settings=settings
+            )
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
     stops = {"diffusion": (best, risk)}
     if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
