@@ -104,6 +104,7 @@ class TestSlices:
         result, plan = aniso.denoise(noisy, noise=20.0, spacing=spacing, return_info=True)
         assert plan.similar.learned is not None
         assert plan.similar.axis == axis
+        assert plan.choice.startswith("diffusion, mixed with a net on slices, because")
         other, without = aniso.denoise(
             noisy, noise=20.0, spacing=spacing, method="diffusion", return_info=True
         )

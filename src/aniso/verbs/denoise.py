@@ -92,7 +92,7 @@ class DenoisePlan(FilledPlan):
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
-    `similar` are the weights of averages of similar voxels, which are added to the mixture. If the
+    `similar` are the weights of averages of similar voxels and of a net on slices, which are added. If the
     channels have common noise, `axes` are those on which it is independent, and `noise_models` are theirs.
     `choice` says which method is used, and why. With `learned`, the best single diffusion is not used.
     A plan that was `mapped` belongs to a map of noise levels, and cannot be applied without it. `cautions`
@@ -285,7 +285,8 @@ def denoise(
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
     wider noise scales; for correlated noise, all scales and times are those of a coarser grid. Volumes have
-    candidates of their own, and in a second step averages of similar voxels are mixed in.
+    candidates of their own, and in a second step averages of similar voxels are mixed in, and the learned
+    diffusion of slices where it is nearly as good.
 
     Parameters
     ----------
@@ -467,13 +468,14 @@ def choose(
         return scale * math.sqrt(expected_square(risk, part * least, doubt))
 
     errors = {name: expected_error(*one) for name, one in stops.items()} if len(stops) > 1 else {}
+    sliced = similar is not None and similar.learned is not None
     return DenoisePlan(
         **source.plan_fields(settings),
         noise=total,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,
-        choice=explain_method(method, settings, found, free=free, normal=normal, errors=errors),
+        choice=explain_method(method, settings, found, errors, free=free, normal=normal, sliced=sliced),
         model=best.model,
         contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
         time=best.time,

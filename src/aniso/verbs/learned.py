@@ -38,7 +38,7 @@ _SIDE, _PARTS, _SLICES = 96, 8, 4
 _MARGIN, _LEAST_RISK = 0.1, 0.1
 # The error of a net on slices, squared, over that of a mixture of diffusions, up to which both are mixed; and
 # the voxels of a volume up to which it is tried: in larger ones its reach would be costly.
-_WORTH, LARGEST_SLICED = 1.4, 2**24
+_WORTH, LARGEST_SLICED = 1.2, 2**24
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
 
@@ -246,15 +246,17 @@ def explain_method(
     method: Method,
     settings: Settings,
     noise: NoiseEstimate,
+    errors: dict[str, float],
     *,
     free: bool,
     normal: bool,
-    errors: dict[str, float],
+    sliced: bool,
 ) -> str:
     """Return which method is used, and why.
 
-    `free` means that neither contrast, time nor mix are given, `normal` that the noise is not that of single
-    photons. `errors` are the expected errors of methods that were compared, that of the used one first.
+    `errors` are the expected errors of methods that were compared, that of the used one first. `free` means
+    that neither contrast, time nor mix are given, `normal` that the noise is not that of single photons, and
+    `sliced` that a net on slices is a part of the mixture.
     """
     if noise.level == 0:
         return "none, because the noise level is 0"
@@ -269,7 +271,7 @@ def explain_method(
     elif reason is None:
         kind = "compressed images" if normal else "single photons"
         reason = f"no net was trained for {kind}"
-    return f"diffusion, because {reason}"
+    return f"diffusion{', mixed with a net on slices,' if sliced else ','} because {reason}"
 
 
 def spread_parts(windows: list[Array], axis: int | None = None) -> list[tuple[int, tuple[slice, ...]]]:

@@ -75,17 +75,14 @@ class Similar:
         stages: list[Stage] = [Keep("mixture", "guide"), MeasureFlatness("guide", level, 3)]
         parts = {"image": self.start, "guide": self.mixture}
         stages += [AddWeighted(name, one, 3) for name, one in parts.items() if one is not None]
-        used = tuple(k for k, one in enumerate(self.averages) if one is not None)
-        stages.append(AverageSimilar(level, settings, used))
-        stages += [AddWeighted(_NAMES[k], one, 3) for k in used if (one := self.averages[k])]
         if self.learned is not None and self.slices is not None:
             if (reason := refuse_engine(settings)) is not None:
                 raise ValueError(f"this plan has a net for slices, which cannot be used: {reason}.")
-            stages += [
-                RunNet(self.learned, settings, turned, self.axis),
-                AddWeighted("learned", self.slices, 3),
-            ]
-        return stages
+            net = RunNet(self.learned, settings, turned, self.axis)
+            stages += [net, AddWeighted("learned", self.slices, 3)]
+        used = tuple(k for k, one in enumerate(self.averages) if one is not None)
+        stages.append(AverageSimilar(level, settings, used))
+        return stages + [AddWeighted(_NAMES[k], one, 3) for k in used if (one := self.averages[k])]
 
 
 def choose_similar(
