@@ -89,8 +89,12 @@ def denoisers(found: Report) -> dict[str, Denoiser]:
 
 def images_of(folder: Path | None, colour: bool) -> list[Image]:
     """Return the images of a folder, or photographs of scikit-image."""
+    if folder is None and colour:
+        from skimage import data
+
+        return [getattr(data, name)()[:512:2, :512:2].astype(np.float32) for name in COLOURED]
     if folder is None:
-        return [photograph(name, colour).astype(np.float32) for name in (COLOURED if colour else IMAGES)]
+        return [photograph(name).astype(np.float32) for name in IMAGES]
     from PIL import Image as Picture
 
     paths = sorted(folder.glob("*.png"))

@@ -1,348 +1,398 @@
 """
-Train a diffusion net to remove noise
-=====================================
+Train a net of larger kernels to remove noise of any level
+===========================================================
 
-A net of eight stages with 440 parameters learns from photographs that come with scikit-image, and is compared
-on others, which it has not seen, with edge-enhancing diffusion, total variation and non-local means, each
-with the one set of parameters that is best on average on these very images. It makes the weights of
-``aniso.nn.pretrained("denoise-20")``::
+Trains a :class:`aniso.nn.KernelDiffusionNet` on a folder of images. A run can be stopped at any time and is
+continued by the same command; the result depends only on the images and options::
 
-    python examples/train_denoiser.py --write --json denoiser.json --picture denoiser.png
-    python examples/train_denoiser.py --pretrained      # compare only, with the weights that are there
+    python examples/train_denoiser.py train IMAGES RUN --iterations 60000
+    python examples/train_denoiser.py measure RUN IMAGES --held-out
+    python examples/train_denoiser.py measure RUN OTHER_IMAGES --noise 15 25 50
+    python examples/train_denoiser.py write RUN IMAGES NAME.json
+
+With ``--colour`` the net gets weights for colours. They can be added to a trained net for grey images, which
+stays the same, and trained alone::
+
+    python examples/train_denoiser.py train IMAGES RUN --colour --start denoise-2-75 --only colour
+
+In the same way ``--correlated --only correlation`` adds parameters for correlated noise. All parameters of
+such a net are trained together with ``--start`` and ``--colour-images FOLDER``: a quarter of the iterations
+take colour images from this folder, and an eighth correlated noise. A run may be continued with another
+``--patch``; larger patches at the end are good for large dilations.
+
+Every twentieth image is held out, to compare options by. ``train`` writes ``RUN/state.pt``, ``RUN/curve.csv``
+and ``RUN/curve.png``; ``write`` makes a text file with the weights and beside it a model card, ``NAME.md``.
+``measure`` also takes the name of a pretrained net in place of a run.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import itertools
-import json
+import copy
+import csv
 import math
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from skimage import data
-from skimage.color import rgb2gray
-from skimage.restoration import denoise_nl_means, denoise_tv_chambolle
+from PIL import Image
 
 import aniso
 from aniso.nn import presets
+from aniso.nn.kernels import correlation_powers
+from aniso.noise.correlation import blur_noise, kernel
 
-NOISE = 20.0
-NET: dict[str, Any] = {"stages": 8, "steps": 2, "kernels": 1, "contrast": NOISE}
-TESTED = ("camera", "coins", "astronaut", "brick", "coffee")
-#: What is learned from: name, every how manieth pixel is taken, and how often.
-LEARNED = {
-    "chelsea": ((1, 2), 2.0),
-    "rocket": ((1, 2), 2.0),
-    "motorcycle": ((1, 2), 3.0),
-    "grass": ((2,), 1.0),
-    "gravel": ((2,), 1.0),
-    "immunohistochemistry": ((2,), 1.0),
-    "cell": ((2,), 0.5),
-    "clock": ((1,), 0.5),
-    "hubble_deep_field": ((2,), 0.5),
-    "moon": ((2,), 0.5),
-    "page": ((1,), 0.5),
-    "retina": ((4,), 0.5),
-    "text": ((1,), 0.5),
-}
-WEIGHTS = Path(presets.__file__).parent / "trained" / "denoise-20.json"
-Image = np.ndarray[Any, Any]
+Picture = np.ndarray[Any, Any]
+#: Images to learn from, and whether their noise is correlated.
+Source = tuple[list[Picture], bool]
+Denoiser = Callable[..., torch.Tensor]
+
+#: Iterations between two measurements on images that are held out, and how many of these are used.
+MEASURE_EVERY, MEASURED = 1000, 5
+LEVELS = (15.0, 25.0, 50.0)
+#: Correlations, and the noise levels that they come with.
+WIDTHS, CORRELATED_LEVELS = (0.3, 1.5), (5.0, 50.0)
+#: Correlations at which initial values are computed.
+FITTED_WIDTHS = (0.35, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5)
 
 
-def grey(name: str) -> Image:
-    """A photograph from the wheel of scikit-image, in grey values 0 to 255."""
-    image = data.stereo_motorcycle()[0] if name == "motorcycle" else getattr(data, name)()
-    return 255 * rgb2gray(image) if image.ndim == 3 else image.astype(float)
+def read_images(folder: Path, *, colour: bool = False) -> list[Picture]:
+    """The images of a folder in grey values 0 to 255, (H, W) or (H, W, 3), in the order of their names."""
+    paths = sorted(
+        path for path in folder.iterdir() if path.suffix.lower() in {".png", ".jpg", ".tif", ".bmp"}
+    )
+    images = []
+    for path in paths:
+        with Image.open(path) as image:
+            images.append(np.asarray(image.convert("RGB" if colour else "L"), np.float32))
+    return images
 
 
-def tested_images() -> list[Image]:
-    """Every second pixel of the first 512²."""
-    return [grey(name)[:512:2, :512:2] for name in TESTED]
+def channels_first(image: Picture) -> Picture:
+    """The image as (1 or 3, H, W)."""
+    return np.ascontiguousarray(np.atleast_3d(image).transpose(2, 0, 1), np.float32)
 
 
-def with_noise(images: list[Image], seed: int) -> list[Image]:
-    """The images under Gaussian noise."""
-    random = np.random.default_rng(seed)
-    return [image + random.normal(0, NOISE, image.shape) for image in images]
-
-
-def psnr(image: Image, truth: Image) -> float:
-    """Peak signal-to-noise ratio in decibels."""
-    return 10 * math.log10(255**2 / np.mean((image - truth) ** 2))
-
-
-# Training ---------------------------------------------------------------------------------------------------
-
-
-def batches(size: int, side: int, seed: int, held_out: bool) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Patches, turned and mirrored, clean and with noise; with `held_out` none from the right quarter."""
-    random = np.random.default_rng(seed)
-    pictures = []
-    for name, (strides, _) in LEARNED.items():
-        image = grey(name)
-        image = image[:, : image.shape[1] * 3 // 4] if held_out else image
-        pictures.append(
-            [image[y::n, x::n] for n in strides for y, x in itertools.product(range(n), repeat=2)]
-        )
-    shares = np.array([share for _, share in LEARNED.values()])
-    while True:
-        patches = []
-        for number in random.choice(len(pictures), size, p=shares / shares.sum()):
-            picture = pictures[number][random.integers(len(pictures[number]))]
-            y, x = (random.integers(length - side + 1) for length in picture.shape)
-            patch = np.rot90(picture[y : y + side, x : x + side], int(random.integers(4)))
-            patches.append(patch.T if random.integers(2) else patch)
-        clean = np.stack(patches)[:, None]
-        noisy = clean + random.normal(0, NOISE, clean.shape)
-        yield torch.from_numpy(clean).float(), torch.from_numpy(noisy).float()
-
-
-def loss_of(net: torch.nn.Module, clean: torch.Tensor, noisy: torch.Tensor) -> torch.Tensor:
-    """Mean logarithm of the squared error of a patch: like PSNR, it counts smooth and rich patches alike."""
-    # The 4 keeps patches without any structure from leading.
-    return (((net(noisy) - clean) ** 2).mean(dim=(1, 2, 3)) + 4).log().mean()
-
-
-def trained(
-    iterations: int,
+def batch_of(
+    images: list[Picture],
+    count: int,
+    side: int,
+    seed: int,
+    iteration: int,
     *,
-    batch: int = 8,
-    side: int = 64,
-    rate: float = 0.04,
-    seed: int = 0,
-    held_out: bool = False,
-) -> tuple[torch.nn.Module, list[float]]:
-    """The net after training, and the losses on the way."""
-    torch.manual_seed(seed)
-    net = aniso.nn.SteeredDiffusionNet(**NET)
-    optimiser = torch.optim.Adam(net.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=iterations, pct_start=0.1)
-    losses: list[float] = []
-    started = time.process_time()
-    for clean, noisy in itertools.islice(batches(batch, side, seed, held_out), iterations):
-        loss = loss_of(net, clean, noisy)
-        optimiser.zero_grad()
+    correlated: bool = False,
+) -> tuple[torch.Tensor, ...]:
+    """Patches, turned and mirrored, noisy patches, levels and correlations, the same at each call."""
+    random = np.random.default_rng((seed, iteration))
+    patches = []
+    for number in random.integers(len(images), size=count):
+        y, x = (random.integers(max(length - side, 0) + 1) for length in images[number].shape[:2])
+        patch = np.rot90(images[number][y : y + side, x : x + side], int(random.integers(4)))
+        patches.append(channels_first(patch.swapaxes(0, 1) if random.integers(2) else patch))
+    clean = np.stack(patches)
+    # Three of four levels lie where denoising is needed most.
+    low, high = np.where(random.random((2, count)) < 0.75, [[10.0], [60.0]], [[2.0], [75.0]])
+    level = (low * (high / low) ** random.random(count)).astype(np.float32)
+    noise = random.standard_normal(clean.shape, np.float32)
+    width = np.zeros(count, np.float32)
+    if correlated:
+        width = random.uniform(*WIDTHS, count).astype(np.float32)
+        level = level.clip(*CORRELATED_LEVELS)
+        noise = np.stack(
+            [blur_noise(one, float(w), first_axis=1) for one, w in zip(noise, width, strict=True)]
+        )
+    noisy = clean + noise * level[:, None, None, None]
+    return tuple(map(torch.from_numpy, (clean, noisy, level, width)))
+
+
+def loss_of(result: torch.Tensor, clean: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+    """Mean logarithm of the squared error: like PSNR, it counts all levels and kinds of patches alike."""
+    error = ((result - clean) ** 2).mean(dim=(1, 2, 3))
+    # Patches without any structure must not lead; the power is about that of the errors of good methods.
+    return (error + 0.2 * (level / clean.shape[1] ** 0.5) ** 1.3).log().mean()
+
+
+def rate_at(iteration: int, iterations: int, rate: float) -> float:
+    """Learning rate: it rises quickly, stays, and falls to 0 by a cosine in the last 40 %."""
+    remaining = min(1.0, 2.5 * (1 - iteration / iterations))
+    return rate * min((iteration + 1) / 200, 0.5 - 0.5 * math.cos(math.pi * remaining))
+
+
+def begin(net: Any, trained: dict[str, torch.Tensor]) -> None:
+    """Give a net the parameters of another, which may be for grey images and white noise only."""
+    parameters = net.state_dict()
+    for name in parameters:
+        if name in trained:
+            parameters[name].copy_(trained[name])
+        elif ".colour_" in name:  # as for brightness
+            grey = trained[name.replace("colour_", "")]
+            parameters[name].zero_()[: len(grey)].copy_(grey)
+    if net.correlated and "stages.0.correlation" not in trained:
+        for stage in net.stages:
+            gain = gains(stage)
+            stage.correlation.detach()[: gain.shape[1]] = -torch.linalg.lstsq(*fitted(gain)).solution.T
+
+
+def gains(stage: Any, size: int = 128) -> torch.Tensor:
+    """Logarithms of how much more correlated noise than white noise the kernels see, for some widths."""
+    kernels, n = stage.kernels(torch.float64).detach()[::4], stage.dilation
+    wide = kernels.new_zeros(len(kernels), 1, *[n * (stage.side - 1) + 1] * 2)
+    wide[..., ::n, ::n] = kernels
+    power = torch.fft.fft2(stage.smooth(wide, torch.nn.functional.conv_transpose2d)[:, 0], s=(size, size))
+    power = power.abs().square()
+    rows = []
+    for width in FITTED_WIDTHS:
+        spectrum = torch.fft.fft(torch.from_numpy(kernel(width)), size).abs().square()
+        rows.append((power * spectrum[:, None] * spectrum).sum(dim=(1, 2)) / power.sum(dim=(1, 2)))
+    return torch.stack(rows).log() / 2
+
+
+def fitted(gain: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both sides of the linear equations for the coefficients of powers."""
+    return correlation_powers(torch.tensor(FITTED_WIDTHS)[:, None].to(gain)), gain
+
+
+class Run:
+    """A training that can be stopped and continued."""
+
+    def __init__(
+        self, folder: Path, options: dict[str, Any], rate: float, seed: int, start: str = "", only: str = ""
+    ) -> None:
+        self.path, self.rate, self.seed, self.options = folder / "state.pt", rate, seed, options
+        torch.manual_seed(seed)
+        self.net = aniso.nn.KernelDiffusionNet(**options)
+        if start:
+            begin(self.net, aniso.nn.pretrained(start).state_dict())
+        for name, parameter in self.net.named_parameters():
+            parameter.requires_grad_(only in name)
+        self.trained = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
+        self.averaged = copy.deepcopy(self.net).eval()
+        self.optimiser = torch.optim.Adam(self.trained, rate, betas=(0.9, 0.99))
+        self.iteration, self.losses, self.curve = 0, [], []
+        if self.path.exists():
+            state = torch.load(self.path, weights_only=True)
+            self.net.load_state_dict(state["net"])
+            self.averaged.load_state_dict(state["averaged"])
+            self.optimiser.load_state_dict(state["optimiser"])
+            self.iteration, self.losses, self.curve = state["iteration"], state["losses"], state["curve"]
+
+    def save(self) -> None:
+        """Write the state in one go."""
+        state = {name: getattr(self, name).state_dict() for name in ("net", "averaged", "optimiser")}
+        others = {name: getattr(self, name) for name in ("iteration", "losses", "curve", "options")}
+        partial = self.path.with_suffix(".partial")
+        torch.save({**state, **others}, partial)
+        os.replace(partial, self.path)
+        with self.path.with_name("curve.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["iteration", "loss", *(f"noise {level:g}" for level in LEVELS)])
+            writer.writerows(self.curve)
+        if self.curve:
+            draw(self.curve, self.path.with_name("curve.png"))
+
+    def step(self, sources: list[Source], count: int, side: int, iterations: int) -> None:
+        """One iteration; the sources take turns."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate_at(self.iteration, iterations, self.rate)
+        images, correlated = sources[self.iteration % len(sources)]
+        if len(sources) > 1 and images[0].ndim == 3:  # about as costly as grey images
+            count = -(-count // 2)
+        clean, *given = batch_of(images, count, side, self.seed, self.iteration, correlated=correlated)
+        loss = loss_of(self.net(*given), clean, given[1])
+        self.optimiser.zero_grad()
         loss.backward()
-        optimiser.step()
-        schedule.step()
-        losses.append(loss.item())
-        if len(losses) % 100 == 0:
-            seconds = time.process_time() - started
-            print(f"{len(losses):5d}  loss {np.mean(losses[-100:]):.4f}  {seconds:.0f} s of CPU", flush=True)
-    return net.eval(), losses
+        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
+        self.optimiser.step()
+        self.iteration += 1
+        self.losses.append(loss.item())
+        share = max(0.002, 1 / (1 + self.iteration))
+        with torch.no_grad():
+            for mean, new in zip(self.averaged.parameters(), self.net.parameters(), strict=True):
+                mean.lerp_(new, share)
 
 
-def held_out_quality(net: torch.nn.Module) -> float:
-    """Mean PSNR on the right quarters, used to choose architectures; the test images are not used."""
-    truths = []
-    for name, (strides, _) in LEARNED.items():
-        image = grey(name)
-        truths.append(image[:, image.shape[1] * 3 // 4 :][:: strides[-1], :: strides[-1]])
-    return mean_psnr([applied(net, image) for image in with_noise(truths, seed=99)], truths)
-
-
-def applied(net: torch.nn.Module, image: Image) -> Image:
-    """The net on one grey image."""
-    with torch.inference_mode():
-        return net(torch.from_numpy(image).float()[None, None])[0, 0].numpy()
-
-
-# Comparison -------------------------------------------------------------------------------------------------
-
-
-def best_on_average(
-    run: Callable[..., Image], grid: dict[str, list[Any]], truths: list[Image], noisy: list[Image]
-) -> dict[str, Any]:
-    """The parameters of the grid with the highest mean PSNR."""
-    sets = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    return max(sets, key=lambda choice: mean_psnr([run(image, **choice) for image in noisy], truths))
-
-
-def mean_psnr(images: list[Image], truths: list[Image]) -> float:
-    """Mean PSNR in decibels."""
-    return float(np.mean([psnr(image, truth) for image, truth in zip(images, truths, strict=True)]))
-
-
-def edge_enhancing(image: Image, contrast: float, sigma: float, diffusivity: str, time: float) -> Image:
-    """Edge-enhancing diffusion by the cpu engine."""
-    return aniso.diffuse(image, aniso.EdgeEnhancing(contrast, sigma, diffusivity), time, engine="cpu")
-
-
-def best_edge_enhancing(truths: list[Image], noisy: list[Image]) -> dict[str, Any]:
-    """The best set of parameters on average."""
-    contrasts = {
-        "weickert": (10, 12, 14, 16, 18, 20, 23, 26),
-        "charbonnier": (3, 4, 5, 6, 7, 8, 10),
-        "perona-malik": (6, 8, 10, 12, 14, 16, 18),
-        "exponential": (8, 10, 12, 14, 16, 18, 20),
-    }
-    times = [0.25 * n for n in range(2, 17)]
+def qualities(
+    net: Denoiser, images: list[Picture], level: float, correlation: float = 0.0, seed: int = 1
+) -> list[float]:
+    """PSNR of the results, clipped to 0…255."""
+    given = (level, correlation) if correlation else (level,)
+    random = np.random.default_rng(seed)
     found = []
-    for diffusivity, candidates in contrasts.items():
-        for contrast, sigma in itertools.product(candidates, (0.0, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)):
-            model = aniso.EdgeEnhancing(contrast, sigma, diffusivity)
-            spaces = [aniso.scale_space(image, model, times, engine="cpu") for image in noisy]
-            for moment in zip(*spaces, strict=True):
-                choice = {**vars(model), "time": moment[0][0]}
-                found.append((mean_psnr([image for _, image in moment], truths), choice))
-    # A scale space makes smaller steps to stop at every time: the best ones are tried in one go.
-    best = sorted(found, key=lambda pair: pair[0])[-50:]
-    return max(
-        (choice for _, choice in best),
-        key=lambda choice: mean_psnr([edge_enhancing(image, **choice) for image in noisy], truths),
+    for image in images:
+        white: Any = random.standard_normal(image.shape, np.float32)
+        noise = channels_first(white)
+        noisy = channels_first(image) + level * blur_noise(noise, correlation, first_axis=1)
+        with torch.inference_mode():
+            result = net(torch.from_numpy(noisy)[None], *given)[0].clamp(0, 255).numpy()
+        found.append(10 * math.log10(255**2 / np.mean((result - channels_first(image)) ** 2, dtype=float)))
+    return found
+
+
+def saved_net(run: Path) -> tuple[torch.nn.Module, dict[str, Any]]:
+    """The averaged net of a run, and its state."""
+    state = torch.load(run / "state.pt", weights_only=True)
+    net = aniso.nn.KernelDiffusionNet(**state["options"])
+    net.load_state_dict(state["averaged"])
+    return net.eval(), state
+
+
+def denoiser(name: str) -> Denoiser:
+    """A run, or a pretrained net; one for a single level sees all noise at this level."""
+    net: Any = saved_net(Path(name))[0] if Path(name).is_dir() else aniso.nn.pretrained(name)
+    if isinstance(net, aniso.nn.KernelDiffusionNet):
+        return net
+    unit = net.predictors[0].contrast
+    return lambda image, level: net(image * (unit / level)) * (level / unit)
+
+
+def measure(choices: argparse.Namespace) -> None:
+    """Print the mean PSNR at each level."""
+    torch.set_num_threads(choices.threads)
+    images = read_images(choices.images, colour=choices.colour)[:: choices.hold if choices.held_out else 1]
+    net = denoiser(choices.net)
+    print(f"{choices.net}: PSNR in dB, mean over {len(images)} images")
+    for level in choices.noise:
+        found = np.mean(qualities(net, images, level, choices.correlation))
+        print(f"noise {level:g}: {found:.3f}", flush=True)
+
+
+CARD = """# {name}
+
+Removes white Gaussian noise of standard deviation 2 to 75 from images with grey values 0 to 255. The noise
+level is an input. Colour channels share their weights.
+
+- Net: `aniso.nn.KernelDiffusionNet`, {parameters} parameters, options {options}.
+- Guaranteed for all parameters: the mean is preserved, the Euclidean norm never grows, rotating or mirroring
+  the image rotates or mirrors the result. It is not guaranteed that results of similar images are similar.
+- Limits: trained for grey photographs with white Gaussian noise. Other noise has to be transformed first.
+- Training: {iterations} iterations of `examples/train_denoiser.py`, on {images} images of the folder
+  `{folder}`; {held} others were held out for choosing. The images are not included.
+- PSNR on the images that were held out: {figures}.
+- Licence: that of aniso.
+"""
+
+
+def write(choices: argparse.Namespace) -> None:
+    """Write weights and model card."""
+    torch.set_num_threads(choices.threads)
+    net, state = saved_net(choices.run)
+    images = read_images(choices.images, colour=choices.colour)
+    held = images[:: choices.hold]
+    figures = {level: np.mean(qualities(net, held, level)) for level in LEVELS}
+    card = CARD.format(
+        name=choices.target.stem,
+        parameters=f"{sum(p.numel() for p in net.parameters()):,}",
+        options=state["options"],
+        iterations=f"{state['iteration']:,}",
+        images=len(images) - len(held),
+        folder=choices.images.name,
+        held=len(held),
+        figures=", ".join(f"{value:.2f} dB at noise {level:g}" for level, value in figures.items()),
     )
+    about = f"Removes Gaussian noise, see {choices.target.stem}.md."
+    choices.target.write_text(presets.to_text(net, state["options"], about), "utf-8")
+    choices.target.with_suffix(".md").write_text(card, "utf-8")
 
 
-def total_variation(image: Image, weight: float) -> Image:
-    """Chambolle's algorithm, run to the end."""
-    return denoise_tv_chambolle(image, weight=weight, eps=1e-5, max_num_iter=500)
-
-
-def non_local_means(image: Image, patch_size: int, patch_distance: int, strength: float) -> Image:
-    """Non-local means that know the noise; the strength is in units of it."""
-    return denoise_nl_means(
-        image,
-        patch_size=patch_size,
-        patch_distance=patch_distance,
-        h=strength * NOISE,
-        sigma=NOISE,
-        fast_mode=False,
-    )
-
-
-def comparison(net: torch.nn.Module, seed: int) -> dict[str, Any]:
-    """PSNR per image of all methods, with their parameters."""
-    truths = tested_images()
-    noisy = with_noise(truths, seed)
-    chosen = {
-        "EED": best_edge_enhancing(truths, noisy),
-        "TV": best_on_average(
-            total_variation, {"weight": [8, 9, 10, 11, 12, 13, 14, 16, 18, 20]}, truths, noisy
-        ),
-        "NLM": best_on_average(
-            non_local_means,
-            {"patch_size": [5, 7, 9], "patch_distance": [7], "strength": [0.7, 0.8, 0.9, 1.0]},
-            truths,
-            noisy,
-        ),
-    }
-    methods: dict[str, Callable[[Image], Image]] = {
-        "noisy": lambda image: image,
-        "EED": lambda image: edge_enhancing(image, **chosen["EED"]),
-        "TV": lambda image: total_variation(image, **chosen["TV"]),
-        "NLM": lambda image: non_local_means(image, **chosen["NLM"]),
-        "net": lambda image: applied(net, image),
-    }
-    figures = {
-        method: {
-            name: round(psnr(run(image), truth), 3)
-            for name, image, truth in zip(TESTED, noisy, truths, strict=True)
-        }
-        for method, run in methods.items()
-    }
-    return {"noise": NOISE, "seed": seed, "parameters": chosen, "psnr": figures}
-
-
-def show(found: dict[str, Any]) -> None:
-    """A table, and the parameters."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        title=f"PSNR in dB, noise σ = {found['noise']:g}, seed {found['seed']}", title_justify="left"
-    )
-    for column in ("", *TESTED, "mean"):
-        table.add_column(column, justify="right" if column else "left")
-    for method, figures in found["psnr"].items():
-        mean = float(np.mean(list(figures.values())))
-        table.add_row(method, *(f"{figures[name]:.2f}" for name in TESTED), f"[bold]{mean:.2f}[/]")
-    console = Console(width=100)
-    console.print(table)
-    for method, parameters in found["parameters"].items():
-        settings = ", ".join(f"{name} {value}" for name, value in parameters.items())
-        console.print(f"{method}: {settings}", highlight=False)
-
-
-def picture(net: torch.nn.Module, found: dict[str, Any], path: Path) -> None:
-    """Crops of two images: noisy, by edge-enhancing diffusion, by the net, and as they were."""
+def draw(curve: list[list[float]], path: Path) -> None:
+    """Draw the quality on images that were held out."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from PIL import Image as Drawing
 
-    truths = tested_images()
-    noisy = with_noise(truths, found["seed"])
-    crops = {"camera": (slice(20, 140), slice(50, 170)), "astronaut": (slice(0, 120), slice(60, 180))}
-    figure, rows = plt.subplots(2, 4, figsize=(10, 5.5), layout="constrained")
-    for axes, (name, crop) in zip(rows, crops.items(), strict=True):
-        number = TESTED.index(name)
-        image, truth = noisy[number], truths[number]
-        panels = {
-            "noisy": image,
-            "EED": edge_enhancing(image, **found["parameters"]["EED"]),
-            "net": applied(net, image),
-            "truth": truth,
-        }
-        for panel, (title, shown) in zip(axes, panels.items(), strict=True):
-            panel.imshow(shown[crop], cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-            quality = "" if title == "truth" else f", {psnr(shown, truth):.1f} dB"
-            panel.set_title(f"{title}{quality}", fontsize=12)
-            panel.set_axis_off()
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=80)
-    with Drawing.open(drawn) as full:
-        full.convert("L").save(path, optimize=True)  # all of it is grey
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    iterations, _, *columns = np.array(curve).T
+    for level, column in zip(LEVELS, columns, strict=True):
+        axes.plot(iterations, column, marker=".", label=f"noise {level:g}")
+    axes.set(xlabel="iterations", ylabel="PSNR in dB")
+    axes.legend()
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
+
+
+def divide(images: list[Picture], hold: int) -> tuple[list[Picture], list[Picture]]:
+    """Images that are held out, and those to learn from."""
+    return images[::hold], [image for number, image in enumerate(images) if number % hold]
+
+
+def train(choices: argparse.Namespace) -> None:
+    """Train until the last iteration."""
+    torch.set_num_threads(choices.threads)
+    kept, images = divide(read_images(choices.images, colour=choices.colour), choices.hold)
+    sources: list[Source] = [(images, choices.correlated)]
+    if choices.colour_images:
+        _, coloured = divide(read_images(choices.colour_images, colour=True), choices.hold)
+        grey, colour = (images, False), (coloured, False)
+        sources = [grey, grey, colour, grey, (images, True), grey, colour, grey]
+    choices.run.mkdir(parents=True, exist_ok=True)
+    options = {"dilations": choices.dilations, "kernels": choices.kernels, "side": choices.side}
+    old = aniso.nn.pretrained(choices.start) if choices.start else None
+    names = ("colour", "correlated")
+    options |= {name: True for name in names if getattr(choices, name) or getattr(old, name, False)}
+    run = Run(choices.run, options, choices.rate, choices.seed, choices.start, choices.only)
+    if choices.compile:
+        for stage in run.net.stages:
+            stage.compile(dynamic=False)
+    saved = time.monotonic()
+    while run.iteration < choices.iterations:
+        run.step(sources, choices.batch, choices.patch, choices.iterations)
+        if run.iteration % MEASURE_EVERY == 0 or run.iteration == choices.iterations:
+            width = WIDTHS[1] / 2 if choices.correlated else 0.0
+            found = [qualities(run.averaged, kept[:MEASURED], level, width) for level in LEVELS]
+            row = [float(np.mean(one)) for one in found]
+            run.curve.append([run.iteration, float(np.mean(run.losses[-MEASURE_EVERY:])), *row])
+            print(time.strftime("%H:%M"), *(f"{value:.3f}" for value in run.curve[-1]), flush=True)
+        if time.monotonic() - saved > choices.save_every or run.iteration == choices.iterations:
+            run.save()
+            saved = time.monotonic()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train a diffusion net to remove noise, and compare it.")
-    parser.add_argument("--iterations", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0, help="of the training")
-    parser.add_argument("--noise-seed", type=int, default=1, help="of the noise on the tested images")
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of PyTorch; another number rounds differently"
-    )
-    parser.add_argument("--pretrained", action="store_true", help="do not train; compare what is there")
-    parser.add_argument(
-        "--held-out",
-        action="store_true",
-        help="train without a quarter of each image, and say how well the net does there",
-    )
-    parser.add_argument("--write", action="store_true", help="write the weights of the preset")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--picture", type=Path, help="where to draw")
+    parser = argparse.ArgumentParser(description="Train a net of larger kernels to remove noise.")
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("train", help="train, or continue")
+    command.set_defaults(run_command=train)
+    command.add_argument("images", type=Path, help="folder of images")
+    command.add_argument("run", type=Path, help="folder to write to")
+    command.add_argument("--iterations", type=int, default=60_000)
+    command.add_argument("--dilations", type=int, nargs="+", default=[1, 2, 1, 2, 4, 1, 2, 1, 2, 1])
+    command.add_argument("--kernels", type=int, default=6)
+    command.add_argument("--side", type=int, default=5)
+    command.add_argument("--batch", type=int, default=4)
+    command.add_argument("--patch", type=int, default=48)
+    command.add_argument("--colour", action="store_true", help="with weights for colours")
+    command.add_argument("--correlated", action="store_true", help="with correlated noise")
+    command.add_argument("--colour-images", type=Path, help="folder, to train all parameters together")
+    command.add_argument("--start", default="", help="name of a pretrained net to begin with")
+    command.add_argument("--only", default="", help="train only parameters with this in their name")
+    command.add_argument("--rate", type=float, default=3e-3)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--save-every", type=float, default=180.0, help="seconds")
+    command.add_argument("--compile", action="store_true", help="faster after some minutes, other rounding")
+    command = commands.add_parser("measure", help="measure the quality")
+    command.set_defaults(run_command=measure)
+    command.add_argument("net", help="folder of a run, or name of a pretrained net")
+    command.add_argument("images", type=Path, help="folder of images")
+    command.add_argument("--held-out", action="store_true", help="only the images that were held out")
+    command.add_argument("--noise", type=float, nargs="+", default=LEVELS)
+    command.add_argument("--colour", action="store_true", help="in colour")
+    command.add_argument("--correlation", type=float, default=0.0, help="of the noise, in pixels")
+    command = commands.add_parser("write", help="write weights and model card")
+    command.set_defaults(run_command=write)
+    command.add_argument("run", type=Path, help="folder of the run")
+    command.add_argument("images", type=Path, help="folder of images that it was trained with")
+    command.add_argument("target", type=Path, help="file to write, NAME.json")
+    command.add_argument("--colour", action="store_true", help="measure in colour")
+    for command in commands.choices.values():
+        command.add_argument("--threads", type=int, default=2, help="of PyTorch")
+        command.add_argument("--hold", type=int, default=20, help="every n-th image is held out")
     choices = parser.parse_args()
-    torch.set_num_threads(choices.threads)
-
-    if choices.pretrained:
-        net = aniso.nn.pretrained("denoise-20")
-    else:
-        net, _ = trained(choices.iterations, seed=choices.seed, held_out=choices.held_out)
-        if choices.held_out:
-            print(f"held out: {held_out_quality(net):.3f} dB")
-            return
-    if choices.write:
-        about = (
-            f"Removes Gaussian noise of standard deviation {NOISE:g} from images with grey values 0 to 255. "
-            f"Made by examples/train_denoiser.py --write --iterations {choices.iterations} "
-            f"--seed {choices.seed}."
-        )
-        WEIGHTS.write_text(presets.to_text(net, NET, about), "utf-8")
-        net = aniso.nn.pretrained("denoise-20")
-    found = comparison(net, choices.noise_seed)
-    found["net"] = {"parameters": sum(p.numel() for p in net.parameters()), **NET}
-    show(found)
-    if choices.json:
-        choices.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    if choices.picture:
-        picture(net, found, choices.picture)
+    choices.run_command(choices)
 
 
 if __name__ == "__main__":

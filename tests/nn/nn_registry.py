@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import aniso
 from aniso.nn import (
     CellBlock,
+    CellDiffusion,
     Diffusion1d,
     DiffusionBlock,
     DiffusionNet,
@@ -117,6 +118,11 @@ def _kernels(learn=None, **options):
     return KernelDiffusionNet([1, 2], kernels=2, side=3, **options)
 
 
+def _cells(learn=None, **options):
+    """It learns everything, whatever it is told."""
+    return CellDiffusion(3, steps=2, **options)
+
+
 def _colours_with_noise(image):
     """Three channels; below 1e35, because gradients of kernels are sums that must not overflow."""
     most = min(1e35, torch.finfo(image.dtype).max)
@@ -145,6 +151,7 @@ SPECIMENS: tuple[Specimen, ...] = (
     Specimen("steered", _steered),
     Specimen("kernels", _kernels, _with_noise),
     Specimen("kernels, colour", lambda **options: _kernels(colour=True, **options), _colours_with_noise),
+    Specimen("cells of 3×3 pixels", _cells, _with_prediction(16, -2)),
     Specimen("tensors per pixel", _tensors(2), _with_prediction(3, False)),
     Specimen("tensors per cell, FED", _tensors(4, scheme=aniso.FED(2)), _with_prediction(3, True)),
     Specimen("tensors and ζ per pixel, FSI", _tensors(4, scheme=aniso.FSI(1)), _with_prediction(4, False)),

@@ -14,7 +14,7 @@ import aniso
 from aniso.engines.torch.net import responses, responses_adjoint
 from aniso.nn import KernelDiffusionNet, kernels, presets
 from aniso.noise.correlation import blur_noise, power_at_zero
-from examples import train_denoiser, train_kernel_net
+from examples import train_denoiser, train_steered_net
 
 SYMMETRIES = {
     "mirror x": lambda u: u.flip(-1),
@@ -130,23 +130,6 @@ class TestBound:
         left = (responses(u, kernel, dilation) * v).sum()
         right = (u * responses_adjoint(v, kernel, u.shape, dilation)).sum()
         torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-8)
-
-    @pytest.mark.parametrize("k", [2, 3, 5])
-    def test_larger_cells_reach_the_square_of_their_side(self, k):
-        """The theorem of docs/theory.md on its own: all orthonormal modes, all weights 1."""
-        random = np.random.default_rng(k)
-        modes = np.linalg.qr(np.column_stack([np.ones(k * k), random.standard_normal((k * k, k * k - 1))]))[0]
-        modes = torch.tensor(modes[:, 1:].T.reshape(-1, 1, k, k).copy())
-        u = images(1, 1, 40, 40)
-        for weights in (torch.ones(1), images(1, k * k - 1, 41 - k, 41 - k).div(255).clamp(0, 1)):
-            for _ in range(300):
-                v = torch.nn.functional.conv2d(u, modes)
-                u = torch.nn.functional.conv_transpose2d(weights * v, modes)
-                largest = u.norm() / k**2
-                u = u / u.norm()
-            assert largest <= 1
-            if weights.ndim == 1:
-                assert largest > 0.99
 
 
 class TestForm:
@@ -312,7 +295,7 @@ class TestCorrelation:
 
     def test_initial_values_are_what_the_kernels_see_of_the_noise(self):
         net: Any = KernelDiffusionNet([1, 2], correlated=True, dtype=torch.float64)
-        train_kernel_net.begin(net, a_net([1, 2]).state_dict())
+        train_denoiser.begin(net, a_net([1, 2]).state_dict())
         random = np.random.default_rng(0)
         white = random.standard_normal((1, 1, 256, 256))
         for width in (0.5, 1.0, 1.5):
@@ -392,19 +375,19 @@ class TestPyTorch:
 class TestPreset:
     @pytest.mark.parametrize("level", [5.0, 15.0, 50.0])
     def test_it_is_better_than_a_net_for_one_level(self, level):
-        truths = [image[:128, :128].astype(np.float32) for image in train_denoiser.tested_images()]
+        truths = [image[:128, :128].astype(np.float32) for image in train_steered_net.tested_images()]
         net, other = (
-            np.mean(train_kernel_net.qualities(train_kernel_net.denoiser(name), truths, level))
+            np.mean(train_denoiser.qualities(train_denoiser.denoiser(name), truths, level))
             for name in ("denoise-2-75", "denoise-20")
         )
         assert net > other
 
     def test_it_knows_correlated_noise(self):
-        truths = [image[:128, :128].astype(np.float32) for image in train_denoiser.tested_images()]
+        truths = [image[:128, :128].astype(np.float32) for image in train_steered_net.tested_images()]
         net: Any = presets.pretrained("denoise-2-75")
         for width, gain in ((0.5, 0.5), (1.0, 2.0), (1.5, 2.0)):
-            white = train_kernel_net.qualities(lambda z, level, _: net(z, level), truths, 25.0, width)
-            correlated = train_kernel_net.qualities(net, truths, 25.0, width)
+            white = train_denoiser.qualities(lambda z, level, _: net(z, level), truths, 25.0, width)
+            correlated = train_denoiser.qualities(net, truths, 25.0, width)
             assert np.mean(correlated) > np.mean(white) + gain
 
     def test_colours_have_less_noise_than_by_the_weights_for_grey_images(self):
@@ -413,8 +396,8 @@ class TestPreset:
         grey = KernelDiffusionNet()
         grey.load_state_dict(net.state_dict(), strict=False)
         for level in (15.0, 25.0, 50.0):
-            (found,) = train_kernel_net.qualities(net, [truth], level)
-            (other,) = train_kernel_net.qualities(grey, [truth], level)
+            (found,) = train_denoiser.qualities(net, [truth], level)
+            (other,) = train_denoiser.qualities(grey, [truth], level)
             assert found > other + 0.5
 
     def test_it_does_not_increase_the_norm(self):
@@ -441,17 +424,17 @@ class TestTraining:
 
     @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
     def test_an_interrupted_run_gives_the_same_and_learns(self, folder, tmp_path, colour):
-        images = train_kernel_net.read_images(folder, colour=colour)
+        sources = [(train_denoiser.read_images(folder, colour=colour), False)]
         options = {"dilations": [1], "kernels": 2, "side": 3, "colour": colour}
 
         def a_run(name):
             (tmp_path / name).mkdir(exist_ok=True)
-            return train_kernel_net.Run(tmp_path / name, options, 0.03, 0)
+            return train_denoiser.Run(tmp_path / name, options, 0.03, 0)
 
         whole, part = a_run("whole"), a_run("part")
         for iteration in range(30):
-            whole.step(images, 2, 24, 30)
-            part.step(images, 2, 24, 30)
+            whole.step(sources, 2, 24, 30)
+            part.step(sources, 2, 24, 30)
             if iteration == 11:
                 part.save()
                 part = a_run("part")
@@ -463,10 +446,10 @@ class TestTraining:
 
     def test_the_commands_train_measure_and_write(self, folder, tmp_path, monkeypatch, capsys):
         def command(*arguments):
-            monkeypatch.setattr("sys.argv", ["train_kernel_net", *map(str, arguments), "--threads", "1"])
+            monkeypatch.setattr("sys.argv", ["train_denoiser", *map(str, arguments), "--threads", "1"])
             threads = torch.get_num_threads()
             try:
-                train_kernel_net.main()
+                train_denoiser.main()
             finally:
                 torch.set_num_threads(threads)
             return capsys.readouterr().out
@@ -483,6 +466,10 @@ class TestTraining:
             kept = torch.equal(first, old[name.replace("colour_", "")])
             assert kept != (".colour_" in name), name
         assert "on 2 images" in (tmp_path / "other.md").read_text("utf-8")
+        together = ("--start", "denoise-2-75", "--colour-images", folder, "--patch", 16, "--batch", 2)
+        command("train", folder, tmp_path / "together", "--iterations", 5, "--hold", 2, *together)
+        parameters = train_denoiser.saved_net(tmp_path / "together")[0].state_dict()
+        assert not any(torch.equal(numbers, old[name]) for name, numbers in parameters.items())
         run = tmp_path / "run"
         net = ("--dilations", 1, "--kernels", 2, "--side", 3, "--patch", 24, "--batch", 1)
         command("train", folder, run, "--iterations", 2, *net)
@@ -490,7 +477,7 @@ class TestTraining:
         assert "noise 20: " in command("measure", "denoise-20", folder, "--noise", 20)
         command("write", run, folder, tmp_path / "net.json")
         restored = presets.from_text((tmp_path / "net.json").read_text("utf-8"))
-        saved, _ = train_kernel_net.saved_net(run)
+        saved, _ = train_denoiser.saved_net(run)
         image = torch.rand(1, 1, 9, 9)
         assert torch.equal(restored(image, 20.0), saved(image, 20.0))
         assert "on 3 images" in (tmp_path / "net.md").read_text("utf-8")

@@ -12,7 +12,7 @@ import torch
 
 import aniso
 from aniso.nn import SteeredDiffusionNet, TensorPredictor, presets, pretrained
-from examples import train_denoiser
+from examples import train_steered_net
 
 #: The one set of parameters that is best on average on the tested images, as the script finds it.
 BEST_EED: dict[str, Any] = {"contrast": 10.0, "sigma": 0.4, "diffusivity": "perona-malik", "time": 3.25}
@@ -40,18 +40,18 @@ def an_image(*shape, seed=0):
 
 @pytest.fixture(scope="module")
 def tested():
-    truths = train_denoiser.tested_images()
-    return truths, train_denoiser.with_noise(truths, seed=1)
+    truths = train_steered_net.tested_images()
+    return truths, train_steered_net.with_noise(truths, seed=1)
 
 
 class TestThePreset:
     def test_it_beats_edge_enhancing_diffusion_on_images_it_has_not_seen(self, tested):
         truths, noisy = tested
-        assert not set(train_denoiser.TESTED) & set(train_denoiser.LEARNED)
+        assert not set(train_steered_net.TESTED) & set(train_steered_net.LEARNED)
         net = pretrained("denoise-20")
-        eed = [train_denoiser.edge_enhancing(image, **BEST_EED) for image in noisy]
-        steered = [train_denoiser.applied(net, image) for image in noisy]
-        gain = train_denoiser.mean_psnr(steered, truths) - train_denoiser.mean_psnr(eed, truths)
+        eed = [train_steered_net.edge_enhancing(image, **BEST_EED) for image in noisy]
+        steered = [train_steered_net.applied(net, image) for image in noisy]
+        gain = train_steered_net.mean_psnr(steered, truths) - train_steered_net.mean_psnr(eed, truths)
         assert gain >= 1.0  # 0.3 was the aim
 
     def test_it_is_small(self):
@@ -206,26 +206,28 @@ class TestTheNet:
 class TestTheTraining:
     def test_it_lowers_the_loss_and_repeats(self):
         (net, losses), (again, others) = (
-            train_denoiser.trained(30, batch=4, side=32, seed=3) for _ in range(2)
+            train_steered_net.trained(30, batch=4, side=32, seed=3) for _ in range(2)
         )
         assert losses == others
         for parameter, other in zip(net.parameters(), again.parameters(), strict=True):
             assert torch.equal(parameter, other)
         torch.manual_seed(3)
-        untrained = SteeredDiffusionNet(**train_denoiser.NET)
-        patches = next(train_denoiser.batches(16, 48, seed=7, held_out=False))
+        untrained = SteeredDiffusionNet(**train_steered_net.NET)
+        patches = next(train_steered_net.batches(16, 48, seed=7, held_out=False))
         with torch.no_grad():
-            before, after = (train_denoiser.loss_of(each, *patches) for each in (untrained, net))
+            before, after = (train_steered_net.loss_of(each, *patches) for each in (untrained, net))
         assert after < before - 0.1
 
     def test_edge_enhancing_diffusion_is_at_its_best(self, tested):
         truths, noisy = tested
-        best = train_denoiser.mean_psnr([train_denoiser.edge_enhancing(u, **BEST_EED) for u in noisy], truths)
+        best = train_steered_net.mean_psnr(
+            [train_steered_net.edge_enhancing(u, **BEST_EED) for u in noisy], truths
+        )
         for name, factor in (("contrast", 0.8), ("contrast", 1.25), ("time", 0.8), ("time", 1.25)):
             other = {**BEST_EED, name: BEST_EED[name] * factor}
-            results = [train_denoiser.edge_enhancing(u, **other) for u in noisy]
-            assert train_denoiser.mean_psnr(results, truths) < best
+            results = [train_steered_net.edge_enhancing(u, **other) for u in noisy]
+            assert train_steered_net.mean_psnr(results, truths) < best
 
     def test_the_package_knows_the_photographs(self):
         known = set(aniso.samples.PHOTOGRAPHS)
-        assert set(train_denoiser.TESTED) <= known
+        assert set(train_steered_net.TESTED) <= known

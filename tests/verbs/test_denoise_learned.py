@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import dask.array as da
 import numpy as np
@@ -124,6 +125,28 @@ def test_the_plan_says_that_a_given_level_is_too_high(name, method):
     again = aniso.Plan.from_json(plan.to_json())
     assert again == plan
     assert again.remark == plan.remark
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "said"),
+    [
+        ("shapes", {}, r"^learned, by expected errors: learned [\d.]+, diffusion [\d.]+ grey values$"),
+        ("rings", {}, "^diffusion, by expected errors: diffusion .*, learned .*"),
+        ("shapes", {"method": "learned"}, "^learned, as given$"),
+        ("shapes", {"method": "diffusion"}, "^diffusion, as given$"),
+        ("shapes", {"time": 1.0}, "^diffusion, because contrast, time or mix is given$"),
+        ("shapes", {"spacing": (2, 1)}, "^diffusion, because nets are for square pixels"),
+        ("balls", {}, "^diffusion, because there is no trained net for signals and volumes$"),
+        ("shapes", {"noise": 0.0}, "^none, because the noise level is 0$"),
+    ],
+)
+def test_the_plan_says_which_method_is_used_and_why(image, options, said):
+    size = 16 if image == "balls" else 96
+    noisy = getattr(aniso.samples, image)(size, noise=20.0).image.astype(np.float32)
+    _, plan = aniso.denoise(noisy, return_info=True, **options)
+    assert re.search(said, plan.choice), plan.choice
+    assert plan.choice in str(plan)
+    assert plan.choice.startswith("learned") == (plan.learned is not None)
 
 
 def test_the_plan_says_that_an_image_is_not_for_the_net():

@@ -86,3 +86,60 @@ def test_an_estimated_level_is_as_good_as_a_given_one(name):
         ((aniso.denoise(sample.image, noise=noise) - sample.truth) ** 2).mean() for noise in ("auto", 60.0)
     ]
     assert errors[0] < 1.03 * errors[1]
+
+
+def thick_slices(noise=20.0, axis=0):
+    """Photographs as slices that have little in common, with noise."""
+    photograph = aniso.samples.photograph("camera").astype(np.float32)
+    truth = np.stack([photograph[60 + 8 * k :, 180:][:64, :60] for k in range(6)])
+    truth = np.moveaxis(truth, 0, axis)
+    return truth, truth + RNG.normal(0, noise, truth.shape).astype(np.float32)
+
+
+class TestSlices:
+    @pytest.mark.parametrize("axis", [0, 2])
+    def test_a_net_on_thick_slices_is_mixed_in_and_is_better(self, axis):
+        truth, noisy = thick_slices(axis=axis)
+        spacing = [3.0 if k == axis else 1.0 for k in range(3)]
+        result, plan = aniso.denoise(noisy, noise=20.0, spacing=spacing, return_info=True)
+        assert plan.similar.learned is not None
+        assert plan.similar.axis == axis
+        assert plan.choice.startswith("diffusion, mixed with a net on slices, because")
+        other, without = aniso.denoise(
+            noisy, noise=20.0, spacing=spacing, method="diffusion", return_info=True
+        )
+        assert without.similar is None or without.similar.learned is None
+        error, other_error = (np.mean((one - truth) ** 2) for one in (result, other))
+        assert error < 0.95 * other_error
+        assert plan.expected_error**2 == pytest.approx(error, rel=0.2)
+
+    def test_the_same_bits_in_blocks_after_json_and_close_on_tensors(self):
+        torch = pytest.importorskip("torch")
+        _, noisy = thick_slices()
+        result, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
+        assert plan.similar.learned is not None
+        restored = aniso.Plan.from_json(plan.to_json())
+        assert restored == plan
+        np.testing.assert_array_equal(restored.apply(noisy), result)
+        with dask.config.set(scheduler="synchronous"):
+            blocks = plan.apply(da.from_array(noisy, chunks=(4, 25, 30))).compute()
+        np.testing.assert_array_equal(blocks, result)
+        found = plan.apply(torch.from_numpy(noisy)[None, None], channel_axis=1)
+        np.testing.assert_allclose(found[0, 0].numpy(), result, atol=2e-3)
+
+    def test_it_is_not_used_where_it_cannot_help_or_run(self):
+        _, plan = aniso.denoise(VOLUME, noise=20.0, return_info=True)
+        assert plan.similar.learned is None
+        _, noisy = thick_slices()
+        for options in ({"engine": "reference"}, {"spacing": (3.0, 1.0, 2.0)}):
+            _, plan = aniso.denoise(noisy, noise=20.0, return_info=True, **options)
+            assert plan.similar is None or plan.similar.learned is None
+        _, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
+        with pytest.raises(ValueError, match="a net for slices, which cannot be used"):
+            plan.apply(noisy, engine="reference")
+
+    @pytest.mark.parametrize("change", [{"learned": None}, {"slices": None}, {"axis": 3}])
+    def test_damaged_plans_are_rejected(self, change):
+        _, plan = aniso.denoise(thick_slices()[1], noise=20.0, return_info=True)
+        with pytest.raises(ValueError, match="weights of slices if it has a net"):
+            dataclasses.replace(plan.similar, **change)

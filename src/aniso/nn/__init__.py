@@ -8,6 +8,7 @@ if importlib.util.find_spec("torch") is None:
     raise ImportError('aniso.nn needs PyTorch. Install it with: pip install "aniso[torch]".')
 
 from aniso.nn.block import DiffusionBlock, DiffusionNet
+from aniso.nn.cells import CellDiffusion
 from aniso.nn.kernels import KernelDiffusionNet
 from aniso.nn.learned import Interval, LearnedDiffusivity, Positive
 from aniso.nn.predicted import TensorDiffusion
@@ -17,6 +18,7 @@ from aniso.nn.translation import CellBlock, Diffusion1d, DirectionalBlock, SixCh
 
 __all__ = [
     "CellBlock",
+    "CellDiffusion",
     "Diffusion1d",
     "DiffusionBlock",
     "DiffusionNet",

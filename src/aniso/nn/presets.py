@@ -22,11 +22,11 @@ def pretrained(name: str, *, device: Any = None, dtype: torch.dtype | None = Non
     ``"denoise-20"`` removes Gaussian noise of standard deviation 20 from images with grey values from 0 to
     255, (N, C, H, W) → same; not for volumes. For another standard deviation σ, rescale the image:
     ``net(image * (20 / σ)) * (σ / 20)``. This also holds for images from 0 to 1, where σ is a fraction. It
-    was trained by ``examples/train_denoiser.py``.
+    was trained by ``examples/train_steered_net.py``.
 
     ``"denoise-2-75"`` removes Gaussian noise of any standard deviation from 2 to 75, which is its second
     argument, from grey and colour images: a :class:`KernelDiffusionNet` with 9,920 parameters, of which grey
-    images use 4,400, trained by ``examples/train_kernel_net.py``. For images from 0 to 1, multiply image and
+    images use 4,400, trained by ``examples/train_denoiser.py``. For images from 0 to 1, multiply image and
     noise level by 255. A third argument is the correlation of the noise, up to 1.5 pixels.
 
     Parameters

@@ -114,7 +114,13 @@ def _seen_energies(
 
 
 def remove_texture(
-    curve: Curve, blocks: Blocks, flat: Blocks, probe: Probe, correlation: float, kinds: Sequence[str], joined: int
+    curve: Curve,
+    blocks: Blocks,
+    flat: Blocks,
+    probe: Probe,
+    correlation: float,
+    kinds: Sequence[str],
+    joined: int,
 ) -> Curve:
     """Return the curve without texture that has the correlation of the noise, in some of the blocks.
 

@@ -30,12 +30,15 @@ from aniso.verbs.cautions import list_cautions, remark_on_change
 from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.inpaint import FilledPlan, fill_unknown
 from aniso.verbs.learned import (
+    LARGEST_SLICED,
     METHODS,
     Learned,
     Method,
     RunNet,
+    SliceNet,
     check_method,
     choose_level,
+    explain_method,
     is_better,
     is_known,
     refuse_reason,
@@ -43,7 +46,7 @@ from aniso.verbs.learned import (
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, check_sums
 from aniso.verbs.noise_map import NoiseMap
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe
-from aniso.verbs.risk import Judge, expected_square, variance_doubt
+from aniso.verbs.risk import Judge, Stop, expected_square, variance_doubt
 from aniso.verbs.similar import Similar, choose_similar
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
@@ -90,9 +93,9 @@ class DenoisePlan(FilledPlan):
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
-    `similar` are the weights of averages of similar voxels, which are added to the mixture. If the
+    `similar` are the weights of averages of similar voxels and of a net on slices, which are added. If the
     channels have common noise, `axes` are those on which it is independent, and `noise_models` are theirs.
-    With `learned`, the best single diffusion is not used.
+    `choice` says which method is used, and why. With `learned`, the best single diffusion is not used.
     A plan that was `mapped` belongs to a map of noise levels, and cannot be applied without it. `cautions`
     are reasons to doubt the result, which are part of `remark`.
     """
@@ -104,6 +107,7 @@ class DenoisePlan(FilledPlan):
     noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
     certainty: float = describe("its certainty, from 0 to 1", low=0, high=1)
     impulses: Impulses | None = describe("impulses")  # noqa: RUF009
+    choice: str = describe("method")
     model: ImageDriven | None = describe("best single diffusion")  # noqa: RUF009
     contrast: float | None = describe("its contrast λ", CONTRAST_UNIT, low=0)
     time: float = describe("its time", low=0)
@@ -230,7 +234,7 @@ class DenoisePlan(FilledPlan):
                 raise ValueError(f"this plan has a learned diffusion, which cannot be used: {reason}.")
             stages += [RunNet(self.learned, settings, self.axes is not None), Take("learned", ndim)]
         if self.similar is not None:
-            stages += self.similar.stages(self._level, settings)
+            stages += self.similar.stages(self._level, settings, turned=self.axes is not None)
         if mixing:
             stages.append(Take("mixture", ndim))
         if stages and not is_plain(self.noise_models):
@@ -282,7 +286,8 @@ def denoise(
     The candidates are edge-enhancing diffusions with λ = 0.2, 0.45 and 0.9 of the noise level per pixel, and
     coherence-enhancing ones with 0.2 of it and two noise scales. For strong noise there are two more, with
     wider noise scales; for correlated noise, all scales and times are those of a coarser grid. Volumes have
-    candidates of their own, and in a second step averages of similar voxels are mixed in.
+    candidates of their own, and in a second step averages of similar voxels are mixed in, and the learned
+    diffusion of slices where it is nearly as good.
 
     Parameters
     ----------
@@ -434,36 +439,51 @@ def choose(
         used = best
         if ndim == 3 and len(mixture) > 1:
             sure = found.certainty < 1 and not found.compressed
-            similar, risk = choose_similar(judge, best, mixture, level=level, sure=sure, settings=settings)
+            slices = method == "auto" and is_known(found) and math.prod(source.shape) <= LARGEST_SLICED
+            net = SliceNet(settings, source.alive, turned=axes is not None) if slices else None
+            similar, risk = choose_similar(
+                judge, best, mixture, net, level=level, sure=sure, settings=settings
+            )
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
+    stops = {"diffusion": (best, risk)}
     if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
         if method == "auto" or not is_plain(found.models):
             stop = stage.judge_windows(judge)
         if is_better(judge, stop, risk):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
+            stops = {"learned": (stop, risk)} | stops
+        else:
+            stops["learned"] = stop, judge.risk(stop)
     # Errors of bright pixels count more in grey values, and are often larger.
     shift = 0.0
     if not is_plain(found.models):
         shift = judge.weighted_risk(used, grey_weights(found.models, windows)) - judge.risk(used)
     scale = mean_scale(found.models, windows)
     total = found.level if is_plain(found.models) else scale * level  # in grey values
-    # What remains of the noise itself, since estimates of small errors and divergences may be negative.
-    least = judge.remaining * max(used.divergence, 0.0) * judge.level**2
     doubt = judge.level**2 * variance_doubt(
         known=found.certainty == 1, plain=is_plain(found.models), compressed=found.compressed
     )
+
+    def expected_error(stop: Stop, risk: float, part: float = 0.5) -> float:
+        # What remains of the noise itself, since estimates of small errors and divergences may be negative.
+        least = judge.remaining * max(stop.divergence, 0.0) * judge.level**2
+        return scale * math.sqrt(expected_square(risk + shift, part * least, doubt))
+
+    errors = {name: expected_error(*one) for name, one in stops.items()} if len(stops) > 1 else {}
+    sliced = similar is not None and similar.learned is not None
     return DenoisePlan(
         **source.plan_fields(settings),
         noise=total,
         noise_models=found.models,
         certainty=found.certainty,
         impulses=impulses,
+        choice=explain_method(method, settings, found, errors, free=free, normal=normal, sliced=sliced),
         model=best.model,
-        contrast=None if best.model is None else _contrast(best.model) * stabilised_unit,
+        contrast=None if best.model is None else best.model.contrast * stabilised_unit,  # type: ignore[attr-defined]
         time=best.time,
-        single_error=scale * math.sqrt(expected_square(judge.risk(best) + shift, least, doubt)),
-        expected_error=scale * math.sqrt(expected_square(risk + shift, 0.5 * least, doubt)),
+        single_error=expected_error(best, judge.risk(best), 1.0),
+        expected_error=expected_error(used, risk),
         candidates=tried,
         mixed=max(len(mixture), 1),
         scheme=settings.scheme,
@@ -474,8 +494,3 @@ def choose(
         learned=learned,
         cautions=list_cautions(judge, used, found, noise=total, fits=learned is None or net_fits),
     )
-
-
-def _contrast(model: ImageDriven) -> float:
-    contrast: float = getattr(model, "contrast")  # noqa: B009 (all candidates have one)
-    return contrast

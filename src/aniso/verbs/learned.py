@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -28,12 +29,16 @@ NET = "denoise-2-75"
 # Range of grey values, from one to the other share of pixels, of the photographs that the net was trained on;
 # that of normal noise, in noise levels; and the ratio of noise levels that are tried.
 _RANGE, _SHARES, _NOISE_RANGE, _RATIO = 200.0, (0.01, 0.99), 4.65, 2.0
-# Sides of the parts of windows on which its noise level is chosen, and their number times that of channels.
-_SIDE, _PARTS = 96, 8
+# Sides of the parts of windows on which its noise level is chosen, and their number times that of channels:
+# in images, and for slices of volumes.
+_SIDE, _PARTS, _SLICES = 96, 8, 4
 # By how much the risk of a net may exceed that of a mixture of diffusions: as a part of it, or of this part
 # of the noise variance. The weights of a mixture are fitted to the windows on which its risk is estimated, so
 # that the estimate is too low.
 _MARGIN, _LEAST_RISK = 0.1, 0.1
+# The error of a net on slices, squared, over that of a mixture of diffusions, up to which both are mixed; and
+# the voxels of a volume up to which it is tried: in larger ones its reach would be costly.
+_WORTH, LARGEST_SLICED = 1.2, 2**24
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
 
@@ -64,12 +69,13 @@ class RunNet(Stage):
     """Run stages of a net on the image.
 
     The image that evolves is called "learned". It is that of the net until the last stage. `turned` means
-    that three channels are brightness and colours.
+    that three channels are brightness and colours. Slices of volumes along `axis` are filtered one by one.
     """
 
     learned: Learned
     settings: Settings
     turned: bool = False
+    axis: int | None = None
     first: int = 0
     last: int | None = None
 
@@ -81,8 +87,9 @@ class RunNet(Stage):
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """The sum over all stages."""
-        return (sum(load_net(self.learned.net).reaches[self._stages]),) * 2
+        """The sum over all stages, within slices."""
+        reach = sum(load_net(self.learned.net).reaches[self._stages])
+        return (reach,) * 2 if self.axis is None else tuple(reach * (k != self.axis) for k in range(3))
 
     @property
     def ticks(self) -> int:
@@ -91,7 +98,7 @@ class RunNet(Stage):
 
     def run(self, state: State, region: Region, tick: Callable[[], object]) -> None:
         """Run the stages."""
-        image = state["image"]
+        image, evolving = self._slices(state["image"]), state.pop("learned", None)
         on_tensors = engines.ENGINES[self.settings.engine].arrays == "torch"
         if is_tensor(image) or on_tensors:
             engine = self.settings.engine if on_tensors else None
@@ -99,9 +106,16 @@ class RunNet(Stage):
             for _ in range(self.ticks):
                 tick()
         else:
-            found = self._run_on_arrays(image, state.pop("learned", None), tick)
+            found = self._run_on_arrays(image, None if evolving is None else self._slices(evolving), tick)
         check_range(found)
-        state["learned"] = found
+        state["learned"] = self._slices(found, back=True)
+
+    def _slices(self, images: Any, *, back: bool = False) -> Any:
+        """Return volumes (…, channels, D, H, W) as slices (…, slices, channels, H, W), or the other way."""
+        if self.axis is None:
+            return images
+        places = (-4, self.axis - 3) if back else (self.axis - 3, -4)
+        return images.movedim(*places) if is_tensor(images) else np.moveaxis(images, *places)
 
     def _run_on_arrays(self, image: Array, evolving: Array | None, tick: Callable[[], object]) -> Array:
         """Run the stages on arrays (…, channels, H, W), from an evolving image on that is that of the net."""
@@ -163,19 +177,20 @@ class RunNet(Stage):
 
 
 def _run_on_tensors(image: Any, learned: Learned, turned: bool, engine: str | None) -> Any:
-    """Run a net on a tensor (images, channels, H, W) or, by PyTorch, on an array (…, channels, H, W)."""
+    """Run a net on a tensor or, by PyTorch, on an array (…, channels, H, W)."""
     import torch
 
     from aniso.nn import pretrained
 
-    tensor = image if is_tensor(image) else torch.tensor(image).reshape(-1, *image.shape[-3:])
+    tensor = (image if is_tensor(image) else torch.tensor(image)).reshape(-1, *image.shape[-3:])
     net = pretrained(learned.net, device=tensor.device, dtype=tensor.dtype).requires_grad_(False)
     if turned:
         tensor = mix_channels(OPPONENT, tensor, back=True)
     result = net(tensor * learned.scale, learned.level, learned.correlation, engine=engine) / learned.scale
     if turned:
         result = mix_channels(OPPONENT, result)
-    return result if is_tensor(image) else result.reshape(image.shape).numpy()
+    result = result.reshape(image.shape)
+    return result if is_tensor(image) else result.numpy()
 
 
 def refuse_reason(settings: Settings) -> str | None:
@@ -184,9 +199,25 @@ def refuse_reason(settings: Settings) -> str | None:
         return "there is no trained net for signals and volumes"
     if settings.spacings[0] != settings.spacings[1]:
         return f"nets are for square pixels, but the spacing is {settings.spacings}"
+    return refuse_engine(settings)
+
+
+def refuse_engine(settings: Settings) -> str | None:
+    """Return why a net does not run on an engine, or None if it does."""
     if settings.engine != "cpu" and engines.ENGINES[settings.engine].arrays != "torch":
         return f"nets run on cpu, torch and triton, not on {settings.engine}"
     return None
+
+
+def slice_axis(settings: Settings) -> int | None:
+    """Return the axis of a volume along which its slices have square pixels; None if a net cannot be used.
+
+    It is that of the largest spacing, such as that of thick slices, or the first one.
+    """
+    spacings = settings.spacings
+    axis = max(range(3), key=spacings.__getitem__)
+    others = {spacings[k] for k in range(3) if k != axis}
+    return axis if len(others) == 1 and refuse_engine(settings) is None else None
 
 
 def check_method(method: Any, settings: Settings, *, free: bool) -> Method:
@@ -213,20 +244,59 @@ def is_known(noise: NoiseEstimate) -> bool:
     return (noise.correlation == 0 or load_net(NET).takes_correlation) and not noise.compressed
 
 
-def spread_parts(windows: list[Array]) -> list[tuple[int, tuple[slice, ...]]]:
-    """Return parts of windows (channels, H, W), spread over all of them.
+def explain_method(
+    method: Method,
+    settings: Settings,
+    noise: NoiseEstimate,
+    errors: dict[str, float],
+    *,
+    free: bool,
+    normal: bool,
+    sliced: bool,
+) -> str:
+    """Return which method is used, and why.
+
+    `errors` are the expected errors of methods that were compared, that of the used one first. `free` means
+    that neither contrast, time nor mix are given, `normal` that the noise is not that of single photons, and
+    `sliced` that a net on slices is a part of the mixture.
+    """
+    if noise.level == 0:
+        return "none, because the noise level is 0"
+    if method != "auto":
+        return f"{method}, as given"
+    if errors:
+        numbers = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
+        return f"{next(iter(errors))}, by expected errors: {numbers} grey values"
+    reason = refuse_reason(settings)
+    if not free:
+        reason = "contrast, time or mix is given"
+    elif reason is None:
+        kind = "compressed images" if normal else "single photons"
+        reason = f"no net was trained for {kind}"
+    return f"diffusion{', mixed with a net on slices,' if sliced else ','} because {reason}"
+
+
+def spread_parts(windows: list[Array], axis: int | None = None) -> list[tuple[int, tuple[slice, ...]]]:
+    """Return parts of windows (channels, H, W), or of slices of volumes along an axis, spread over all.
 
     Each is the number of a window, and the rows and columns.
     """
     tiles = [
-        (number, (slice(y, y + _SIDE), slice(x, x + _SIDE)))
+        (number, part)
         for number, window in enumerate(windows)
-        for y in _starts(window.shape[1])
-        for x in _starts(window.shape[2])
+        for part in itertools.product(
+            *(
+                [slice(k, k + 1) for k in range(length)]
+                if place == axis
+                else [slice(k, k + _SIDE) for k in _starts(length)]
+                for place, length in enumerate(window.shape[1:])
+            )
+        )
     ]
     # Multiples of the golden ratio are spread evenly, however many of them there are.
     order = sorted(range(len(tiles)), key=lambda k: k * _GOLDEN % 1.0)
-    return [tiles[k] for k in sorted(order[: math.ceil(_PARTS / len(windows[0]))])]
+    most = _PARTS if axis is None else _SLICES
+    return [tiles[k] for k in sorted(order[: math.ceil(most / len(windows[0]))])]
 
 
 def _starts(length: int) -> list[int]:
@@ -234,15 +304,40 @@ def _starts(length: int) -> list[int]:
     return sorted({*range(0, max(length - _SIDE, 0), _SIDE), max(length - _SIDE, 0)})
 
 
+@dataclass(frozen=True)
+class SliceNet:
+    """A net to be tried on slices of volumes, with `turned` as for `RunNet`; `alive` is called on the way."""
+
+    settings: Settings
+    alive: Callable[[], object]
+    turned: bool = False
+
+    def judge_windows(self, judge: Judge, risk: float) -> tuple[RunNet, Stop] | None:
+        """Return the net and the windows of a judge after it, if it is worth mixing with others.
+
+        It is not if its error in parts of the windows is clearly larger than theirs, whose risk is given.
+        """
+        axis = slice_axis(self.settings)
+        if axis is None:
+            return None
+        stage, stop = choose_level(judge, self.settings, self.alive, turned=self.turned, axis=axis)
+        return (stage, stage.judge_windows(judge)) if judge.risk(stop) < _WORTH * risk else None
+
+
 def choose_level(
-    judge: Judge, settings: Settings, alive: Callable[[], object], *, turned: bool = False
+    judge: Judge,
+    settings: Settings,
+    alive: Callable[[], object],
+    *,
+    turned: bool = False,
+    axis: int | None = None,
 ) -> tuple[RunNet, Stop]:
     """Return the net with the noise level of least risk, and parts of the windows of a judge after it.
 
     A net takes images of the contrast of photographs with grey values from 0 to 255. An image of another
     range is multiplied by the scale at which the result has the least risk.
     """
-    few = judge.part(spread_parts(judge.image))
+    few = judge.part(spread_parts(judge.image, axis))
     values = np.concatenate([window.ravel() for window in judge.image])
     low, high = np.quantile(values, _SHARES)
     contrast = math.sqrt(max((high - low) ** 2 - (_NOISE_RANGE * judge.noise) ** 2, judge.noise**2))
@@ -253,7 +348,7 @@ def choose_level(
     def risk(step: int) -> float:
         if step not in tried:
             level = float(np.clip(start * _RATIO**step, *LEVELS))
-            stage = RunNet(Learned(NET, level, level / judge.noise, correlation), settings, turned)
+            stage = RunNet(Learned(NET, level, level / judge.noise, correlation), settings, turned, axis)
             alive()
             tried[step] = stage, stage.judge_windows(few)
         return judge.risk(tried[step][1])

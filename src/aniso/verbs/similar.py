@@ -1,4 +1,4 @@
-"""Averages of similar voxels, which denoise() adds to a mixture of diffusions of a volume.
+"""Averages of similar voxels and a net on slices, which denoise() adds to diffusions of a volume.
 
 Each voxel becomes the mean of all voxels nearby, weighted by how similar they are to it: one step of a
 diffusion that is not restricted to neighbours. Similarity is seen in the mixture, which has little noise,
@@ -20,6 +20,7 @@ from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.formulas.gaussian import edge_fold
 from aniso.formulas.similarity import similarity, squared_difference
 from aniso.settings import Settings
+from aniso.verbs.learned import Learned, RunNet, SliceNet, refuse_engine
 from aniso.verbs.mixture import (
     AddWeighted,
     MeasureFlatness,
@@ -43,13 +44,21 @@ _NAMES = tuple(f"similar {limit:g}" for limit in _LIMITS)
 
 @dataclass(frozen=True)
 class Similar:
-    """The weights of the unfiltered image, of the mixture, and of averages of similar voxels."""
+    """The weights of the unfiltered image, of the mixture, and of averages of similar voxels.
+
+    With `learned`, slices along `axis` after a net are mixed too, and `slices` are their weights.
+    """
 
     start: Weights | None
     mixture: Weights | None
     averages: tuple[Weights | None, ...]
+    slices: Weights | None = None
+    learned: Learned | None = None
+    axis: int = 0
 
     def __post_init__(self) -> None:
+        if (self.slices is None) != (self.learned is None) or self.axis not in range(3):
+            raise ValueError("a plan has weights of slices if it has a net for them, and one of three axes.")
         if len(self.averages) != len(_LIMITS):
             raise ValueError(
                 f"a plan has weights, or None, for {len(_LIMITS)} averages of similar voxels, got "
@@ -58,24 +67,38 @@ class Similar:
 
     def check(self, channels: int) -> None:
         """Reject weights that do not add up to 1, or are not for this number of channels."""
-        check_sums([one for one in (self.start, self.mixture, *self.averages) if one is not None], channels)
+        everything = (self.start, self.mixture, *self.averages, self.slices)
+        check_sums([one for one in everything if one is not None], channels)
 
-    def stages(self, level: float, settings: Settings) -> list[Stage]:
-        """Return what turns a mixture into another one."""
+    def stages(self, level: float, settings: Settings, *, turned: bool) -> list[Stage]:
+        """Return what turns a mixture into another one; `turned` as for `RunNet`."""
         stages: list[Stage] = [Keep("mixture", "guide"), MeasureFlatness("guide", level, 3)]
         parts = {"image": self.start, "guide": self.mixture}
         stages += [AddWeighted(name, one, 3) for name, one in parts.items() if one is not None]
+        if self.learned is not None and self.slices is not None:
+            if (reason := refuse_engine(settings)) is not None:
+                raise ValueError(f"this plan has a net for slices, which cannot be used: {reason}.")
+            net = RunNet(self.learned, settings, turned, self.axis)
+            stages += [net, AddWeighted("learned", self.slices, 3)]
         used = tuple(k for k, one in enumerate(self.averages) if one is not None)
         stages.append(AverageSimilar(level, settings, used))
         return stages + [AddWeighted(_NAMES[k], one, 3) for k in used if (one := self.averages[k])]
 
 
 def choose_similar(
-    judge: Judge, best: Stop, mixture: Mixture, *, level: float, sure: bool, settings: Settings
+    judge: Judge,
+    best: Stop,
+    mixture: Mixture,
+    net: SliceNet | None,
+    *,
+    level: float,
+    sure: bool,
+    settings: Settings,
 ) -> tuple[Similar | None, float]:
     """Return the weights of least risk for averages of similar voxels, and the risk of the result.
 
-    The mixture has the flatness of the image `best`. Without a gain, the weights are None.
+    The mixture has the flatness of the image `best`. `net` is tried on slices. Without a gain, the weights
+    are None.
     """
     images, changed = mixed_windows(mixture, best, level)
     before = judge.stop(0.0, images, changed, None)
@@ -89,11 +112,19 @@ def choose_similar(
         for k in everything
     ]
     found, risk = mix_stops(judge, before, averages, level=level, sure=sure)
+    stage, sliced = (None if net is None else net.judge_windows(judge, risk)) or (None, None)
+    helpers = averages
+    if sliced is not None:
+        helpers = [*averages, sliced]
+        found, risk = mix_stops(judge, before, helpers, level=level, sure=sure)
     weights = {id(stop): one for stop, one in found}
-    if not any(id(one) in weights for one in averages):
+    if not any(id(one) in weights for one in helpers):
         return None, risk
     start, own, *others = (weights.get(id(stop)) for stop in (judge.start, before, *averages))
-    return Similar(start, own, tuple(others)), risk
+    slices = weights.get(id(sliced))
+    if stage is None or slices is None:
+        return Similar(start, own, tuple(others)), risk
+    return Similar(start, own, tuple(others), slices, stage.learned, stage.axis or 0), risk
 
 
 def average_similar(image: Any, guide: Any, level: float, which: tuple[int, ...], settings: Settings) -> Any:
