@@ -124,7 +124,7 @@ class KernelDiffusionNet(nn.Module):
         above 1.5 are taken as 1.5.
 
         `engine` is "torch" for PyTorch operations or "triton" for fused kernels. By default, images on a GPU
-        are processed by fused kernels if no gradients are needed, see :doc:`gpu`.
+        are processed by fused kernels if no gradients are needed.
         """
         check_image(image, 2, self)
         u = working_precision(image)
