@@ -48,7 +48,9 @@ class Base:
         self._tensor_row, parameters = 0, tuple[float, ...]()
         if problem.model.entries is None:
             formula = problem.model.tensor_formula(len(image), ndim=ndim)
-            self._tensor_row = tensor_loops(formula, image.dtype, spaced, ndim).tensor_row.address
+            # Held, since the address is of no use without it.
+            self._tensor_loops = tensor_loops(formula, image.dtype, spaced, ndim)
+            self._tensor_row = self._tensor_loops.tensor_row.address
             parameters = formula.parameters
         # A single number if there are none yet, since kernels take arrays.
         self._tensors = np.zeros(1, image.dtype)
