@@ -25,9 +25,8 @@ _AT_ONCE = 2**18
 #: The noise of an image: one model for all channels, or one for each.
 Models = tuple[NoiseModel, ...]
 
-# Noise of brightness over that of colours from which on channels have common noise, and the most by which
-# their correlations may differ.
-_COMMON, _SAME_CORRELATION = 1.3, 0.2
+# Noise of brightness over that of colours from which on channels have common noise.
+_COMMON = 1.3
 
 
 def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple[Axes, NoiseEstimate] | None:
@@ -39,14 +38,14 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
         return None
     turned = [mix_channels(OPPONENT, window) for window in windows]
     each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
-    correlations = [one.correlation for one in each]
-    if max(correlations) - min(correlations) > _SAME_CORRELATION:
-        return None
     if each[0].level < _COMMON * max(each[1].level, each[2].level) or min(one.level for one in each) == 0:
         return None
     level = math.sqrt(sum(one.level**2 for one in each) / 3)
     certainty = min(one.certainty for one in each)
-    models = tuple(one.models[0] for one in each)
+    # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
+    # filtered as if it had the correlation of that of brightness, which is what is seen.
+    correlation = each[0].correlation
+    models = tuple(Gaussian(one.models[0].std_at(0.0), correlation) for one in each)
     return OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
 
 
