@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from aniso.blocks.stores import journal, passes
 from aniso.blocks.stores.cluster import capacity, check_memory, connect
 from aniso.blocks.stores.ends import frame_array, frame_indices
 from aniso.blocks.stores.holes import Filling, UnknownPixels
+from aniso.blocks.stores.places import Place, options_for, place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
@@ -45,8 +45,8 @@ class FilteredStore:
 
 
 def filter_store(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Place,
+    target: str | os.PathLike[str] | Place,
     plan_or_verb: Plan | str | Callable[..., Any],
     *,
     mask: str | os.PathLike[str] | npt.ArrayLike | UnknownPixels | None = None,
@@ -57,6 +57,7 @@ def filter_store(
     workers: int = 2,
     scheduler: str | None = None,
     memory: str | int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Progress = None,
     note: Note | None = None,
     **options: Any,
@@ -70,9 +71,10 @@ def filter_store(
     Parameters
     ----------
     source : str or path
-        A Zarr array, or an OME-Zarr group, of which the full resolution is filtered.
+        A Zarr array, or an OME-Zarr group, of which the full resolution is filtered: a path, or a URL with
+        ``s3://``, ``gs://``, ``az://``, ``https://`` or ``file://``.
     target : str or path
-        The store to create, with the type, chunks and metadata of the source; ``"upsample"`` changes the
+        The store to create, a path or a URL (not ``https://``), with the type, chunks and metadata of the source; ``"upsample"`` changes the
         shape, and the scale in OME-Zarr metadata.
     plan_or_verb : Plan, str or function
         A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
@@ -97,6 +99,11 @@ def filter_store(
         Address of a Dask scheduler whose workers are used.
     memory : str or int, optional
         Memory limit of each worker on this machine, e.g. ``"4GB"``; by default an equal share.
+    storage_options : dict, optional
+        Options of object stores, e.g. ``{"region": "eu-west-1", "endpoint": "https://…"}``, as obstore names
+        them; ``"source.region"`` and ``"target.region"`` are for one of the stores. Environment variables
+        such as ``AWS_ACCESS_KEY_ID`` are used too. Options are sent to the workers, environment variables
+        are not: workers use their own.
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0).
     note : callable, optional
@@ -122,10 +129,11 @@ def filter_store(
         raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
     check_memory(memory)  # before anything else is done
     given = find_verb(plan_or_verb)
-    goal = Path(target)
-    store = open_array(Path(source), channel_axis)
-    journal.check_place(goal)
-    unknown = _check_unknown(given, mask)
+    goal = place_of(target, options_for("target", storage_options))
+    store = open_array(place_of(source, options_for("source", storage_options)), channel_axis)
+    goal.check_writable()
+    journal.folder_of(goal).check_lock()
+    unknown = _check_unknown(given, mask, options_for("source", storage_options))
     frame = _sampled_frames(store, unknown)
     if isinstance(given, Plan):
         plan = given
@@ -154,7 +162,7 @@ def filter_store(
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
             tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
-        if journal.folder_of(goal).exists():
+        if (journal.folder_of(goal) / journal.DESCRIPTION).exists():
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
@@ -175,11 +183,11 @@ def find_verb(plan_or_verb: Any) -> Plan | Verb:
     )
 
 
-def _check_unknown(given: Plan | Verb, mask: Any) -> UnknownPixels | None:
+def _check_unknown(given: Plan | Verb, mask: Any, options: Mapping[str, Any]) -> UnknownPixels | None:
     """Return which pixels are unknown, for verbs that fill them in."""
     name = given.verb if isinstance(given, Plan) else given.name
     if VERBS.get(name, DIFFUSE).fills:
-        return UnknownPixels.of(mask)
+        return UnknownPixels.of(mask, options)
     if mask is not None:
         raise ValueError(f"{name} takes no mask for stores. Fill in their unknown pixels with inpaint first.")
     return None

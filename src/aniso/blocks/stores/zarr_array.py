@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shutil
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from aniso.blocks.stores.places import ExplainedError, Place, place_of
 from aniso.io import units
 
 # The files that describe arrays and groups, of Zarr 3 and 2.
@@ -26,9 +27,9 @@ _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
 @dataclass(frozen=True)
 class ZarrArray:
-    """A Zarr array on disk with its axes."""
+    """A Zarr array in a store with its axes."""
 
-    path: Path
+    path: Place
     key: str  # of the array within a group, or "" if the path is the array itself
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -40,9 +41,9 @@ class ZarrArray:
     ome: dict[str, Any] | None
 
     @property
-    def location(self) -> str:
+    def location(self) -> Place:
         """The location of the array itself."""
-        return str(self.path / self.key) if self.key else str(self.path)
+        return self.path / self.key if self.key else self.path
 
     @property
     def spatial_axes(self) -> tuple[int, ...]:
@@ -73,20 +74,25 @@ class ZarrArray:
         return 1 if self.channel_axis is None else self.shape[self.channel_axis]
 
 
-def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") -> ZarrArray:
+def open_array(
+    path: Place | str | os.PathLike[str], channel_axis: int | None = None, kinds: str = "iuf"
+) -> ZarrArray:
     """Open the array at this path, or the one of full resolution in an OME-Zarr group.
 
     `kinds` are those of its data type, as NumPy calls them.
     """
     import zarr
 
+    path = place_of(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     path = path.absolute()  # workers may have another working directory
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about metadata that are not used here
-            node = zarr.open(str(path), mode="r")
+            node = zarr.open(path.node, mode="r")
+    except ExplainedError:
+        raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a Zarr array or group: {error}") from error
     array: Any = node
@@ -136,13 +142,25 @@ def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") 
     )
 
 
-def read_only(location: str) -> Any:
+def read_only(location: Place) -> Any:
     """Open a Zarr array for reading, without warnings about its metadata."""
     import zarr
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return zarr.open_array(location, mode="r")
+        return zarr.open_array(location.node, mode="r")
+
+
+def to_write(location: Place, data: Place) -> Any:
+    """Open the Zarr array that is described at a location, to write its data, perhaps elsewhere."""
+    import zarr
+
+    array = zarr.open_array(location.node, mode="r+")
+    if data == location:
+        return array
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.Array(zarr.AsyncArray(metadata=array.metadata, store_path=data.node))
 
 
 def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
@@ -157,18 +175,17 @@ def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, t
         yield array.metadata.encode_chunk_key(place), parts
 
 
-def create_like(source: ZarrArray, path: Path, scale: Sequence[int] = ()) -> str:
+def create_like(source: ZarrArray, path: Place, scale: Sequence[int] = ()) -> Place:
     """Create an empty array with the metadata of the source, and return its location.
 
     Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image. The
     grid may be finer by a scale along each spatial axis.
     """
     place, copy = source.path, path
-    for part in (*Path(source.key).parts, None):
-        copy.mkdir(parents=True)
+    for part in (*PurePosixPath(source.key).parts, None):
         for name in _DESCRIPTIONS:
-            if (place / name).exists():
-                shutil.copyfile(place / name, copy / name)
+            if (text := (place / name).read()) is not None:
+                (copy / name).write(text)
         if part is not None:
             place, copy = place / part, copy / part
     finer = dict(zip(source.spatial_axes, scale or (1,) * len(source.spacing), strict=True))
@@ -178,20 +195,20 @@ def create_like(source: ZarrArray, path: Path, scale: Sequence[int] = ()) -> str
     if max(factors) > 1:
         with _edit_json(copy, ".zarray") as found:
             found["shape"] = [n * factor for n, factor in zip(source.shape, factors, strict=True)]
-    return str(copy)
+    return copy
 
 
 @contextmanager
-def _edit_json(folder: Path, old_name: str) -> Iterator[dict[str, Any]]:
+def _edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
     new = folder / _DESCRIPTIONS[0]
     file = new if new.exists() else folder / old_name
-    found = json.loads(file.read_text("utf-8"))
+    found = json.loads(file.read() or b"{}")
     yield found
-    file.write_text(json.dumps(found, indent=2, ensure_ascii=False), "utf-8")
+    file.write(json.dumps(found, indent=2, ensure_ascii=False).encode())
 
 
-def _keep_one_level(path: Path, ome: dict[str, Any], factors: Sequence[int]) -> None:
+def _keep_one_level(path: Place, ome: dict[str, Any], factors: Sequence[int]) -> None:
     """Remove all levels of resolution and other images from the metadata, except the first level."""
     level = ome["datasets"][0]
     if max(factors) > 1:
@@ -215,7 +232,7 @@ def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> li
     return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]
 
 
-def _multiscale(group: Any, path: Path) -> dict[str, Any]:
+def _multiscale(group: Any, path: Place) -> dict[str, Any]:
     attributes = dict(group.attrs)
     holder = attributes.get("ome", attributes)
     listed = holder.get("multiscales") if isinstance(holder, dict) else None
@@ -267,7 +284,7 @@ def _dimension_names(array: Any) -> list[str]:
     return [] if names is None else [str(name).lower() for name in names]
 
 
-def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) -> tuple[int | None, list[int]]:
+def _axes(array: Any, names: list[str], channel_axis: int | None, path: Place) -> tuple[int | None, list[int]]:
     """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]
