@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,8 @@ from aniso.blocks.stores import journal, passes
 from aniso.blocks.stores.cluster import capacity, check_memory, connect
 from aniso.blocks.stores.ends import frame_array, frame_indices
 from aniso.blocks.stores.holes import Filling, UnknownPixels
-from aniso.blocks.stores.places import Place, options_for, place_of
+from aniso.blocks.stores.places import Place
+from aniso.blocks.stores.urls import options_for, place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
@@ -31,6 +33,26 @@ __all__ = ["FilteredStore", "filter_store"]
 
 #: Receives the kind of a note, and its text.
 Note = Callable[[str, str], object]
+
+
+@dataclass(frozen=True)
+class StoreProgress:
+    """How far a run is. `seconds` are those of this call, `before` the blocks that earlier ones completed."""
+
+    blocks: int
+    total: int
+    before: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Blocks per second of this call, 0 if there are none yet."""
+        return (self.blocks - self.before) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The expected time that is left, if it is known."""
+        return (self.total - self.blocks) / self.rate if self.rate > 0 else None
 
 
 @dataclass(frozen=True)
@@ -60,6 +82,7 @@ def filter_store(
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress = None,
     note: Note | None = None,
+    watch: Callable[[StoreProgress], object] | None = None,
     **options: Any,
 ) -> FilteredStore:
     """Filter a Zarr store, which may be larger than memory, into a new one.
@@ -74,8 +97,8 @@ def filter_store(
         A Zarr array, or an OME-Zarr group, of which the full resolution is filtered: a path, or a URL with
         ``s3://``, ``gs://``, ``az://``, ``https://`` or ``file://``.
     target : str or path
-        The store to create, a path or a URL (not ``https://``), with the type, chunks and metadata of the source; ``"upsample"`` changes the
-        shape, and the scale in OME-Zarr metadata.
+        The store to create, a path or a URL (not ``https://``), with the type, chunks and metadata of the
+        source; ``"upsample"`` changes the shape, and the scale in OME-Zarr metadata.
     plan_or_verb : Plan, str or function
         A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
         ``"denoise"`` or ``aniso.denoise``, which makes a plan from samples of several frames; or
@@ -108,6 +131,9 @@ def filter_store(
         True shows a bar on the terminal; a function is called as progress(done, 1.0).
     note : callable, optional
         Receives notes about the run, e.g. the address of Dask's dashboard, as note(kind, text).
+    watch : callable, optional
+        Called with the number of complete blocks and all blocks (`blocks`, `total`), their `rate` per second
+        and the expected `seconds_left`, after each block.
     **options
         Parameters of the verb, e.g. ``noise=12``; for ``"diffuse"`` model, time and scheme. Not with a plan.
 
@@ -165,8 +191,24 @@ def filter_store(
         if (journal.folder_of(goal) / journal.DESCRIPTION).exists():
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
-            run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
+            run = passes.carry_out(run, goal, client, _teller(report, watch))
     return FilteredStore(plan, run.result.shape, store.dtype, run.block, len(run.passes))
+
+
+def _teller(
+    report: Callable[[float], object], watch: Callable[[StoreProgress], object] | None
+) -> passes.Report:
+    """Return a function that reports blocks."""
+    start = time.monotonic()
+    before: list[int] = []
+
+    def tell(done: float, total: float) -> None:
+        report(done / total)
+        before.append(int(done)) if not before else None
+        if watch is not None:
+            watch(StoreProgress(int(done), int(total), before[0], time.monotonic() - start))
+
+    return tell
 
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:

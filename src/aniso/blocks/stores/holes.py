@@ -21,7 +21,8 @@ from aniso.arrays import Mask, is_dask
 from aniso.blocks.halo import Window
 from aniso.blocks.stores import ends, journal
 from aniso.blocks.stores.ends import End, Frame, ImageEnd, read_index
-from aniso.blocks.stores.places import Options, Place, explain_write_errors, place_of
+from aniso.blocks.stores.places import Options, Place, explain_write_errors
+from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
 from aniso.verbs.grids import double_window
 from aniso.verbs.holes import HoledSource

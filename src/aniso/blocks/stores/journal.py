@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager
 from fnmatch import fnmatch
 from typing import Any
 
-from aniso.blocks.stores.places import UNFINISHED, Place, Record, place_of
+from aniso.blocks.stores.places import UNFINISHED, Place, Record
+from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray
 
 DESCRIPTION, PUBLISHED = "run.json", "published"
@@ -88,6 +89,25 @@ def fingerprint(source: ZarrArray) -> str:
 def complete_blocks(folder: Place, number: int) -> set[str]:
     """Return the complete blocks of a pass."""
     return _list_of(folder, number).lines()
+
+
+def describe_run(target: Place) -> dict[str, Any]:
+    """Return what a run to this target has done, as far as its place shows: nothing is changed there."""
+    folder = folder_of(target)
+    if any((target / name).read() is not None for name in ("zarr.json", ".zgroup", ".zarray")):
+        return {"state": "complete"}
+    if (text := (folder / DESCRIPTION).read()) is None:
+        return {"state": "none"}
+    about, holder = json.loads(text), folder.lock_holder()
+    done = [len(complete_blocks(folder, number)) for number in range(about.get("passes", 0))]
+    return {
+        "state": "interrupted" if holder is None else "running",
+        "host": holder,
+        **{name: about[name] for name in ("verb", "version", "block", "passes") if name in about},
+        "pass": next((number for number, count in enumerate(done, 1) if count < about["blocks"]), len(done)),
+        "blocks": sum(done),
+        "blocks_total": about.get("blocks", 0) * len(done),
+    }
 
 
 def open_list(folder: Place, number: int) -> AbstractContextManager[Record]:

@@ -22,7 +22,8 @@ from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
 from aniso.blocks.stores.holes import Filling
-from aniso.blocks.stores.places import Lease, Place, explain_write_errors, place_of
+from aniso.blocks.stores.places import Lease, Place, explain_write_errors
+from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
 # Least side of the chunks between passes, in pixels.
@@ -84,6 +85,11 @@ class StoreRun:
             **self.facts,
         }
 
+    def cut(self) -> dict[str, Any]:
+        """Return how the run is cut, which a continued run keeps."""
+        blocks = sum(1 for _ in self.regions(self.passes[0]))
+        return {"block": list(self.block), "limit": self.limit, "passes": len(self.passes), "blocks": blocks}
+
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
         lengths = map(_lengths, self.pipeline.result_shape, self.block)
@@ -138,9 +144,7 @@ class StoreRun:
         return StateEnd(store, store, self.offset)
 
 
-def carry_out(
-    run: StoreRun, target: Place | str | os.PathLike[str], client: Any, report: Report
-) -> StoreRun:
+def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any, report: Report) -> StoreRun:
     """Carry out all passes, make the result visible, and return the run as it was cut.
 
     An interrupted run continues with the blocks that it began with.
@@ -166,7 +170,7 @@ def _all_passes(
 ) -> StoreRun:
     """Carry out what is not done yet, and return the run as it was cut."""
     with explain_write_errors(folder):
-        cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
+        cut = journal.begin_run(folder, run.describe(), run.cut())
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
     if run.filling is not None:
         run.filling.prepare(folder, client)

@@ -4,11 +4,12 @@ A run keeps everything in its target's place, with the few operations of :class:
 object store in :mod:`aniso.blocks.stores.remote`.
 """
 
+# ruff: noqa: D102 (methods are described in Place)
+
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 from aniso import io
 
@@ -28,7 +28,6 @@ UNFINISHED = ".unfinished"
 # Seconds to wait for workers of an interrupted run.
 _PATIENCE = 10
 _LOCK = "lock"
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is a disk
 
 #: Options of object stores, as given by the user.
 Options = Mapping[str, Any]
@@ -126,6 +125,10 @@ class Place(ABC):
     @abstractmethod
     def check_lock(self) -> None:
         """Raise an error if a run is writing into the folder."""
+
+    @abstractmethod
+    def lock_holder(self) -> str | None:
+        """Return the machine of the run that is writing into the folder, or None."""
 
     @abstractmethod
     def publish(self, target: Place) -> None:
@@ -282,48 +285,19 @@ class LocalPlace(Place):
             with self.lock():
                 pass
 
+    def lock_holder(self) -> str | None:
+        try:
+            self.check_lock()
+        except FileExistsError:
+            return "this machine"
+        return None
+
     def publish(self, target: Place) -> None:
         """Move the result to its place, without partial chunks of killed workers."""
         for remnant in self.path.rglob("*.partial"):
             remnant.unlink()
         os.rename(self.path, str(target))
         _sync(Path(str(target)).parent)
-
-
-def is_url(word: str) -> bool:
-    """Whether this is a URL rather than a path."""
-    return _URL.match(word) is not None
-
-
-def place_of(given: str | os.PathLike[str] | Place, options: Options | None = None) -> Place:
-    """Return the place of a path or URL."""
-    if isinstance(given, Place):
-        return given
-    word = os.fspath(given)
-    if not isinstance(word, str) or not is_url(word):
-        return LocalPlace(word)
-    if word.lower().startswith("file://"):
-        parts = urlsplit(word)
-        if parts.netloc not in ("", "localhost"):
-            raise ValueError(f"{word} names a file of another machine. Give file:///path or a path.")
-        return LocalPlace(unquote(parts.path))
-    from aniso.blocks.stores.remote import RemotePlace
-
-    return RemotePlace.of_url(word, options or {})
-
-
-def options_for(end: str, options: Options | None) -> dict[str, Any]:
-    """Return the options of one end of a run, "source" or "target": those for both, and its own."""
-    found = {}
-    for name, value in (options or {}).items():
-        which, dot, key = str(name).rpartition(".")
-        if dot and which not in ("source", "target"):
-            raise ValueError(
-                f"storage option {name} is unknown. Give e.g. region, or source.region for one end."
-            )
-        if which in ("", end):
-            found[key] = value
-    return found
 
 
 @contextmanager

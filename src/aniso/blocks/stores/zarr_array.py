@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from aniso.blocks.stores.places import ExplainedError, Place, place_of
+from aniso.blocks.stores.places import ExplainedError, Place
+from aniso.blocks.stores.urls import place_of
 from aniso.io import units
 
 # The files that describe arrays and groups, of Zarr 3 and 2.
@@ -105,7 +106,8 @@ def open_array(
         try:
             level = ome["datasets"][0]
             array = node[level["path"]]
-            key = array.path  # without a leading slash, which would lead out of the store
+            # Without a leading slash, which would lead out of the store.
+            key = array.path.removeprefix(f"{node.path}/" if node.path else "")
             axes = ome.get("axes", [])
             scale = _scale(ome, level, array.ndim)
             names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
@@ -284,7 +286,9 @@ def _dimension_names(array: Any) -> list[str]:
     return [] if names is None else [str(name).lower() for name in names]
 
 
-def _axes(array: Any, names: list[str], channel_axis: int | None, path: Place) -> tuple[int | None, list[int]]:
+def _axes(
+    array: Any, names: list[str], channel_axis: int | None, path: Place
+) -> tuple[int | None, list[int]]:
     """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import obstore
@@ -10,7 +13,7 @@ from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import ObjectStore
 
-from aniso.blocks.stores.remote import HiddenOptions, explain, zarr_store
+from aniso.blocks.stores.clients import RETRIES, HiddenOptions, PlaceAway, client_of, explain, patience
 
 _Result = TypeVar("_Result")
 
@@ -37,18 +40,32 @@ class UrlStore(ObjectStore[Any]):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """Return an object or a part of it; None if it does not exist."""
-        return await self._explained(super().get(key, prototype, byte_range))
+        return await self._repeat(partial(super().get, key, prototype, byte_range))
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write an object."""
-        await self._explained(super().set(key, value))
+        await self._repeat(partial(super().set, key, value))
 
     async def delete(self, key: str) -> None:
         """Delete an object."""
-        await self._explained(super().delete(key))
+        await self._repeat(partial(super().delete, key))
 
-    async def _explained(self, action: Awaitable[_Result]) -> _Result:
-        try:
-            return await action
-        except obstore.exceptions.BaseError as error:
-            raise (explain(error, self.root) or error) from None
+    async def _repeat(self, action: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Explain errors; repeat what obstore does not, such as answers that end too early."""
+        end = time.monotonic() + patience(self.options)
+        while True:
+            try:
+                return await action()
+            except obstore.exceptions.BaseError as error:
+                known = explain(error, self.root)
+                if known is None:
+                    raise
+                if not isinstance(known, PlaceAway) or time.monotonic() > end:
+                    raise known from None
+                await asyncio.sleep(0.2)
+
+
+@lru_cache(maxsize=16)
+def zarr_store(root: str, options: HiddenOptions, read_only: bool = False) -> UrlStore:
+    """Return a bucket as a store of Zarr."""
+    return UrlStore(root, options, client_of(root, options, RETRIES), read_only=read_only)

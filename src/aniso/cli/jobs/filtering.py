@@ -11,7 +11,8 @@ from typing import Any
 
 import typer
 
-from aniso.blocks.stores.places import Place, is_url, options_for, place_of
+from aniso.blocks.stores.places import Place
+from aniso.blocks.stores.urls import is_url, options_for, place_of
 from aniso.cli.files import read_mask
 from aniso.cli.jobs.file_job import FileJob, each_file
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
@@ -59,7 +60,7 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
     job.check_saved_plan()
     masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
-    with report.progress(source.name) as tell:
+    with report.blocks(source.name) as watch:
         done = filtering.filter_store(
             source,
             target,
@@ -67,7 +68,7 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
             channel_axis=job.reading.channel_axis,
             **asdict(job.computing),
             **filters.cluster.arguments(),
-            progress=tell,
+            watch=watch,
             note=report.note,
             **masks,
             **filters.options,
