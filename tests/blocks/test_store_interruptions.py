@@ -56,7 +56,7 @@ class TestInterruptions:
         )
         np.testing.assert_array_equal(parts, whole)
         assert told[-1] == 1.0
-        assert max(np.diff(told)) > 0.1  # what was complete is not done again
+        assert told[0] > 0.5  # what was complete is not done again
 
     def test_with_other_workers_it_keeps_its_blocks(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))

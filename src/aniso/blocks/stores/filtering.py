@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from aniso.blocks.stores.cluster import capacity, check_memory, connect
 from aniso.blocks.stores.ends import frame_array, frame_indices
 from aniso.blocks.stores.holes import Filling, UnknownPixels
 from aniso.blocks.stores.places import Place
+from aniso.blocks.stores.plates import copy_groups, fields_of
+from aniso.blocks.stores.pyramid import levels_of
 from aniso.blocks.stores.urls import options_for, place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
@@ -64,6 +66,7 @@ class FilteredStore:
     dtype: np.dtype[Any]
     block: tuple[int, ...]
     passes: int
+    fields: tuple[str, ...] = ()  # of a plate or well; the others are those of the last one
 
 
 def filter_store(
@@ -72,7 +75,9 @@ def filter_store(
     plan_or_verb: Plan | str | Callable[..., Any],
     *,
     mask: str | os.PathLike[str] | npt.ArrayLike | UnknownPixels | None = None,
-    channel_axis: int | None = None,
+    channel_axis: int | str | None = None,
+    pyramid: bool = False,
+    fields: bool = False,
     spacing: Spacing | str | None = None,
     engine: str | None = None,
     threads: int | None = None,
@@ -107,8 +112,15 @@ def filter_store(
         For ``"inpaint"``: a Zarr store that is not 0 where a pixel is unknown, or an array of bool, with the
         shape of the array without channels, or that of one frame. By default pixels that are NaN in at least
         one channel are unknown.
-    channel_axis : int, optional
-        Axis of the channels; by default as the metadata of the store say.
+    channel_axis : int or "none", optional
+        Axis of the channels; by default as the metadata of the store say. With "none", each channel is
+        filtered by itself, as time points are.
+    pyramid : bool
+        Write the lower resolutions of an OME-Zarr result too, as means of the full resolution: those that the
+        source has, or halves down to 256 pixels if it has none. By default there is only the full
+        resolution.
+    fields : bool
+        Filter all fields of an OME-Zarr plate or well, with one plan that is made from several of them.
     spacing : float, one float per axis, or "file", optional
         Pixel spacing along each spatial axis. "file" takes that of the store. By default only the voxel shape
         of the store is used, in units of the shortest side. Not with a plan, which has a spacing.
@@ -155,6 +167,18 @@ def filter_store(
         raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
     check_memory(memory)  # before anything else is done
     given = find_verb(plan_or_verb)
+    if fields:
+        ends = (
+            place_of(source, options_for("source", storage_options)),
+            place_of(target, options_for("target", storage_options)),
+        )
+        common: dict[str, Any] = {
+            "mask": mask, "channel_axis": channel_axis, "pyramid": pyramid, "engine": engine,
+            "threads": threads, "note": note, "watch": watch, "progress": progress,
+        }  # fmt: skip
+        with connect(scheduler, workers, memory) as client:
+            common["scheduler"] = client.scheduler.address
+            return _filter_fields(*ends, given, {**options, "spacing": spacing}, common)
     goal = place_of(target, options_for("target", storage_options))
     store = open_array(place_of(source, options_for("source", storage_options)), channel_axis)
     goal.check_writable()
@@ -184,6 +208,8 @@ def filter_store(
         tell_note("dashboard", f"watch the workers at {client.dashboard_link}{bokeh_hint(scheduler)}")
         try:
             run = passes.StoreRun.plan(store, pipeline, facts, *available, filling)
+            if pyramid:
+                run = replace(run, levels=levels_of(store, pipeline.scale))
         except MemoryError as error:  # of the workers, not of this process
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
@@ -193,6 +219,45 @@ def filter_store(
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, _teller(report, watch))
     return FilteredStore(plan, run.result.shape, store.dtype, run.block, len(run.passes))
+
+
+def _filter_fields(
+    source: Place, target: Place, given: Plan | Verb, options: dict[str, Any], common: dict[str, Any]
+) -> FilteredStore:
+    """Filter all fields of a plate or well with one plan; those that are complete are left as they are."""
+    if any((target / name).exists() for name in ("zarr.json", ".zgroup")):
+        raise FileExistsError(f"{target} already exists. Choose another name, or delete it first.")
+    fields = fields_of(source)
+    note: Note = common["note"] or (lambda kind, text: None)
+    plan = given
+    if isinstance(given, Verb):
+        places = [source / fields[number] for number in sampled_frames(len(fields))]
+        stores = [open_array(place, common["channel_axis"]) for place in places]
+        unknown = _check_unknown(given, common["mask"], {})
+        found: list[Any] = [_sampled_frames(store, unknown) for store in stores]
+        shapes = {store.shape for store in stores}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"fields of {source} have different shapes ({', '.join(map(str, sorted(shapes)))}), so that "
+                "one plan cannot be made from them. Filter them one by one."
+            )
+        spacings = spacing_of(stores[0], options.pop("spacing"), note)
+        joined = replace(found[0], images=tuple(image for one in found for image in one.images))
+        plan = make_plan(given, joined, options, spacing=spacings, engine=common["engine"])
+    else:
+        _reject_with_plan(given, {name: value for name, value in options.items() if value is not None})
+    done = None
+    for number, name in enumerate(fields, 1):
+        note(f"field {name}", f"field {name}, {number} of {len(fields)}")
+        if any((target / name / file).exists() for file in ("zarr.json", ".zgroup")):
+            continue
+        (target / name).make_parents()
+        done = filter_store(source / name, target / name, plan, **common)
+    copy_groups(source, target, fields)
+    if done is None:  # an interrupted run had completed all of them
+        last = open_array(target / fields[-1], common["channel_axis"])
+        done = FilteredStore(plan, last.shape, last.dtype, last.spatial_shape, 0)
+    return replace(done, fields=tuple(fields))
 
 
 def _teller(

@@ -19,10 +19,11 @@ from aniso.blocks import halo
 from aniso.blocks.groups import StageGroup
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Pipeline
-from aniso.blocks.stores import budget, cluster, journal
+from aniso.blocks.stores import budget, cluster, journal, pyramid
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
 from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
+from aniso.blocks.stores.pyramid import Level
 from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
@@ -50,6 +51,7 @@ class StoreRun:
     block: tuple[int, ...]
     limit: int
     filling: Filling | None = None  # if pixels are unknown
+    levels: tuple[Level, ...] = ()  # of lower resolution
 
     @classmethod
     def plan(
@@ -82,6 +84,7 @@ class StoreRun:
             "channel axis": self.source.channel_axis,
             "frame axes": list(self.source.frame_axes),
             "version": aniso.__version__,
+            "pyramid": [level.key for level in self.levels] or None,
             **self.facts,
         }
 
@@ -155,6 +158,7 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     with folder.lock() as lease:
         target.check_writable()  # another run may just have finished
         run = _all_passes(run, folder, client, report, lease)
+        _write_levels(run, folder, client, lease)
         if lease is not None:
             lease.check()
         with explain_write_errors(target):
@@ -175,13 +179,12 @@ def _all_passes(
     if run.filling is not None:
         run.filling.prepare(folder, client)
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
-    finished = 0
-    for number, group in enumerate(run.passes):
-        complete = journal.complete_blocks(folder, number)
+    lists = [journal.complete_blocks(folder, number) for number in range(len(run.passes))]
+    finished = sum(map(len, lists))
+    for number, (group, complete) in enumerate(zip(run.passes, lists, strict=True)):
         waiting = [
             (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
         ]
-        finished += len(complete)
         report(finished, total)
         if not waiting:
             continue  # its stores may be gone, since a later pass has begun
@@ -197,6 +200,26 @@ def _all_passes(
                 report(finished, total)
         journal.forget_all_but(folder, run.stores_after(folder, number))
     return run
+
+
+def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None) -> None:
+    """Write the lower resolutions, one after another, on the workers."""
+    store = journal.store_of(folder, len(run.passes) - 1)
+    places = [store, journal.data_of(folder, store)]  # descriptions, data
+    before = [place / run.source.key for place in places]
+    for number, level in enumerate(run.levels, len(run.passes)):
+        complete = journal.complete_blocks(folder, number)
+        waiting = [(window,) for window in level.windows() if pyramid.name_of(window) not in complete]
+        target = [place / level.key for place in places]
+
+        def submit(window: Any, level: Level = level, before: Any = before, target: Any = target) -> Any:
+            return client.submit(pyramid.reduce_window, level, window, before, target, lease, pure=False)
+
+        blocks = _as_they_complete(client, submit, waiting)
+        with journal.open_list(folder, number) as record, contextlib.closing(blocks):
+            for name in blocks:
+                record(name)
+        before = target
 
 
 def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
@@ -264,12 +287,20 @@ def _submit_blocks(
     targets: Ends,
     lease: Lease | None = None,
 ) -> Generator[str, None, None]:
-    """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
-    from dask.distributed import as_completed
+    """Yield the names of blocks as they complete."""
 
     def submit(frames: Frames, region: Region) -> Any:
         work = group.cut(region), frames, region, sources, targets, lease
         return client.submit(filter_block, *work, pure=False)
+
+    return _as_they_complete(client, submit, waiting)
+
+
+def _as_they_complete(
+    client: Any, submit: Callable[..., Any], waiting: Sequence[tuple[Any, ...]]
+) -> Generator[str, None, None]:
+    """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
+    from dask.distributed import as_completed
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
@@ -320,7 +351,8 @@ def _create_stores(run: StoreRun, folder: Place, number: int) -> None:
         store, count = journal.store_of(folder, number, name), group.after[name]
         store.remove()
         if number == len(run.passes) - 1:
-            create_like(run.source, store, run.pipeline.scale)
+            create_like(run.source, store, run.pipeline.scale, [level.dataset for level in run.levels])
+            pyramid.create_levels(run.source, store, run.levels)
         else:
             zarr.create_array(
                 store.node,

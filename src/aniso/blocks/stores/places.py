@@ -79,6 +79,10 @@ class Place(ABC):
         return self
 
     @abstractmethod
+    def make_parents(self) -> None:
+        """Create the folders in which it will be, where there are folders."""
+
+    @abstractmethod
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
 
@@ -177,6 +181,9 @@ class LocalPlace(Place):
 
     def absolute(self) -> LocalPlace:
         return LocalPlace(self.path.absolute())
+
+    def make_parents(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -115,6 +115,9 @@ class RemotePlace(Place):
         folder, slash, _ = self.key.rpartition("/")
         return RemotePlace(self.root, folder + slash + name, self.options)
 
+    def make_parents(self) -> None:
+        """Do nothing: there are no folders."""
+
     def exists(self) -> bool:
         if self.root.startswith(READ_ONLY):  # web servers have no lists
             return any((self / name).read() is not None for name in _LAST)

@@ -76,7 +76,7 @@ class ZarrArray:
 
 
 def open_array(
-    path: Place | str | os.PathLike[str], channel_axis: int | None = None, kinds: str = "iuf"
+    path: Place | str | os.PathLike[str], channel_axis: int | str | None = None, kinds: str = "iuf"
 ) -> ZarrArray:
     """Open the array at this path, or the one of full resolution in an OME-Zarr group.
 
@@ -177,11 +177,13 @@ def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, t
         yield array.metadata.encode_chunk_key(place), parts
 
 
-def create_like(source: ZarrArray, path: Place, scale: Sequence[int] = ()) -> Place:
+def create_like(
+    source: ZarrArray, path: Place, scale: Sequence[int] = (), lower: Sequence[dict[str, Any]] = ()
+) -> Place:
     """Create an empty array with the metadata of the source, and return its location.
 
-    Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image. The
-    grid may be finer by a scale along each spatial axis.
+    Of an OME-Zarr group, the full resolution is kept, and the `lower` ones that will be written: others would
+    show the unfiltered image. The grid may be finer by a scale along each spatial axis.
     """
     place, copy = source.path, path
     for part in (*PurePosixPath(source.key).parts, None):
@@ -193,15 +195,15 @@ def create_like(source: ZarrArray, path: Place, scale: Sequence[int] = ()) -> Pl
     finer = dict(zip(source.spatial_axes, scale or (1,) * len(source.spacing), strict=True))
     factors = [finer.get(axis, 1) for axis in range(len(source.shape))]
     if source.ome is not None:
-        _keep_one_level(path, source.ome, factors)
+        _keep_levels(path, source.ome, factors, lower)
     if max(factors) > 1:
-        with _edit_json(copy, ".zarray") as found:
+        with edit_json(copy, ".zarray") as found:
             found["shape"] = [n * factor for n, factor in zip(source.shape, factors, strict=True)]
     return copy
 
 
 @contextmanager
-def _edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
+def edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
     new = folder / _DESCRIPTIONS[0]
     file = new if new.exists() else folder / old_name
@@ -210,28 +212,38 @@ def _edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     file.write(json.dumps(found, indent=2, ensure_ascii=False).encode())
 
 
-def _keep_one_level(path: Place, ome: dict[str, Any], factors: Sequence[int]) -> None:
-    """Remove all levels of resolution and other images from the metadata, except the first level."""
-    level = ome["datasets"][0]
+def _keep_levels(
+    path: Place, ome: dict[str, Any], factors: Sequence[int], lower: Sequence[dict[str, Any]]
+) -> None:
+    """Remove other levels of resolution and other images from the metadata."""
+    levels = [ome["datasets"][0], *lower]
     if max(factors) > 1:
-        level = {**level, "coordinateTransformations": _refine_transformations(level, factors)}
-    with _edit_json(path, _ATTRIBUTES) as found:
+        levels = [
+            {**level, "coordinateTransformations": _refine_transformations(level, factors)}
+            for level in levels
+        ]
+    with edit_json(path, _ATTRIBUTES) as found:
         found.pop("consolidated_metadata", None)
         attributes = found["attributes"] if "node_type" in found else found
-        attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": [level]}]
+        attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": levels}]
 
 
 def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> list[dict[str, Any]]:
     """Return the scale and the translation of a finer level, whose first pixel has another centre."""
-    found = {"scale": [1.0] * len(factors), "translation": [0.0] * len(factors)}
-    for each in level.get("coordinateTransformations", ()):
-        values = each.get(each.get("type"), ())
-        if each.get("type") in found and len(values) == len(factors):
-            found[each["type"]] = [float(value) for value in values]
-    scale, translation = found["scale"], found["translation"]
+    scale, translation = read_scale(level, len(factors))
     finer = [h / factor for h, factor in zip(scale, factors, strict=True)]
     moved = [x + (new - h) / 2 for x, h, new in zip(translation, scale, finer, strict=True)]
     return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]
+
+
+def read_scale(level: dict[str, Any], ndim: int) -> tuple[list[float], list[float]]:
+    """Return the scale and the translation of a level."""
+    found = {"scale": [1.0] * ndim, "translation": [0.0] * ndim}
+    for each in level.get("coordinateTransformations", ()):
+        values = each.get(each.get("type"), ())
+        if each.get("type") in found and len(values) == ndim:
+            found[each["type"]] = [float(value) for value in values]
+    return found["scale"], found["translation"]
 
 
 def _multiscale(group: Any, path: Place) -> dict[str, Any]:
@@ -287,14 +299,18 @@ def _dimension_names(array: Any) -> list[str]:
 
 
 def _axes(
-    array: Any, names: list[str], channel_axis: int | None, path: Place
+    array: Any, names: list[str], channel_axis: int | str | None, path: Place
 ) -> tuple[int | None, list[int]]:
     """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]
     channels = [axis for axis, name in enumerate(names) if name in _CHANNEL_NAMES]
     channel = channels[0] if channels else None
-    if channel_axis is not None:
+    if channel_axis == "none":  # channels are images of their own
+        channel, frames = None, sorted({*frames, *channels})
+    elif isinstance(channel_axis, str):
+        raise ValueError(f'channel_axis must be the number of an axis or "none", got {channel_axis!r}.')
+    elif channel_axis is not None:
         if not -array.ndim <= channel_axis < array.ndim:
             raise ValueError(f"{path} has no axis {channel_axis}: its shape is {array.shape}.")
         channel = channel_axis % array.ndim

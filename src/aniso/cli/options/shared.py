@@ -237,9 +237,15 @@ class ClusterOptions(StorageOptions):
         metavar="SIZE",
     )
 
+    pyramid: bool = option(
+        "Write the lower resolutions of an OME-Zarr result too, as viewers need them.", default=False
+    )
+    fields: bool = option("Filter all fields of an OME-Zarr plate or well, with one plan.", default=False)
+
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `filter_store` that say who computes."""
-        return {"scheduler": self.scheduler, "workers": self.workers, "memory": self.memory}
+        """Return the arguments of `filter_store`."""
+        names = ("scheduler", "workers", "memory", "pyramid", "fields")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
