@@ -22,10 +22,10 @@ BUCKET = "bucket"
 
 
 @contextlib.contextmanager
-def s3_server():
+def s3_server(host="127.0.0.1"):
     """Yield the address of a server with an empty bucket."""
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = ThreadedMotoServer(ip_address=host, port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
@@ -207,3 +207,8 @@ def check_credentials(address, wanted):
     request = urllib.request.Request(f"{address}/moto-api/reset-auth", count, plain, method="POST")
     with urllib.request.urlopen(request):
         pass
+
+
+def remove(url, given):
+    """Delete what is at a URL."""
+    place_of(url, given).remove()

