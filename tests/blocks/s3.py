@@ -30,8 +30,9 @@ def s3_server(host="127.0.0.1"):
     try:
         host, port = server.get_host_and_port()
         address = f"http://{host}:{port}"
-        with urllib.request.urlopen(urllib.request.Request(f"{address}/{BUCKET}", method="PUT")):
-            pass
+        for method, path in (("POST", "moto-api/reset"), ("PUT", BUCKET)):  # servers share their memory
+            with urllib.request.urlopen(urllib.request.Request(f"{address}/{path}", method=method)):
+                pass
         yield address
     finally:
         server.stop()
