@@ -149,6 +149,7 @@ CALLS = {
     "diffuse": ("image.npy", "--time", 1),
     "scale-space": ("image.npy", "--times", "0,1"),
     "structure": ("image.npy", "--what", "tensor"),
+    "status": ("image.zarr",),
     "info": ("image.npy",),
     "stencil": (),
     "demo": (),
@@ -161,6 +162,8 @@ def test_commands(tmp_path, monkeypatch, command):
     monkeypatch.setattr(demonstration, "BLOCKS", demonstration.BLOCKS[-1:])  # a part of the picture
     np.save(tmp_path / "image.npy", RINGS.image)  # in double precision, for which kernels are there
     io.write(tmp_path / "mask.png", 255 * UNKNOWN.astype(np.uint8))
+    (tmp_path / "image.zarr").mkdir()
+    (tmp_path / "image.zarr" / "zarr.json").touch()
     answer = called(tmp_path, command, *CALLS[command], "--json")
     assert answer.exit_code == 0, answer.output
     summary = json.loads(answer.stdout)

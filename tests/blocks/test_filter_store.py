@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -193,7 +194,7 @@ def test_stores_between_passes_hold_only_what_later_passes_read(tmp_path, schedu
     target, seen = tmp_path / "out.zarr", []
 
     def look(done, total):
-        seen.append({path.name for path in journal.folder_of(target).glob("*.zarr")})
+        seen.append({path.name for path in Path(str(journal.folder_of(target))).glob("*.zarr")})
 
     done = aniso.filter_store(tmp_path / "in.zarr", target, "denoise", scheduler=scheduler, progress=look)
     assert done.passes > 5

@@ -40,7 +40,7 @@ class TestHelp:
             assert example in answer.stdout
             assert example.startswith(f"aniso {name}")
         # Markup must not have eaten anything.
-        assert "{stem}" in answer.stdout or name in ("explore", "info", "stencil", "demo", "bench")
+        assert "{stem}" in answer.stdout or name in ("explore", "info", "status", "stencil", "demo", "bench")
 
     @pytest.mark.parametrize("name", ["diffuse", "scale-space"])
     def test_every_field_of_every_model_is_an_option(self, name):

@@ -69,7 +69,7 @@ def pages(picture: Picture, reading: ReadingOptions, measuring: MeasuringOptions
 def unknown_pixels(wanted: MaskOptions, picture: Picture, reading: ReadingOptions, report: Report) -> Mask:
     """Return True where a pixel is unknown, (H, W) or one for each page; at least one pixel is."""
     if wanted.mask_file is not None:
-        mask = read_mask(wanted.mask_file, reading, report)
+        mask = read_mask(Path(wanted.mask_file), reading, report)
         mask = ~mask if wanted.invert else mask
         if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
             sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))

@@ -6,7 +6,6 @@ import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ import numpy as np
 from aniso import arrays
 from aniso.blocks.halo import Window, within, without_margins
 from aniso.blocks.lazy import check_pixels
-from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, read_only
+from aniso.blocks.stores.places import ExplainedError, Place
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, read_only, to_write
 from aniso.io.picture import as_dtype
 
 #: The index of an image along the axes that are neither spatial nor channels.
@@ -26,8 +26,12 @@ Index = tuple[Any, ...]
 class End(ABC):
     """An array of images, which a pass reads or writes. Windows are those of the pipeline's grid."""
 
-    store: Path | None  # None for the source
-    location: str
+    store: Place | None  # None for the source
+    location: Place
+
+    def open_to_write(self) -> Any:
+        """Open the array."""
+        return to_write(self.location, self.location)
 
     @abstractmethod
     def index(self, frame: Frame, window: Window) -> Index:
@@ -52,6 +56,11 @@ class ImageEnd(End):
     origin: ZarrArray
     margins: tuple[int, ...]
     scale: tuple[int, ...] = ()
+    data: Place | None = None  # if they are not where the array is described
+
+    def open_to_write(self) -> Any:
+        """Open the array."""
+        return to_write(self.location, self.data or self.location)
 
     def index(self, frame: Frame, window: Window) -> Index:
         """Return the index of the part of a window that lies in the array."""
@@ -164,6 +173,8 @@ def read_index(array: Any, index: Index) -> Any:
     """Read a part of an array; a chunk that cannot be read is named."""
     try:
         return np.asarray(array[index])
+    except ExplainedError:
+        raise
     except Exception as error:  # whatever a codec raises
         raise OSError(
             f"{_find_damaged(array, index)} of {array.store_path} cannot be read: {error}. The store appears "

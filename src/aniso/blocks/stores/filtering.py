@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,10 @@ from aniso.blocks.stores import journal, passes
 from aniso.blocks.stores.cluster import capacity, check_memory, connect
 from aniso.blocks.stores.ends import frame_array, frame_indices
 from aniso.blocks.stores.holes import Filling, UnknownPixels
+from aniso.blocks.stores.places import Place
+from aniso.blocks.stores.plates import copy_groups, fields_of
+from aniso.blocks.stores.pyramid import levels_of
+from aniso.blocks.stores.urls import options_for, place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array
 from aniso.checks import Spacing
 from aniso.io.pages import voxel_shape
@@ -34,6 +38,26 @@ Note = Callable[[str, str], object]
 
 
 @dataclass(frozen=True)
+class StoreProgress:
+    """How far a run is. `seconds` are those of this call, `before` the blocks that earlier ones completed."""
+
+    blocks: int
+    total: int
+    before: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Blocks per second of this call, 0 if there are none yet."""
+        return (self.blocks - self.before) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The expected time that is left, if it is known."""
+        return (self.total - self.blocks) / self.rate if self.rate > 0 else None
+
+
+@dataclass(frozen=True)
 class FilteredStore:
     """What :func:`aniso.filter_store` did: the plan, and how the array was cut into blocks and passes."""
 
@@ -42,23 +66,28 @@ class FilteredStore:
     dtype: np.dtype[Any]
     block: tuple[int, ...]
     passes: int
+    fields: tuple[str, ...] = ()  # of a plate or well; the others are those of the last one
 
 
 def filter_store(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Place,
+    target: str | os.PathLike[str] | Place,
     plan_or_verb: Plan | str | Callable[..., Any],
     *,
     mask: str | os.PathLike[str] | npt.ArrayLike | UnknownPixels | None = None,
-    channel_axis: int | None = None,
+    channel_axis: int | str | None = None,
+    pyramid: bool = False,
+    fields: bool = False,
     spacing: Spacing | str | None = None,
     engine: str | None = None,
     threads: int | None = None,
     workers: int = 2,
     scheduler: str | None = None,
     memory: str | int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Progress = None,
     note: Note | None = None,
+    watch: Callable[[StoreProgress], object] | None = None,
     **options: Any,
 ) -> FilteredStore:
     """Filter a Zarr store, which may be larger than memory, into a new one.
@@ -70,10 +99,11 @@ def filter_store(
     Parameters
     ----------
     source : str or path
-        A Zarr array, or an OME-Zarr group, of which the full resolution is filtered.
+        A Zarr array, or an OME-Zarr group, of which the full resolution is filtered: a path, or a URL with
+        ``s3://``, ``gs://``, ``az://``, ``https://`` or ``file://``.
     target : str or path
-        The store to create, with the type, chunks and metadata of the source; ``"upsample"`` changes the
-        shape, and the scale in OME-Zarr metadata.
+        The store to create, a path or a URL (not ``https://``), with the type, chunks and metadata of the
+        source; ``"upsample"`` changes the shape, and the scale in OME-Zarr metadata.
     plan_or_verb : Plan, str or function
         A plan that a verb returned with ``return_info=True``; or a verb, as its name or its function, e.g.
         ``"denoise"`` or ``aniso.denoise``, which makes a plan from samples of several frames; or
@@ -82,8 +112,15 @@ def filter_store(
         For ``"inpaint"``: a Zarr store that is not 0 where a pixel is unknown, or an array of bool, with the
         shape of the array without channels, or that of one frame. By default pixels that are NaN in at least
         one channel are unknown.
-    channel_axis : int, optional
-        Axis of the channels; by default as the metadata of the store say.
+    channel_axis : int or "none", optional
+        Axis of the channels; by default as the metadata of the store say. With "none", each channel is
+        filtered by itself, as time points are.
+    pyramid : bool
+        Write the lower resolutions of an OME-Zarr result too, as means of the full resolution: those that the
+        source has, or halves down to 256 pixels if it has none. By default there is only the full
+        resolution.
+    fields : bool
+        Filter all fields of an OME-Zarr plate or well, with one plan that is made from several of them.
     spacing : float, one float per axis, or "file", optional
         Pixel spacing along each spatial axis. "file" takes that of the store. By default only the voxel shape
         of the store is used, in units of the shortest side. Not with a plan, which has a spacing.
@@ -97,10 +134,18 @@ def filter_store(
         Address of a Dask scheduler whose workers are used.
     memory : str or int, optional
         Memory limit of each worker on this machine, e.g. ``"4GB"``; by default an equal share.
+    storage_options : dict, optional
+        Options of object stores, e.g. ``{"region": "eu-west-1", "endpoint": "https://…"}``, as obstore names
+        them; ``"source.region"`` and ``"target.region"`` are for one of the stores. Environment variables
+        such as ``AWS_ACCESS_KEY_ID`` are used too. Options are sent to the workers, environment variables
+        are not: workers use their own.
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0).
     note : callable, optional
         Receives notes about the run, e.g. the address of Dask's dashboard, as note(kind, text).
+    watch : callable, optional
+        Called with the number of complete blocks and all blocks (`blocks`, `total`), their `rate` per second
+        and the expected `seconds_left`, after each block.
     **options
         Parameters of the verb, e.g. ``noise=12``; for ``"diffuse"`` model, time and scheme. Not with a plan.
 
@@ -122,10 +167,23 @@ def filter_store(
         raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
     check_memory(memory)  # before anything else is done
     given = find_verb(plan_or_verb)
-    goal = Path(target)
-    store = open_array(Path(source), channel_axis)
-    journal.check_place(goal)
-    unknown = _check_unknown(given, mask)
+    if fields:
+        ends = (
+            place_of(source, options_for("source", storage_options)),
+            place_of(target, options_for("target", storage_options)),
+        )
+        common: dict[str, Any] = {
+            "mask": mask, "channel_axis": channel_axis, "pyramid": pyramid, "engine": engine,
+            "threads": threads, "note": note, "watch": watch, "progress": progress,
+        }  # fmt: skip
+        with connect(scheduler, workers, memory) as client:
+            common["scheduler"] = client.scheduler.address
+            return _filter_fields(*ends, given, {**options, "spacing": spacing}, common)
+    goal = place_of(target, options_for("target", storage_options))
+    store = open_array(place_of(source, options_for("source", storage_options)), channel_axis)
+    goal.check_writable()
+    journal.folder_of(goal).check_lock()
+    unknown = _check_unknown(given, mask, options_for("source", storage_options))
     frame = _sampled_frames(store, unknown)
     if isinstance(given, Plan):
         plan = given
@@ -150,15 +208,72 @@ def filter_store(
         tell_note("dashboard", f"watch the workers at {client.dashboard_link}{bokeh_hint(scheduler)}")
         try:
             run = passes.StoreRun.plan(store, pipeline, facts, *available, filling)
+            if pyramid:
+                run = replace(run, levels=levels_of(store, pipeline.scale))
         except MemoryError as error:  # of the workers, not of this process
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
             tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
-        if journal.folder_of(goal).exists():
+        if (journal.folder_of(goal) / journal.DESCRIPTION).exists():
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
-            run = passes.carry_out(run, goal, client, lambda done, total: report(done / total))
+            run = passes.carry_out(run, goal, client, _teller(report, watch))
     return FilteredStore(plan, run.result.shape, store.dtype, run.block, len(run.passes))
+
+
+def _filter_fields(
+    source: Place, target: Place, given: Plan | Verb, options: dict[str, Any], common: dict[str, Any]
+) -> FilteredStore:
+    """Filter all fields of a plate or well with one plan; those that are complete are left as they are."""
+    if any((target / name).exists() for name in ("zarr.json", ".zgroup")):
+        raise FileExistsError(f"{target} already exists. Choose another name, or delete it first.")
+    fields = fields_of(source)
+    note: Note = common["note"] or (lambda kind, text: None)
+    if isinstance(given, Verb):
+        places = [source / fields[number] for number in sampled_frames(len(fields))]
+        stores = [open_array(place, common["channel_axis"]) for place in places]
+        unknown = _check_unknown(given, common["mask"], {})
+        found: list[Any] = [_sampled_frames(store, unknown) for store in stores]
+        shapes = {store.shape for store in stores}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"fields of {source} have different shapes ({', '.join(map(str, sorted(shapes)))}), so that "
+                "one plan cannot be made from them. Filter them one by one."
+            )
+        spacings = spacing_of(stores[0], options.pop("spacing"), note)
+        joined = replace(found[0], images=tuple(image for one in found for image in one.images))
+        plan = make_plan(given, joined, options, spacing=spacings, engine=common["engine"])
+    else:
+        plan = given
+        _reject_with_plan(given, {name: value for name, value in options.items() if value is not None})
+    done = None
+    for number, name in enumerate(fields, 1):
+        note(f"field {name}", f"field {name}, {number} of {len(fields)}")
+        if any((target / name / file).exists() for file in ("zarr.json", ".zgroup")):
+            continue
+        (target / name).make_parents()
+        done = filter_store(source / name, target / name, plan, **common)
+    copy_groups(source, target, fields)
+    if done is None:  # an interrupted run had completed all of them
+        last = open_array(target / fields[-1], common["channel_axis"])
+        done = FilteredStore(plan, last.shape, last.dtype, last.spatial_shape, 0)
+    return replace(done, fields=tuple(fields))
+
+
+def _teller(
+    report: Callable[[float], object], watch: Callable[[StoreProgress], object] | None
+) -> passes.Report:
+    """Return a function that reports blocks."""
+    start = time.monotonic()
+    before: list[int] = []
+
+    def tell(done: float, total: float) -> None:
+        report(done / total)
+        before.append(int(done)) if not before else None
+        if watch is not None:
+            watch(StoreProgress(int(done), int(total), before[0], time.monotonic() - start))
+
+    return tell
 
 
 def find_verb(plan_or_verb: Any) -> Plan | Verb:
@@ -175,11 +290,11 @@ def find_verb(plan_or_verb: Any) -> Plan | Verb:
     )
 
 
-def _check_unknown(given: Plan | Verb, mask: Any) -> UnknownPixels | None:
+def _check_unknown(given: Plan | Verb, mask: Any, options: Mapping[str, Any]) -> UnknownPixels | None:
     """Return which pixels are unknown, for verbs that fill them in."""
     name = given.verb if isinstance(given, Plan) else given.name
     if VERBS.get(name, DIFFUSE).fills:
-        return UnknownPixels.of(mask)
+        return UnknownPixels.of(mask, options)
     if mask is not None:
         raise ValueError(f"{name} takes no mask for stores. Fill in their unknown pixels with inpaint first.")
     return None

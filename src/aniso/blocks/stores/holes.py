@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,8 @@ from aniso.arrays import Mask, is_dask
 from aniso.blocks.halo import Window
 from aniso.blocks.stores import ends, journal
 from aniso.blocks.stores.ends import End, Frame, ImageEnd, read_index
+from aniso.blocks.stores.places import Options, Place, explain_write_errors
+from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, open_array, read_only
 from aniso.verbs.grids import double_window
 from aniso.verbs.holes import HoledSource
@@ -40,18 +41,18 @@ class UnknownPixels:
     whose channels all have a `value`; or those that are NaN in a channel, or infinite if `infinite`.
     """
 
-    mask: Path | Mask | None = None
+    mask: Place | Mask | None = None
     invert: bool = False
     value: float | None = None
     infinite: bool = False
 
     @classmethod
-    def of(cls, mask: Any) -> UnknownPixels:
-        """Return the unknown pixels that a caller gave: a path, an array or None."""
+    def of(cls, mask: Any, options: Options | None = None) -> UnknownPixels:
+        """Return the unknown pixels that a caller gave: a path or URL, an array or None."""
         if isinstance(mask, cls):
             return mask
         if mask is None or isinstance(mask, str | os.PathLike):
-            return cls(None if mask is None else Path(mask))
+            return cls(None if mask is None else place_of(mask, options))
         if is_dask(mask):
             raise TypeError("mask must be the path of a Zarr store or a NumPy array, got a Dask array.")
         given = np.asarray(mask)
@@ -59,7 +60,7 @@ class UnknownPixels:
 
     def describe(self) -> str:
         """Return what must be the same for an interrupted run to continue."""
-        if isinstance(self.mask, Path):
+        if isinstance(self.mask, Place):
             identity = journal.fingerprint(open_array(self.mask, kinds="biuf"))
         else:
             identity = (
@@ -90,7 +91,7 @@ class UnknownPixels:
         """Return the mask of one frame, or of all frames."""
         import dask.array as da
 
-        if isinstance(self.mask, Path):
+        if isinstance(self.mask, Place):
             about = open_array(self.mask, kinds="biuf")
             mask: Any = da.from_array(read_only(about.location), chunks=about.chunks, name=False)
             if about.channel_axis is not None:
@@ -119,35 +120,35 @@ class Filling:
     unknown: UnknownPixels
     solver: Solver
 
-    def prepare(self, folder: Path, client: Any) -> None:
+    def prepare(self, folder: Place, client: Any) -> None:
         """Compute it with the workers, unless an interrupted run did."""
         if (folder / _DONE).exists():
             return
-        with journal.explain_write_errors(folder):
+        with explain_write_errors(folder):
             stores = self._create_stores(folder)
         with client.as_current():
             limits = {_name(frame): self._solve(frame, *stores) for frame in ends.frame_indices(self.store)}
-        with journal.explain_write_errors(folder):
+        with explain_write_errors(folder):
             for name in ("known", "coarse"):
-                journal.persist_all(_location(folder, name))
+                _location(folder, name).persist()
             journal.write_json(folder / _DONE, limits)
 
-    def _create_stores(self, folder: Path) -> tuple[Any, Any]:
+    def _create_stores(self, folder: Place) -> tuple[Any, Any]:
         """Return empty arrays for the known pixels and for the coarser grid of all frames."""
         import zarr
 
         known, coarse = (_location(folder, name) for name in ("known", "coarse"))
-        journal.forget(known)
-        journal.forget(coarse)
+        known.remove()
+        coarse.remove()
         frames, count = tuple(self.store.shape[axis] for axis in self.store.frame_axes), self.store.channels
         shape, half = self.store.spatial_shape, _half(self.store)
         ones, dtype = (1,) * len(frames), arrays.result_type(self.store.dtype)
         sides = (*ones, count, *(min(n, _SIDES[len(shape)]) for n in half))
         return (
             zarr.create_array(
-                str(known), shape=(*frames, *shape), chunks=(*ones, *self.store.spatial_chunks), dtype=bool
+                known.node, shape=(*frames, *shape), chunks=(*ones, *self.store.spatial_chunks), dtype=bool
             ),
-            zarr.create_array(str(coarse), shape=(*frames, count, *half), chunks=sides, dtype=dtype),
+            zarr.create_array(coarse.node, shape=(*frames, count, *half), chunks=sides, dtype=dtype),
         )
 
     def _solve(self, frame: Frame, *stores: Any) -> list[list[float]]:
@@ -165,19 +166,19 @@ class Filling:
         _, low, high = compute(stored, *source.limits(pixels))
         return [low.ravel().tolist(), high.ravel().tolist()]
 
-    def start(self, folder: Path) -> End:
+    def start(self, folder: Place) -> End:
         """Return where the first pass finds the image."""
-        known, coarse = (str(_location(folder, name)) for name in ("known", "coarse"))
-        return HoledEnd(None, self.store.location, self.store, self._margins, (), known, coarse)
+        known, coarse = (_location(folder, name) for name in ("known", "coarse"))
+        return HoledEnd(None, self.store.location, self.store, self._margins, known=known, coarse=coarse)
 
-    def known(self, folder: Path) -> End:
+    def known(self, folder: Place) -> End:
         """Return where all passes find the known pixels."""
-        return MaskEnd(None, str(_location(folder, "known")))
+        return MaskEnd(None, _location(folder, "known"))
 
-    def result(self, folder: Path, end: ImageEnd) -> ImageEnd:
+    def result(self, folder: Place, end: ImageEnd) -> ImageEnd:
         """Return where the last pass writes the image, limited to the range of the known values."""
-        limits = json.loads((folder / _DONE).read_text("utf-8"))
-        return FilledEnd(end.store, end.location, end.origin, end.margins, end.scale, limits)
+        limits = json.loads((folder / _DONE).read() or b"{}")
+        return FilledEnd(**vars(end), limits=limits)
 
     @property
     def _margins(self) -> tuple[int, ...]:
@@ -197,16 +198,19 @@ class MaskEnd(End):
 class HoledEnd(ImageEnd):
     """A source with unknown pixels: between the known ones, it is the coarser grid, interpolated."""
 
-    known: str = ""
-    coarse: str = ""
+    known: Place | None = None
+    coarse: Place | None = None
 
     def read(self, array: Any, frame: Frame, window: Window) -> Any:
         """Return pixels (channels, …) in the type of results."""
+        known_place, coarse_place = self.known, self.coarse
+        assert known_place is not None
+        assert coarse_place is not None
         pixels = ends.read_channels(array, self.origin, frame, window)
-        known = read_index(read_only(self.known), (*frame, *window))
+        known = read_index(read_only(known_place), (*frame, *window))
 
         def read_coarse(needed: Window) -> Any:
-            return read_index(read_only(self.coarse), (*frame, slice(None), *needed))
+            return read_index(read_only(coarse_place), (*frame, slice(None), *needed))
 
         fine = double_window(read_coarse, window, _half(self.origin))
         np.copyto(fine, pixels, where=known, casting="unsafe")
@@ -231,7 +235,7 @@ def _half(store: ZarrArray) -> tuple[int, ...]:
     return tuple((n + 1) // 2 for n in store.spatial_shape)
 
 
-def _location(folder: Path, name: str) -> Path:
+def _location(folder: Place, name: str) -> Place:
     return folder / f"start-{name}.zarr"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,12 @@ from aniso.blocks import halo
 from aniso.blocks.groups import StageGroup
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Pipeline
-from aniso.blocks.stores import budget, cluster, journal
+from aniso.blocks.stores import budget, cluster, journal, pyramid
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
 from aniso.blocks.stores.holes import Filling
+from aniso.blocks.stores.places import Lease, Place, explain_write_errors
+from aniso.blocks.stores.pyramid import Level
+from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
 
 # Least side of the chunks between passes, in pixels.
@@ -48,6 +51,7 @@ class StoreRun:
     block: tuple[int, ...]
     limit: int
     filling: Filling | None = None  # if pixels are unknown
+    levels: tuple[Level, ...] = ()  # of lower resolution
 
     @classmethod
     def plan(
@@ -80,8 +84,14 @@ class StoreRun:
             "channel axis": self.source.channel_axis,
             "frame axes": list(self.source.frame_axes),
             "version": aniso.__version__,
+            "pyramid": [level.key for level in self.levels] or None,
             **self.facts,
         }
+
+    def cut(self) -> dict[str, Any]:
+        """Return how the run is cut, which a continued run keeps."""
+        blocks = sum(1 for _ in self.regions(self.passes[0]))
+        return {"block": list(self.block), "limit": self.limit, "passes": len(self.passes), "blocks": blocks}
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
@@ -104,21 +114,21 @@ class StoreRun:
         """Where the grid begins in stores between passes, so that blocks begin at chunks there."""
         return tuple(-m % side for m, side in zip(self.pipeline.margins, self.chunk_sides, strict=True))
 
-    def inputs(self, folder: Path, number: int) -> Ends:
+    def inputs(self, folder: Place, number: int) -> Ends:
         """Return where pass `number` finds the images that it reads."""
         found = {name: self._newest(folder, number, name) for name in self.passes[number].reads}
         return found if self.filling is None else {**found, "fixed": self.filling.known(folder)}
 
-    def outputs(self, folder: Path, number: int) -> Ends:
+    def outputs(self, folder: Place, number: int) -> Ends:
         """Return where pass `number` writes the images that it changes."""
         return {name: self._end(folder, number, name) for name in self.passes[number].writes}
 
-    def stores_after(self, folder: Path, number: int) -> set[Path]:
+    def stores_after(self, folder: Place, number: int) -> set[Place]:
         """Return the stores that are needed after pass `number`."""
         ends = (self._newest(folder, number + 1, name) for name in self.passes[number].after)
         return {end.store for end in ends if end.store is not None}
 
-    def _newest(self, folder: Path, number: int, name: str) -> End:
+    def _newest(self, folder: Place, number: int, name: str) -> End:
         """Return where an image is found before pass `number`: as the last pass that changed it wrote it."""
         for earlier in reversed(range(number)):
             if name in self.passes[earlier].writes:
@@ -127,62 +137,89 @@ class StoreRun:
             return self.filling.start(folder)
         return ImageEnd(None, self.source.location, self.source, self.pipeline.margins, self.pipeline.scale)
 
-    def _end(self, folder: Path, number: int, name: str) -> End:
+    def _end(self, folder: Place, number: int, name: str) -> End:
         store = journal.store_of(folder, number, name)
         if number == len(self.passes) - 1:
-            end = ImageEnd(store, str(store / self.source.key), self.result, self.pipeline.margins)
+            data = journal.data_of(folder, store) / self.source.key
+            margins = self.pipeline.margins
+            end = ImageEnd(store, store / self.source.key, self.result, margins, data=data)
             return end if self.filling is None else self.filling.result(folder, end)
-        return StateEnd(store, str(store), self.offset)
+        return StateEnd(store, store, self.offset)
 
 
-def carry_out(run: StoreRun, target: Path, client: Any, report: Report) -> StoreRun:
-    """Carry out all passes, move the result to its place, and return the run as it was cut.
+def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any, report: Report) -> StoreRun:
+    """Carry out all passes, make the result visible, and return the run as it was cut.
 
     An interrupted run continues with the blocks that it began with.
     """
-    target = target.absolute()
+    target = place_of(target).absolute()
     folder = journal.folder_of(target)
-    journal.check_place(target)
-    with journal.lock_folder(folder):
-        journal.check_place(target)  # another run may just have finished
-        run = _all_passes(run, folder, client, report)
-        with journal.explain_write_errors(target):
-            journal.finish(journal.store_of(folder, len(run.passes) - 1), target)
-        journal.clear(folder)  # within the lock, so that it is not the folder of a later run
-    journal.clear(folder)  # some systems keep a locked file
+    target.check_writable()
+    with folder.lock() as lease:
+        target.check_writable()  # another run may just have finished
+        run = _all_passes(run, folder, client, report, lease)
+        _write_levels(run, folder, client, lease)
+        if lease is not None:
+            lease.check()
+        with explain_write_errors(target):
+            journal.store_of(folder, len(run.passes) - 1).publish(target)
+        folder.remove()  # within the lock, so that it is not the folder of a later run
+    if folder.moves:
+        folder.remove()  # some systems keep a locked file
     return run
 
 
-def _all_passes(run: StoreRun, folder: Path, client: Any, report: Report) -> StoreRun:
+def _all_passes(
+    run: StoreRun, folder: Place, client: Any, report: Report, lease: Lease | None = None
+) -> StoreRun:
     """Carry out what is not done yet, and return the run as it was cut."""
-    with journal.explain_write_errors(folder):
-        cut = journal.begin_run(folder, run.describe(), {"block": list(run.block), "limit": run.limit})
+    with explain_write_errors(folder):
+        cut = journal.begin_run(folder, run.describe(), run.cut())
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
     if run.filling is not None:
         run.filling.prepare(folder, client)
     total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
-    finished = 0
-    for number, group in enumerate(run.passes):
-        complete = journal.complete_blocks(folder, number)
+    lists = [journal.complete_blocks(folder, number) for number in range(len(run.passes))]
+    finished = sum(map(len, lists))
+    for number, (group, complete) in enumerate(zip(run.passes, lists, strict=True)):
         waiting = [
             (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
         ]
-        finished += len(complete)
         report(finished, total)
         if not waiting:
             continue  # its stores may be gone, since a later pass has begun
         if not complete:
-            with journal.explain_write_errors(folder):
+            with explain_write_errors(folder):
                 _create_stores(run, folder, number)
         ends = run.inputs(folder, number), run.outputs(folder, number)
-        blocks = _submit_blocks(client, group, waiting, *ends)
-        with journal.open_list(folder, number) as file, contextlib.closing(blocks):
+        blocks = _submit_blocks(client, group, waiting, *ends, lease)
+        with journal.open_list(folder, number) as record, contextlib.closing(blocks):
             for name in blocks:
-                journal.record(file, name)
+                record(name)
                 finished += 1
                 report(finished, total)
         journal.forget_all_but(folder, run.stores_after(folder, number))
     return run
+
+
+def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None) -> None:
+    """Write the lower resolutions, one after another, on the workers."""
+    store = journal.store_of(folder, len(run.passes) - 1)
+    places = [store, journal.data_of(folder, store)]  # descriptions, data
+    before = [place / run.source.key for place in places]
+    for number, level in enumerate(run.levels, len(run.passes)):
+        complete = journal.complete_blocks(folder, number)
+        waiting = [(window,) for window in level.windows() if pyramid.name_of(window) not in complete]
+        target = [place / level.key for place in places]
+
+        def submit(window: Any, level: Level = level, before: Any = before, target: Any = target) -> Any:
+            return client.submit(pyramid.reduce_window, level, window, before, target, lease, pure=False)
+
+        blocks = _as_they_complete(client, submit, waiting)
+        with journal.open_list(folder, number) as record, contextlib.closing(blocks):
+            for name in blocks:
+                record(name)
+        before = target
 
 
 def estimate_workload(source: ZarrArray, pipeline: Pipeline) -> budget.Workload:
@@ -203,14 +240,19 @@ def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
     return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
 
 
-def filter_block(group: StageGroup, frames: Frames, region: Region, sources: Ends, targets: Ends) -> str:
+def filter_block(
+    group: StageGroup,
+    frames: Frames,
+    region: Region,
+    sources: Ends,
+    targets: Ends,
+    lease: Lease | None = None,
+) -> str:
     """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
     read = {name: read_only(source.location) for name, source in sources.items()}
-    write: dict[str, Any] = {
-        name: zarr.open_array(target.location, mode="r+") for name, target in targets.items()
-    }
+    write: dict[str, Any] = {name: target.open_to_write() for name, target in targets.items()}
     # Chunks that are read at the same time are in memory at the same time.
     with zarr.config.set({"async.concurrency": 2}):
         for frame in frames:
@@ -223,26 +265,42 @@ def filter_block(group: StageGroup, frames: Frames, region: Region, sources: End
                 for name in state:
                     state[name] = np.ascontiguousarray(state[name], arrays.result_type(state[name].dtype))
             made = group.run(state, region, fixed)
+            if lease is not None:
+                lease.check()
             for name, target in targets.items():
-                with journal.explain_write_errors(target.location):
+                with explain_write_errors(target.location):
                     target.write(write[name], frame, region.core, made.pop(name))
     # The name is listed as complete, which must hold after a power failure too.
     for name, target in targets.items():
         indices = (target.index(frame, region.core) for frame in frames)
         keys = {key for index in indices for key, _ in chunks_at(write[name], index)}
-        with journal.explain_write_errors(target.location):
-            journal.persist(Path(target.location), keys)
+        with explain_write_errors(target.location):
+            target.location.persist(keys)
     return _name(frames, region)
 
 
 def _submit_blocks(
-    client: Any, group: StageGroup, waiting: Sequence[tuple[Frames, Region]], sources: Ends, targets: Ends
+    client: Any,
+    group: StageGroup,
+    waiting: Sequence[tuple[Frames, Region]],
+    sources: Ends,
+    targets: Ends,
+    lease: Lease | None = None,
+) -> Generator[str, None, None]:
+    """Yield the names of blocks as they complete."""
+
+    def submit(frames: Frames, region: Region) -> Any:
+        work = group.cut(region), frames, region, sources, targets, lease
+        return client.submit(filter_block, *work, pure=False)
+
+    return _as_they_complete(client, submit, waiting)
+
+
+def _as_they_complete(
+    client: Any, submit: Callable[..., Any], waiting: Sequence[tuple[Any, ...]]
 ) -> Generator[str, None, None]:
     """Yield the names of blocks as they complete; only enough are submitted to keep the workers busy."""
     from dask.distributed import as_completed
-
-    def submit(frames: Frames, region: Region) -> Any:
-        return client.submit(filter_block, group.cut(region), frames, region, sources, targets, pure=False)
 
     remaining = iter(waiting)
     ahead = 3 * cluster.capacity(client)[1]
@@ -282,7 +340,7 @@ def _result(future: Any) -> str:
     return name
 
 
-def _create_stores(run: StoreRun, folder: Path, number: int) -> None:
+def _create_stores(run: StoreRun, folder: Place, number: int) -> None:
     """Create the stores into which a pass writes; that of the last pass is like the source."""
     import zarr
 
@@ -291,18 +349,19 @@ def _create_stores(run: StoreRun, folder: Path, number: int) -> None:
     grid = [n + first for n, first in zip(run.pipeline.grid, run.offset, strict=True)]
     for name in group.writes:
         store, count = journal.store_of(folder, number, name), group.after[name]
-        journal.forget(store)
+        store.remove()
         if number == len(run.passes) - 1:
-            create_like(run.source, store, run.pipeline.scale)
+            create_like(run.source, store, run.pipeline.scale, [level.dataset for level in run.levels])
+            pyramid.create_levels(run.source, store, run.levels)
         else:
             zarr.create_array(
-                str(store),
+                store.node,
                 shape=(*frames, count, *grid),
                 chunks=(*(1 for _ in frames), count, *map(min, run.chunk_sides, grid)),
                 dtype=arrays.result_type(run.source.dtype),
                 compressors=None,
             )
-        journal.persist_all(store)
+        store.persist()
 
 
 def _part_of_block(block: int, chunk: int) -> int:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shutil
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from aniso.blocks.stores.places import ExplainedError, Place
+from aniso.blocks.stores.urls import place_of
 from aniso.io import units
 
 # The files that describe arrays and groups, of Zarr 3 and 2.
@@ -26,9 +28,9 @@ _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
 @dataclass(frozen=True)
 class ZarrArray:
-    """A Zarr array on disk with its axes."""
+    """A Zarr array in a store with its axes."""
 
-    path: Path
+    path: Place
     key: str  # of the array within a group, or "" if the path is the array itself
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -40,9 +42,9 @@ class ZarrArray:
     ome: dict[str, Any] | None
 
     @property
-    def location(self) -> str:
+    def location(self) -> Place:
         """The location of the array itself."""
-        return str(self.path / self.key) if self.key else str(self.path)
+        return self.path / self.key if self.key else self.path
 
     @property
     def spatial_axes(self) -> tuple[int, ...]:
@@ -73,20 +75,25 @@ class ZarrArray:
         return 1 if self.channel_axis is None else self.shape[self.channel_axis]
 
 
-def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") -> ZarrArray:
+def open_array(
+    path: Place | str | os.PathLike[str], channel_axis: int | str | None = None, kinds: str = "iuf"
+) -> ZarrArray:
     """Open the array at this path, or the one of full resolution in an OME-Zarr group.
 
     `kinds` are those of its data type, as NumPy calls them.
     """
     import zarr
 
+    path = place_of(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     path = path.absolute()  # workers may have another working directory
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about metadata that are not used here
-            node = zarr.open(str(path), mode="r")
+            node = zarr.open(path.node, mode="r")
+    except ExplainedError:
+        raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a Zarr array or group: {error}") from error
     array: Any = node
@@ -99,7 +106,8 @@ def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") 
         try:
             level = ome["datasets"][0]
             array = node[level["path"]]
-            key = array.path  # without a leading slash, which would lead out of the store
+            # Without a leading slash, which would lead out of the store.
+            key = array.path.removeprefix(f"{node.path}/" if node.path else "")
             axes = ome.get("axes", [])
             scale = _scale(ome, level, array.ndim)
             names, lengths = [_kind(axis) for axis in axes], [_unit(axis) for axis in axes]
@@ -136,13 +144,25 @@ def open_array(path: Path, channel_axis: int | None = None, kinds: str = "iuf") 
     )
 
 
-def read_only(location: str) -> Any:
+def read_only(location: Place) -> Any:
     """Open a Zarr array for reading, without warnings about its metadata."""
     import zarr
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return zarr.open_array(location, mode="r")
+        return zarr.open_array(location.node, mode="r")
+
+
+def to_write(location: Place, data: Place) -> Any:
+    """Open the Zarr array that is described at a location, to write its data, perhaps elsewhere."""
+    import zarr
+
+    array = zarr.open_array(location.node, mode="r+")
+    if data == location:
+        return array
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.Array(zarr.AsyncArray(metadata=array.metadata, store_path=data.node))
 
 
 def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
@@ -157,65 +177,76 @@ def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, t
         yield array.metadata.encode_chunk_key(place), parts
 
 
-def create_like(source: ZarrArray, path: Path, scale: Sequence[int] = ()) -> str:
+def create_like(
+    source: ZarrArray, path: Place, scale: Sequence[int] = (), lower: Sequence[dict[str, Any]] = ()
+) -> Place:
     """Create an empty array with the metadata of the source, and return its location.
 
-    Only the full resolution of an OME-Zarr group is kept: the others would show the unfiltered image. The
-    grid may be finer by a scale along each spatial axis.
+    Of an OME-Zarr group, the full resolution is kept, and the `lower` ones that will be written: others would
+    show the unfiltered image. The grid may be finer by a scale along each spatial axis.
     """
     place, copy = source.path, path
-    for part in (*Path(source.key).parts, None):
-        copy.mkdir(parents=True)
+    for part in (*PurePosixPath(source.key).parts, None):
         for name in _DESCRIPTIONS:
-            if (place / name).exists():
-                shutil.copyfile(place / name, copy / name)
+            if (text := (place / name).read()) is not None:
+                (copy / name).write(text)
         if part is not None:
             place, copy = place / part, copy / part
     finer = dict(zip(source.spatial_axes, scale or (1,) * len(source.spacing), strict=True))
     factors = [finer.get(axis, 1) for axis in range(len(source.shape))]
     if source.ome is not None:
-        _keep_one_level(path, source.ome, factors)
+        _keep_levels(path, source.ome, factors, lower)
     if max(factors) > 1:
-        with _edit_json(copy, ".zarray") as found:
+        with edit_json(copy, ".zarray") as found:
             found["shape"] = [n * factor for n, factor in zip(source.shape, factors, strict=True)]
-    return str(copy)
+    return copy
 
 
 @contextmanager
-def _edit_json(folder: Path, old_name: str) -> Iterator[dict[str, Any]]:
+def edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
     new = folder / _DESCRIPTIONS[0]
     file = new if new.exists() else folder / old_name
-    found = json.loads(file.read_text("utf-8"))
+    found = json.loads(file.read() or b"{}")
     yield found
-    file.write_text(json.dumps(found, indent=2, ensure_ascii=False), "utf-8")
+    file.write(json.dumps(found, indent=2, ensure_ascii=False).encode())
 
 
-def _keep_one_level(path: Path, ome: dict[str, Any], factors: Sequence[int]) -> None:
-    """Remove all levels of resolution and other images from the metadata, except the first level."""
-    level = ome["datasets"][0]
+def _keep_levels(
+    path: Place, ome: dict[str, Any], factors: Sequence[int], lower: Sequence[dict[str, Any]]
+) -> None:
+    """Remove other levels of resolution and other images from the metadata."""
+    levels = [ome["datasets"][0], *lower]
     if max(factors) > 1:
-        level = {**level, "coordinateTransformations": _refine_transformations(level, factors)}
-    with _edit_json(path, _ATTRIBUTES) as found:
+        levels = [
+            {**level, "coordinateTransformations": _refine_transformations(level, factors)}
+            for level in levels
+        ]
+    with edit_json(path, _ATTRIBUTES) as found:
         found.pop("consolidated_metadata", None)
         attributes = found["attributes"] if "node_type" in found else found
-        attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": [level]}]
+        attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": levels}]
 
 
 def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> list[dict[str, Any]]:
     """Return the scale and the translation of a finer level, whose first pixel has another centre."""
-    found = {"scale": [1.0] * len(factors), "translation": [0.0] * len(factors)}
-    for each in level.get("coordinateTransformations", ()):
-        values = each.get(each.get("type"), ())
-        if each.get("type") in found and len(values) == len(factors):
-            found[each["type"]] = [float(value) for value in values]
-    scale, translation = found["scale"], found["translation"]
+    scale, translation = read_scale(level, len(factors))
     finer = [h / factor for h, factor in zip(scale, factors, strict=True)]
     moved = [x + (new - h) / 2 for x, h, new in zip(translation, scale, finer, strict=True)]
     return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]
 
 
-def _multiscale(group: Any, path: Path) -> dict[str, Any]:
+def read_scale(level: dict[str, Any], ndim: int) -> tuple[list[float], list[float]]:
+    """Return the scale and the translation of a level."""
+    found = {"scale": [1.0] * ndim, "translation": [0.0] * ndim}
+    for each in level.get("coordinateTransformations", ()):
+        values = each.get(each.get("type"), ())
+        if each.get("type") in found and len(values) == ndim:
+            found[each["type"]] = [float(value) for value in values]
+    return found["scale"], found["translation"]
+
+
+def _multiscale(group: Any, path: Place) -> dict[str, Any]:
     attributes = dict(group.attrs)
     holder = attributes.get("ome", attributes)
     listed = holder.get("multiscales") if isinstance(holder, dict) else None
@@ -267,13 +298,19 @@ def _dimension_names(array: Any) -> list[str]:
     return [] if names is None else [str(name).lower() for name in names]
 
 
-def _axes(array: Any, names: list[str], channel_axis: int | None, path: Path) -> tuple[int | None, list[int]]:
+def _axes(
+    array: Any, names: list[str], channel_axis: int | str | None, path: Place
+) -> tuple[int | None, list[int]]:
     """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
     frames = [axis for axis, name in enumerate(names) if name in _TIME_NAMES]
     channels = [axis for axis, name in enumerate(names) if name in _CHANNEL_NAMES]
     channel = channels[0] if channels else None
-    if channel_axis is not None:
+    if channel_axis == "none":  # channels are images of their own
+        channel, frames = None, sorted({*frames, *channels})
+    elif isinstance(channel_axis, str):
+        raise ValueError(f'channel_axis must be the number of an axis or "none", got {channel_axis!r}.')
+    elif channel_axis is not None:
         if not -array.ndim <= channel_axis < array.ndim:
             raise ValueError(f"{path} has no axis {channel_axis}: its shape is {array.shape}.")
         channel = channel_axis % array.ndim

@@ -16,6 +16,7 @@ OTHERS = {
     DIFFUSE.name: DIFFUSE.summary,
     "scale-space": "Write an image at several diffusion times.",
     "structure": "Write the orientation, coherence or structure tensor at each pixel.",
+    "status": "Show what a run to a Zarr store has done.",
     "explore": "Explore methods and parameters interactively in the browser.",
     "info": "Show the contents of a file and its estimated noise, contrast and wavelength.",
     "stencil": "Print weights, entries and step limits of a stencil.",

@@ -53,7 +53,7 @@ def command(
 
     given = {"model": chosen.model, "time": time, "scheme": chosen.scheme, "stencil": chosen.stencil}
     filter_files(
-        FileJob(DIFFUSE.name, files, reading, writing, computing, reporting),
+        FileJob(DIFFUSE.name, files, reading, writing, computing, reporting, storage=cluster.storage),
         DIFFUSE.output,
         filters,
         stores=StoreFilter(cluster, DIFFUSE, given),

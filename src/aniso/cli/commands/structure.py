@@ -25,6 +25,7 @@ def command(
     reading: shared.ReadingOptions,
     placing: shared.PlacingOptions,
     measuring: shared.MeasuringOptions,
+    stores: shared.StorageOptions,
     reporting: shared.ReportingOptions,
     what: Literal["coherence", "orientation", "tensor"] = option(
         "coherence: from 0 to 1, how strongly the structure is oriented. orientation: the direction of least "
@@ -54,5 +55,5 @@ def command(
         raise typer.BadParameter(f"--degrees is for --what orientation, got --what {what}. Leave it out.")
     writing = shared.WritingOptions(placing.output, placing.force)
     computing = shared.ComputingOptions(measuring.spacing)
-    work = FileJob("structure", files, reading, writing, computing, reporting)
+    work = FileJob("structure", files, reading, writing, computing, reporting, storage=stores.storage)
     Structures(work, what, sigma, rho, plates, degrees).write()

@@ -124,7 +124,7 @@ def _run(
                 "--frames takes no mask. Fill in unknown pixels with aniso inpaint first."
             )
         reading = replace(reading, volume=False)
-    job = FileJob(verb.name, files, reading, writing, computing, reporting, plans)
+    job = FileJob(verb.name, files, reading, writing, computing, reporting, plans, cluster.storage)
     plan = None
     plans.check([*options, *(["spacing"] if computing.spacing is not None else [])])
     with job.report.attempt(str(plans.plan)):

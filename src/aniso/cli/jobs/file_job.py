@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ class FileJob:
     computing: shared.ComputingOptions
     reporting: shared.ReportingOptions
     plans: shared.PlanOptions = shared.PlanOptions()  # noqa: RUF009 (frozen)
+    storage: Mapping[str, str] = field(default_factory=dict)  # options of stores at URLs
 
     @cached_property
     def report(self) -> Report:

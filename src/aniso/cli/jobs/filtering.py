@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from aniso.blocks.stores.places import Place
+from aniso.blocks.stores.urls import is_url, options_for, place_of
 from aniso.cli.files import read_mask
 from aniso.cli.jobs.file_job import FileJob, each_file
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
@@ -52,21 +54,21 @@ def _filter_store(job: FileJob, pattern: str, filters: StoreFilter) -> None:
     job.report.finish()
 
 
-def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None:
+def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> None:
     from aniso.blocks.stores import filtering
 
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
     job.check_saved_plan()
     masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
-    with report.progress(source.name) as tell:
+    with report.blocks(source.name) as watch:
         done = filtering.filter_store(
             source,
             target,
             given.name if isinstance(given, Verb) else given,
             channel_axis=job.reading.channel_axis,
             **asdict(job.computing),
-            **asdict(filters.cluster),
-            progress=tell,
+            **filters.cluster.arguments(),
+            watch=watch,
             note=report.note,
             **masks,
             **filters.options,
@@ -79,7 +81,7 @@ def _run(job: FileJob, source: Path, target: Path, filters: StoreFilter) -> None
 
 
 def report_store(
-    job: FileJob, source: Path, target: Path, start: float, result: Any, rows: Rows, **facts: Any
+    job: FileJob, source: Place, target: Place, start: float, result: Any, rows: Rows, **facts: Any
 ) -> None:
     """Report what was written, which has a shape and a type, and the time since the start."""
     seconds = time.perf_counter() - start
@@ -87,7 +89,7 @@ def report_store(
     job.report.say(f"{source} → {target}  ({size}, {result.dtype}, {seconds:.1f} s)")
     job.report.say(columns(rows))
     about = {"shape": list(result.shape), "dtype": str(result.dtype), **facts, "seconds": round(seconds, 3)}
-    job.report.results.append({"input": source, "output": target, **about})
+    job.report.results.append({"input": str(source), "output": str(target), **about})
 
 
 def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
@@ -95,38 +97,51 @@ def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
     from aniso.blocks.stores.holes import UnknownPixels
 
     mask: Any = wanted.mask_file
-    if mask is not None and not _is_store(str(mask)):
-        mask = read_mask(mask, job.reading, job.report)
+    if mask is not None and not _is_store(mask):
+        mask = read_mask(Path(mask), job.reading, job.report)
+    elif mask is not None:
+        mask = place_of(mask, options_for("source", job.storage))
     return UnknownPixels(mask, wanted.invert, wanted.mask_value, infinite=True)
 
 
-def store_places(job: FileJob, pattern: str) -> tuple[Path, Path]:
+def store_places(job: FileJob, pattern: str) -> tuple[Place, Place]:
     """Return the store to read and the one to write: the second name, --output, or the default."""
-    names = [Path(os.path.normpath(word)) for word in job.files]
-    if not all(_is_store(word) for word in job.files) or len(names) > 2:
+    if not all(_is_store(word) for word in job.files) or len(job.files) > 2:
         raise typer.BadParameter(
             "Zarr stores are filtered one at a time: give IN.zarr and, optionally, OUT.zarr."
         )
-    if len(names) == 2 and job.writing.output is not None:
+    if len(job.files) == 2 and job.writing.output is not None:
         raise typer.BadParameter("the output was given twice, as second name and as --output.")
-    if len(names) == 2:
-        target = names[1]
+    source = _place(job, job.files[0], "source")
+    if len(job.files) == 2:
+        target = _place(job, job.files[1], "target")
     elif job.writing.output is not None:
-        target = Path(os.path.normpath(job.writing.output))
-        if not _is_store(str(target)):
+        target = _place(job, job.writing.output, "target")
+        if not _is_store(job.writing.output):
             raise typer.BadParameter(
                 f"--output {target} must be a Zarr store: a name that ends in {_SUFFIX}."
             )
     else:
-        store = next(part for part in (names[0], *names[0].parents) if part.suffix == _SUFFIX)
-        target = store.with_name(pattern.format(stem=store.stem, suffix=_SUFFIX))
-    if os.path.realpath(target) == os.path.realpath(names[0]):
+        inside = (place for place in (source, *source.parents) if place.name.endswith(_SUFFIX))
+        store = next(inside, source)
+        target = store.rename(pattern.format(stem=store.name.removesuffix(_SUFFIX), suffix=_SUFFIX))
+    if str(target) == str(source) or os.path.realpath(str(target)) == os.path.realpath(str(source)):
         raise typer.BadParameter(f"{target} is the input itself. Give another output.")
-    return names[0], target
+    return source, target
+
+
+def _place(job: FileJob, word: str, end: str) -> Place:
+    """Return the place of a store, with the options for this end."""
+    try:
+        return place_of(word if is_url(word) else os.path.normpath(word), options_for(end, job.storage))
+    except (ValueError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _is_store(word: str) -> bool:
-    """Whether this is the name of a store, or of an array within one."""
+    """Whether this is the name of a store, or of an array within one; files have no URLs."""
+    if is_url(word):
+        return True
     path = Path(os.path.normpath(word))
     return any(part.suffix == _SUFFIX for part in (path, *path.parents))
 

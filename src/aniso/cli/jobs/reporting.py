@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import shutil
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from aniso.cli.errors import OutputClosed, describe_error
 from aniso.cli.options.shared import ReportingOptions
+
+if TYPE_CHECKING:
+    from aniso.blocks.stores.filtering import StoreProgress
 
 #: Called as tell(done, total).
 Tell = Callable[[float, float], object]
@@ -63,27 +67,54 @@ class Report:
             _print_error(typer.style("aniso: ", fg="red", bold=True) + text)
 
     @contextlib.contextmanager
-    def progress(self, title: str) -> Iterator[Tell]:
+    def progress(self, title: str) -> Iterator[Any]:
         """Show a progress bar on a terminal, from the first call of `tell` on."""
         if self.wanted.quiet or not _is_terminal(sys.stderr):
-            yield lambda done, total: None
+            yield lambda done, total, detail="": None
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        text, detail = TextColumn("{task.description}"), TextColumn("{task.fields[detail]}")
+        columns = text, BarColumn(), TaskProgressColumn(), detail, TimeRemainingColumn()
         # Results go to standard output, which may be a file: the bar must not redirect them.
         bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        task = bar.add_task(title, total=1.0)
+        task = bar.add_task(title, total=1.0, detail="")
 
-        def tell(done: float, total: float) -> None:
+        def tell(done: float, total: float, detail: str = "") -> None:
             bar.start()
-            bar.update(task, completed=done / total if total > 0 else 1.0)
+            bar.update(task, completed=done / total if total > 0 else 1.0, detail=detail)
 
         try:
             yield tell
         finally:
             bar.stop()
+
+    @contextlib.contextmanager
+    def blocks(self, title: str) -> Iterator[Callable[[StoreProgress], object]]:
+        """Show blocks, their rate and the time left on a terminal; with --json, as lines of JSON.
+
+        These lines go to standard error, at most one per second besides the first and the last.
+        """
+        last = [-math.inf]
+
+        def event(now: StoreProgress) -> None:
+            if now.blocks == now.total or now.seconds - last[0] >= 1:
+                last[0] = now.seconds
+                about = dataclasses.asdict(now) | {"rate": now.rate, "seconds_left": now.seconds_left}
+                rounded = {k: round(v, 3) if isinstance(v, float) else v for k, v in about.items()}
+                _print_error(json.dumps({"event": "blocks", **rounded}))
+
+        if self.wanted.json and not self.wanted.quiet:
+            yield event
+            return
+        with self.progress(title) as tell:
+
+            def show(now: StoreProgress) -> None:
+                rate = f", {now.rate:.3g} per second" if now.rate > 0 else ""
+                tell(now.blocks, now.total, f"{now.blocks} of {now.total} blocks{rate}")
+
+            yield show
 
     def finish(self, **facts: Any) -> None:
         """Print the summary; exit with code 1 if anything failed."""

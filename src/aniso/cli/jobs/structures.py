@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
+    from aniso.blocks.stores.places import Place
     from aniso.blocks.stores.zarr_array import ZarrArray
 
 
@@ -121,15 +120,16 @@ class Structures:
         work, report = self.work, self.work.report
         source, target = filtering.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
+            from aniso.blocks.stores import journal
             from aniso.blocks.stores.filtering import check_packages, spacing_of
-            from aniso.blocks.stores.journal import check_place
             from aniso.blocks.stores.zarr_array import open_array
 
             check_packages()
             begin = time.perf_counter()
             found = open_array(source, work.reading.channel_axis)
             self._check_angles(len(found.spatial_axes))
-            check_place(target)
+            target.check_writable()
+            journal.folder_of(target).check_lock()
             result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
             with report.progress(source.name) as tell:
                 _store(result, self._names(found), target, tell)
@@ -149,21 +149,36 @@ class Structures:
         return ["t"] * len(found.frame_axes) + values + ["z", "y", "x"][-ndim:]
 
 
-def _store(result: Any, names: list[str], target: Path, tell: Tell) -> None:
+def _store(result: Any, names: list[str], target: Place, tell: Tell) -> None:
     """Write a Dask array to a Zarr store, which appears when it is complete."""
     import dask.array as da
     import zarr
     from dask.callbacks import Callback
 
+    from aniso.blocks.stores import journal
+    from aniso.blocks.stores.zarr_array import to_write
+
     def report(key: Any, value: Any, graph: Any, state: Any, worker: Any) -> None:
         done = len(state["finished"])
         tell(done, done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")))
 
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-        place = Path(folder) / "result.zarr"
-        layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
-        array: Any = zarr.create_array(store=str(place), dtype=result.dtype, **layout)
-        with Callback(posttask=report):
-            # Blocks of the array are chunks of the store: they are written at the same time.
-            da.store(result, array, lock=False, scheduler="threads")
-        os.rename(place, target)
+    folder = journal.folder_of(target)
+    with folder.lock() as lease:
+        target.check_writable()
+        place = journal.store_of(folder, 0)
+        place.remove()
+        journal.write_json(folder / journal.DESCRIPTION, {"command": "structure"})
+        try:
+            layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
+            zarr.create_array(store=place.node, dtype=result.dtype, **layout)
+            with Callback(posttask=report):
+                # Blocks of the array are chunks of the store: they are written at the same time.
+                array = to_write(place, journal.data_of(folder, place))
+                da.store(result, array, lock=False, scheduler="threads")
+            if lease is not None:
+                lease.check()
+            place.publish(target)
+        finally:
+            folder.remove()
+    if folder.moves:
+        folder.remove()

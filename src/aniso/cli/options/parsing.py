@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import typer
@@ -64,6 +64,17 @@ def memory(text: str) -> str:
 
     with usage():
         return str(check_memory(text))
+
+
+def storage_options(words: Iterable[str]) -> dict[str, str]:
+    """Parse options such as region=eu-west-1; their values may be secrets, and are not repeated."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (equals and name):
+            raise typer.BadParameter("--storage-option must be KEY=VALUE, e.g. region=eu-west-1.")
+        found[name.strip()] = value
+    return found
 
 
 def span(low: float, high: float, open_low: bool = False) -> str:

@@ -204,10 +204,27 @@ class ComputingOptions(MeasuringOptions):
 
 
 @dataclass(frozen=True)
-class ClusterOptions:
-    """The workers that filter Zarr stores."""
+class StorageOptions:
+    """How Zarr stores at URLs are opened."""
 
     panel: ClassVar[str] = "Zarr stores"
+    storage_option: list[str] | None = option(
+        "Option for stores at s3://, gs://, az:// or https:// URLs, e.g. region=eu-west-1 or "
+        "endpoint=https://...; source.region and target.region are for one of them. Several may be given. "
+        "Credentials are better given by environment variables.",
+        metavar="KEY=VALUE",
+    )
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """The options by name."""
+        return parsing.storage_options(self.storage_option or ())
+
+
+@dataclass(frozen=True)
+class ClusterOptions(StorageOptions):
+    """The workers that filter Zarr stores."""
+
     scheduler: str | None = option(
         "Address of a Dask scheduler, e.g. tcp://10.0.0.1:8786.", metavar="ADDRESS"
     )
@@ -219,6 +236,16 @@ class ClusterOptions:
         parser=parsing.memory,
         metavar="SIZE",
     )
+
+    pyramid: bool = option(
+        "Write the lower resolutions of an OME-Zarr result too, as viewers need them.", default=False
+    )
+    fields: bool = option("Filter all fields of an OME-Zarr plate or well, with one plan.", default=False)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `filter_store`."""
+        names = ("scheduler", "workers", "memory", "pyramid", "fields")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -235,10 +262,11 @@ class ReportingOptions:
 class MaskOptions:
     """Which pixels are unknown."""
 
-    mask_file: Path | None = option(
+    mask_file: str | None = option(
         "Mask image of the same size: pixels are unknown where any channel is not 0. For Zarr stores "
         "(inpaint only), a file or a store.",
         "--mask",
+        metavar="FILE",
     )
     invert: bool = option("Invert the mask: pixels are unknown where it is 0.", default=False)
     mask_value: float | None = number("Pixels are unknown where all channels have this value.")

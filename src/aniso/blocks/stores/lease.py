@@ -1,0 +1,182 @@
+"""The lock of a run in an object store: an object that one run creates and renews."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aniso.blocks.stores.clients import FIRST_RETRIES, PlaceTaken
+
+if TYPE_CHECKING:
+    from aniso.blocks.stores.remote import RemotePlace
+
+# Seconds until the lock of a run that has stopped can be taken, and after which a run renews its own.
+LEASE, _RENEWAL = 60.0, 10.0
+_LOCK = "lock"
+# Owners of the locks that this process holds.
+_held: set[str] = set()
+
+
+class RemoteLease:
+    """Tells workers whether the lock of their run still holds."""
+
+    def __init__(self, folder: RemotePlace, owner: str) -> None:
+        self.folder = folder
+        self.owner = owner
+
+    def check(self) -> None:
+        """Raise an error if another run has taken over."""
+        contents = (self.folder / _LOCK).read()
+        if contents is None or json.loads(contents)["owner"] != self.owner:
+            raise _taken_over(self.folder)
+
+
+class Lock:
+    """An object that one run creates and renews; if it does not, another one may take it.
+
+    Times are those of the server, so that clocks may differ. A run of this machine whose process has ended
+    does not have to be waited for.
+    """
+
+    def __init__(self, folder: RemotePlace) -> None:
+        self.folder = folder
+        self.place = folder / _LOCK
+        self.owner = uuid.uuid4().hex
+        self.mark: Any = None  # of the object as this run wrote it
+        self._count = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+
+    def check_free(self) -> tuple[bool, Any]:
+        """Raise an error if a run holds the lock; return whether there is one, and its version."""
+        import obstore
+
+        try:
+            found = self.place.call(lambda client: obstore.get(client, self.place.key), FIRST_RETRIES)
+        except FileNotFoundError:
+            return False, None
+        about, meta = json.loads(bytes(found.bytes())), found.meta
+        if about["owner"] == self.owner or _has_ended(about):
+            return True, meta
+        age = self.folder.probe() - meta["last_modified"].timestamp()
+        if age < LEASE:
+            raise PlaceTaken(
+                f"another run is writing to {self.folder} ({about['host']}, {max(age, 0):.0f} s ago). Wait "
+                f"until it ends, or choose another output. The lock of a run that was "
+                f"killed ends after {LEASE:.0f} s."
+            )
+        return True, meta
+
+    def holder(self) -> str | None:
+        """Return the machine of the run that holds the lock, by the clock of this machine, or None."""
+        import obstore
+
+        try:
+            found = self.place.call(lambda client: obstore.get(client, self.place.key), FIRST_RETRIES)
+        except FileNotFoundError:
+            return None
+        about = json.loads(bytes(found.bytes()))
+        late = time.time() - found.meta["last_modified"].timestamp() > LEASE
+        return None if late or _has_ended(about) else str(about.get("host"))
+
+    def acquire(self) -> None:
+        """Take the lock, and renew it from now on."""
+        import obstore
+
+        there, meta = self.check_free()
+        _held.add(self.owner)
+        try:
+            self._write(_version(meta) if there else "create")
+        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
+            contents = self.place.read()  # the answer to a first try may have been lost
+            if contents is None or json.loads(contents)["owner"] != self.owner:
+                raise PlaceTaken(
+                    f"another run is writing to {self.folder}. Wait until it ends, or choose another output."
+                ) from None
+            self.mark = self.place.call(lambda client: obstore.head(client, self.place.key))
+        self._thread.start()
+
+    def release(self) -> None:
+        """Delete the lock, if it is still that of this run."""
+        import obstore
+
+        self._end.set()
+        self._thread.join()
+        _held.discard(self.owner)
+        with contextlib.suppress(OSError, obstore.exceptions.BaseError):
+            contents = self.place.read()
+            if contents is not None and json.loads(contents)["owner"] == self.owner:
+                self.place.call(lambda client: obstore.delete(client, self.place.key), FIRST_RETRIES)
+
+    def _write(self, mode: Any) -> None:
+        import obstore
+
+        self._count += 1  # or the version of the object would be the same
+        about = {"owner": self.owner, "renewed": self._count, **_this_process()}
+        contents = json.dumps(about).encode()
+        self.mark = self.place.call(
+            lambda client: obstore.put(client, self.place.key, contents, mode=mode), FIRST_RETRIES
+        )
+
+    def _renew(self) -> None:
+        """Renew the lock until the end; if it is lost, workers find that out before they write."""
+        import obstore
+
+        while not self._end.wait(_RENEWAL):
+            try:
+                self._write(_version(self.mark))
+            except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError):
+                with contextlib.suppress(OSError, ValueError):
+                    contents = self.place.read()
+                    if contents is not None and json.loads(contents)["owner"] == self.owner:
+                        self.mark = self.place.call(lambda client: obstore.head(client, self.place.key))
+                        continue
+                return
+            except (OSError, obstore.exceptions.BaseError):
+                continue  # the server may be back at the next time
+
+
+def _version(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: about[name] for name in ("e_tag", "version") if about.get(name) is not None}
+
+
+def _this_process() -> dict[str, Any]:
+    return {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()}
+
+
+def _machine() -> str | None:
+    """Return what identifies the processes of this machine, or of this container; None if nothing does."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def _has_ended(about: Mapping[str, Any]) -> bool:
+    """Whether the process that holds a lock has ended, as far as can be seen here."""
+    if about.get("machine") is None or about["machine"] != _machine():
+        return False
+    if about["process"] == os.getpid():
+        return about["owner"] not in _held
+    try:
+        os.kill(int(about["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _taken_over(folder: RemotePlace) -> PlaceTaken:
+    return PlaceTaken(
+        f"another run has taken over {folder}, because this one did not renew its lock for {LEASE:.0f} s, or "
+        "the folder was deleted. Nothing more is written."
+    )

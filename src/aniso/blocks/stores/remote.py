@@ -1,0 +1,277 @@
+"""Places in object stores: S3, Google Cloud, Azure; and, to be read only, web servers.
+
+Zarr reads and writes them with obstore. An object appears at once and complete, but cannot be moved, and
+there are no locks. So the data of a result are written where they stay, and the result appears with the
+object that describes it, which is written last; a lock is an object that only one run can create, and that
+it renews while it runs.
+"""
+
+# ruff: noqa: D102 (methods are described in Place)
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from aniso.blocks.stores.clients import (
+    FIRST_RETRIES,
+    READ_ONLY,
+    RETRIES,
+    HiddenOptions,
+    PlaceAway,
+    PlaceMissing,
+    PlaceTaken,
+    client_of,
+    explain,
+    patience,
+)
+from aniso.blocks.stores.lease import Lock, RemoteLease
+from aniso.blocks.stores.places import UNFINISHED, ExplainedError, Options, Place, Record
+
+_SCHEMES = ("s3", "gs", "az", "https", "http")
+_LOCK, _PUBLISHED = "lock", "published"
+# What describes an array or group, in the order in which it has to appear.
+_LAST = (".zarray", ".zgroup", "zarr.json")
+
+_Result = TypeVar("_Result")
+
+
+class RemotePlace(Place):
+    """A prefix or an object. Its options are not printed; other processes add their own environment."""
+
+    moves = False
+
+    def __init__(self, root: str, key: str, options: HiddenOptions) -> None:
+        self.root = root
+        self.key = key
+        self.options = options
+
+    @classmethod
+    def of_url(cls, url: str, options: Options) -> RemotePlace:
+        """Return the place of a URL."""
+        parts = urlsplit(url)
+        scheme = parts.scheme.lower()
+        if scheme not in _SCHEMES:
+            known = ", ".join(f"{name}://" for name in (*_SCHEMES, "file"))
+            raise ValueError(f"URLs of stores begin with {known}, got {scheme}://.")
+        if parts.query or "@" in parts.netloc:
+            raise ValueError(
+                f"the URL of a store at {scheme}://{parts.hostname} must not contain credentials or a query. "
+                "Give them as environment variables or as storage options."
+            )
+        if importlib.util.find_spec("obstore") is None:
+            raise ImportError(f'{scheme}:// URLs need obstore. Install it with: pip install "aniso[remote]".')
+        key = "/".join(part for part in unquote(parts.path).split("/") if part)
+        if not parts.netloc or not key or any(part in (".", "..") for part in key.split("/")):
+            raise ValueError(f"{url} must name a bucket and a store in it, e.g. {scheme}://bucket/in.zarr.")
+        given = HiddenOptions(sorted((str(name), value) for name, value in options.items()))
+        place = cls(f"{scheme}://{parts.netloc}", key, given)
+        client_of(place.root, given, FIRST_RETRIES)  # rejects unknown options
+        return place
+
+    def __str__(self) -> str:
+        return f"{self.root}/{self.key}"
+
+    def __repr__(self) -> str:
+        return f"RemotePlace({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePlace) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.root, self.key))
+
+    def __truediv__(self, name: str) -> RemotePlace:
+        return RemotePlace(self.root, f"{self.key}/{name}" if name else self.key, self.options)
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def node(self) -> Any:
+        from zarr.storage import StorePath
+
+        from aniso.blocks.stores.zarr_store import zarr_store
+
+        return StorePath(zarr_store(self.root, self.options, self.root.startswith(READ_ONLY)), self.key)
+
+    @property
+    def parents(self) -> list[Place]:
+        parts = self.key.split("/")
+        return [
+            RemotePlace(self.root, "/".join(parts[:count]), self.options)
+            for count in range(len(parts) - 1, 0, -1)
+        ]
+
+    def rename(self, name: str) -> RemotePlace:
+        folder, slash, _ = self.key.rpartition("/")
+        return RemotePlace(self.root, folder + slash + name, self.options)
+
+    def make_parents(self) -> None:
+        """Do nothing: there are no folders."""
+
+    def exists(self) -> bool:
+        if self.root.startswith(READ_ONLY):  # web servers have no lists
+            return any((self / name).read() is not None for name in _LAST)
+        return self._has_objects() or self.read() is not None
+
+    def read(self) -> bytes | None:
+        import obstore
+
+        try:
+            return self.call(lambda client: bytes(obstore.get(client, self.key).bytes()))
+        except PlaceMissing:
+            raise
+        except FileNotFoundError:
+            return None
+
+    def write(self, contents: bytes) -> None:
+        import obstore
+
+        self.call(lambda client: obstore.put(client, self.key, contents))
+
+    def children(self) -> list[str]:
+        return sorted({path.split("/")[0] for path, _ in self._listed()})
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        if self.root.startswith(READ_ONLY):
+            for name in (*_LAST, ".zattrs"):
+                if (contents := (self / name).read()) is not None:
+                    yield name, repr(contents)
+            return
+        for path, about in sorted(self._listed(), key=lambda one: one[0]):
+            if not any(part.endswith(UNFINISHED) for part in path.split("/")[:-1]):
+                yield path, f"{about['size']} {about['e_tag'] or about['last_modified']}"
+
+    def remove(self, *, strict: bool = False) -> None:
+        """Delete all objects, the lock last, so that no other run begins in the meantime."""
+        paths = [f"{self.key}/{path}" for path, _ in self._listed()] + [self.key]
+        paths.sort(key=lambda path: path.endswith(f"{UNFINISHED}/{_LOCK}"))
+        for first in range(0, len(paths), 500):
+            part = paths[first : first + 500]
+            with contextlib.suppress(FileNotFoundError):
+                self.call(partial(_delete, paths=part))
+
+    def lines(self) -> set[str]:
+        return {path for path, _ in self._listed()}
+
+    @contextmanager
+    def open_list(self) -> Iterator[Record]:
+        """Add lines as objects of a folder."""
+        yield lambda line: (self / line).write(b"")
+
+    def persist(self, keys: Iterable[str] | None = None) -> None:
+        """Do nothing: an object is stored before the server answers."""
+
+    def check_writable(self) -> None:
+        if self.root.startswith(READ_ONLY):
+            raise ValueError(
+                f"{self} cannot be written: web servers are read only. Give a path, or a URL with s3://, "
+                "gs:// or az://."
+            )
+        folder = self.rename(self.name + UNFINISHED)
+        if self._has_objects():
+            if any((self / name).read() is not None for name in _LAST):
+                raise PlaceTaken(f"{self} already exists. Choose another name, or delete it first.")
+            if (folder / "run.json").read() is None:
+                raise PlaceTaken(
+                    f"{self} has objects, but is not a complete store, and there is no {folder.name} to "
+                    "continue. Choose another name, or delete it first."
+                )
+        folder.probe()
+
+    def check_lock(self) -> None:
+        Lock(self).check_free()
+
+    def lock_holder(self) -> str | None:
+        return Lock(self).holder()
+
+    @contextmanager
+    def lock(self) -> Iterator[RemoteLease]:
+        lock = Lock(self)
+        lock.acquire()
+        try:
+            yield RemoteLease(self, lock.owner)
+        finally:
+            lock.release()
+
+    def publish(self, target: Place) -> None:
+        """Copy what describes the result to the target, where its data are: the outermost object last."""
+        contents = {path: (self / path).read() or b"" for path, _ in self._listed()}
+        depth = {path: (-path.count("/"), path.rpartition("/")[2] in _LAST) for path in contents}
+        (RemotePlace(self.root, self.key.rpartition("/")[0], self.options) / _PUBLISHED).write(b"")
+        for path in sorted(contents, key=lambda path: (*depth[path], path)):
+            (target / path).write(contents[path])
+
+    def probe(self) -> float:
+        """Write an object that must not exist, twice, and delete it; return the time of the server."""
+        import obstore
+
+        probe, mark = self / f"probe-{uuid.uuid4().hex}", uuid.uuid4().bytes
+
+        def write(client: Any) -> Any:
+            return obstore.put(client, probe.key, mark, mode="create")
+
+        try:
+            with contextlib.suppress(obstore.exceptions.AlreadyExistsError):  # an answer was lost
+                self.call(write, FIRST_RETRIES)
+            when = self.call(lambda client: obstore.head(client, probe.key))["last_modified"]
+            try:
+                self.call(write)
+            except obstore.exceptions.AlreadyExistsError:
+                return float(when.timestamp())
+            raise ExplainedError(
+                f"{self.root} ignores the condition of conditional writes (If-None-Match), so that two runs "
+                "could mix. Use a server that supports them."
+            )
+        finally:
+            with contextlib.suppress(OSError):
+                self.call(lambda client: obstore.delete(client, probe.key))
+
+    def _has_objects(self) -> bool:
+        """Whether there are objects with this prefix; the answer comes soon."""
+        import obstore
+
+        def ask(client: Any) -> bool:
+            return any(len(batch) > 0 for batch in obstore.list(client, f"{self.key}/", chunk_size=1))
+
+        return self.call(ask, FIRST_RETRIES)
+
+    def _listed(self) -> list[tuple[str, Any]]:
+        """Return the paths of all objects with this prefix, and what is known about them."""
+        import obstore
+
+        found = self.call(lambda client: obstore.list(client, f"{self.key}/").collect())
+        return [(about["path"].removeprefix(f"{self.key}/"), about) for about in found]
+
+    def call(self, action: Callable[[Any], _Result], retries: tuple[int, float] = RETRIES) -> _Result:
+        """Call a function with a client; explain its errors."""
+        import obstore
+
+        client = client_of(self.root, self.options, retries)
+        end = time.monotonic() + patience(self.options, retries)
+        while True:
+            try:
+                return action(client)
+            except (obstore.exceptions.BaseError, FileNotFoundError) as error:
+                known = explain(error, self.root)
+                if known is None:
+                    raise
+                # Requests that may not be repeated unseen are cut off at once: here they may.
+                if not isinstance(known, PlaceAway) or time.monotonic() > end:
+                    raise known from None
+                time.sleep(0.2)
+
+
+def _delete(client: Any, paths: list[str]) -> None:
+    import obstore
+
+    obstore.delete(client, paths)

@@ -1,0 +1,509 @@
+"""Stores at URLs: the same bits as in memory on workers without a common path, faults, locks and secrets."""
+
+import json
+import os
+import pickle
+import time
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from dask.distributed import Client, LocalCluster
+
+import aniso
+from aniso.blocks.stores import journal, lease, remote
+from aniso.blocks.stores.places import LocalPlace
+from aniso.blocks.stores.urls import options_for, place_of
+from tests.blocks import s3
+from tests.blocks.stores import ome_group, result_of, zarr
+from tests.cli.command_calls import called
+
+IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61].astype(np.float32)
+HOLES = np.zeros(IMAGE.shape, bool)
+HOLES[20:30, 15:40] = True
+MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
+DIFFUSE: dict[str, Any] = {"model": MODEL, "time": 2.0}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with s3.s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def given(server):
+    return s3.options(server)
+
+
+@pytest.fixture
+def source(given, request):
+    """The URL of an array."""
+    url = f"s3://{s3.BUCKET}/{request.node.name}/in.zarr"
+    s3.put_array(url, given, IMAGE, chunks=(16, 16))
+    return url
+
+
+@pytest.fixture
+def target(source):
+    return source.replace("in.zarr", "out.zarr")
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    """The scheduler of two processes that have no folder in common."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as local:
+        with Client(local) as client:
+            for number, worker in enumerate(client.scheduler_info(n_workers=-1)["workers"]):
+                client.run(os.chdir, str(tmp_path_factory.mktemp(f"worker{number}")), workers=[worker])
+        yield local.scheduler_address
+
+
+class TestSameBits:
+    @pytest.mark.parametrize("verb", ["denoise", "enhance", "inpaint", "upsample", "diffuse"])
+    def test_on_two_workers(self, workers, given, source, target, cut, verb):
+        every: dict[str, Any] = {
+            "inpaint": {"mask": HOLES},
+            "upsample": {"factor": 2},
+            "diffuse": DIFFUSE,
+        }
+        options = every.get(verb, {})
+        cut((48, 32), {"denoise": 20, "diffuse": 8}.get(verb, 1000))
+        expected = getattr(aniso, verb)(IMAGE, **options)
+        if verb == "inpaint":
+            mask = source.replace("in.zarr", "mask.zarr")
+            s3.put_array(mask, given, HOLES, chunks=(32, 32))
+            options = {"mask": mask}
+        done = aniso.filter_store(source, target, verb, scheduler=workers, storage_options=given, **options)
+        assert done.shape == expected.shape
+        assert done.passes > 1 or verb not in ("denoise", "diffuse")
+        np.testing.assert_array_equal(s3.get_array(target, given), expected)
+        assert not s3.names(f"{target}.unfinished", given)
+
+    @pytest.mark.parametrize("version", ["0.4", "0.5"])
+    def test_ome_groups_from_disk_and_back(self, scheduler, given, request, tmp_path, cut, version):
+        local = ome_group(tmp_path / "in.zarr", IMAGE, "yx", (0.5, 0.8), version, chunks=(16, 16))
+        url = f"s3://{s3.BUCKET}/{request.node.name}.zarr"
+        cut((32, 32), 30)
+        aniso.filter_store(local, url, "diffuse", scheduler=scheduler, storage_options=given, **DIFFUSE)
+        again = url.replace(".zarr", "/in/a.zarr")  # from one group to another, in folders
+        aniso.filter_store(url, again, "diffuse", scheduler=scheduler, storage_options=given, **DIFFUSE)
+        twice = aniso.diffuse(s3.get_array(url, given), spacing=(1, 1.6), **DIFFUSE)
+        np.testing.assert_array_equal(s3.get_array(again, given), twice)
+        aniso.filter_store(local, tmp_path / "a.zarr", "diffuse", scheduler=scheduler, **DIFFUSE)
+        np.testing.assert_array_equal(s3.get_array(url, given), result_of(tmp_path / "a.zarr"))
+        remote_files = {name: (place_of(url, given) / name).read() for name in s3.names(url, given)}
+        local_files = {
+            str(path.relative_to(tmp_path / "a.zarr")): path.read_bytes()
+            for path in (tmp_path / "a.zarr").rglob("*")
+            if path.is_file()
+        }
+        assert remote_files == local_files
+
+    def test_web_servers_are_read(self, scheduler, tmp_path):
+        ome_group(tmp_path / "in.zarr", IMAGE, "yx", (1, 1), chunks=(16, 16))
+        with s3.web_server(tmp_path) as address:
+            aniso.filter_store(
+                f"{address}/in.zarr", tmp_path / "out.zarr", "diffuse", scheduler=scheduler, **DIFFUSE
+            )
+            with pytest.raises(FileNotFoundError, match=r"http://.*lost\.zarr does not exist"):
+                aniso.filter_store(f"{address}/lost.zarr", tmp_path / "b.zarr", "denoise")
+        np.testing.assert_array_equal(result_of(tmp_path / "out.zarr"), aniso.diffuse(IMAGE, **DIFFUSE))
+
+    def test_by_the_command_and_environment_variables(
+        self, server, given, source, target, monkeypatch, tmp_path
+    ):
+        for name, value in s3.environment(server).items():
+            monkeypatch.setenv(name, value)
+        answer = called(tmp_path, "structure", source, target, "--json")
+        assert json.loads(answer.stdout)["results"][0]["output"] == target
+        np.testing.assert_array_equal(s3.get_array(target, given), aniso.coherence(IMAGE))
+        assert not s3.names(f"{target}.unfinished", given)
+        assert not os.listdir(tmp_path)
+
+
+class TestFaults:
+    def test_requests_that_fail(self, workers, server, given, source, target, cut):
+        """Nothing is lost, and the bits are the same."""
+        proxy = s3.FaultyProxy(server, share=0.05, delays=0.005, seed=3)
+        cut((16, 32), 8)
+        with proxy.started() as address:
+            aniso.filter_store(
+                source, target, "diffuse", scheduler=workers, storage_options=s3.options(address), **DIFFUSE
+            )
+        assert sum(proxy.requests.values()) > 200
+        assert {"500", "503", "cut before", "cut after", "cut within", "late"} <= set(proxy.faults)
+        np.testing.assert_array_equal(s3.get_array(target, given), aniso.diffuse(IMAGE, **DIFFUSE))
+        assert not s3.names(f"{target}.unfinished", given)
+
+    def test_a_server_that_stays_away(self, workers, scheduler, server, given, source, target, cut):
+        """The run ends with a clear error, and continues later, on other workers."""
+        proxy = s3.FaultyProxy(server)
+        cut((16, 16), 8)
+
+        def leave(done, total):
+            proxy.away = done > 0.5
+
+        with proxy.started() as address:
+            options = s3.options(address, retry_timeout=1)
+            with pytest.raises(ConnectionError, match=r"s3://bucket does not answer.*[Rr]epeat the call"):
+                aniso.filter_store(
+                    source,
+                    target,
+                    "diffuse",
+                    scheduler=workers,
+                    storage_options=options,
+                    progress=leave,
+                    **DIFFUSE,
+                )
+        assert "zarr.json" not in s3.names(target, given)
+        folder, notes, told = journal.folder_of(place_of(target, given)), [], []
+        complete = sum(len(journal.complete_blocks(folder, number)) for number in range(9))
+        assert complete > 5
+        aniso.filter_store(
+            source,
+            target,
+            "diffuse",
+            scheduler=scheduler,
+            storage_options=given,
+            progress=lambda done, total: told.append(done),
+            note=lambda kind, text: notes.append(kind),
+            **DIFFUSE,
+        )
+        assert "continued" in notes
+        assert told[0] > 0  # what was complete is not done again
+        np.testing.assert_array_equal(s3.get_array(target, given), aniso.diffuse(IMAGE, **DIFFUSE))
+
+
+class TestAppearance:
+    def test_the_target_appears_at_the_end(self, scheduler, given, source, target, cut):
+        seen = []
+
+        def look(done, total):
+            names = s3.names(target, given)
+            seen.append((len(names), "zarr.json" in names))
+
+        cut((32, 32), 30)
+        aniso.filter_store(
+            source, target, "diffuse", scheduler=scheduler, storage_options=given, progress=look, **DIFFUSE
+        )
+        assert max(count for count, _ in seen) > 10  # data are there,
+        assert not any(there for _, there in seen)  # but no array
+
+    def test_what_was_published_and_deleted_is_computed_again(
+        self, scheduler, given, source, target, monkeypatch
+    ):
+        """The list of its blocks may have been left."""
+        with monkeypatch.context() as patched:
+            patched.setattr(remote.RemotePlace, "remove", lambda place, **_: None)
+            run = {"scheduler": scheduler, "storage_options": given, **DIFFUSE}
+            aniso.filter_store(source, target, "diffuse", **run)
+        expected = s3.get_array(target, given)
+        assert journal.folder_of(place_of(target, given)).exists()
+        place_of(target, given).remove()
+        aniso.filter_store(source, target, "diffuse", **run)
+        np.testing.assert_array_equal(s3.get_array(target, given), expected)
+
+    def test_nothing_is_overwritten(self, scheduler, given, source, target):
+        (place_of(target, given) / "notes.txt").write(b"mine")
+        for kind in ("notes.txt", "zarr.json"):
+            (place_of(target, given) / kind).write(b"mine")
+            with pytest.raises(FileExistsError, match=r"out\.zarr (has objects|already exists)"):
+                aniso.filter_store(
+                    source, target, "diffuse", scheduler=scheduler, storage_options=given, **DIFFUSE
+                )
+        assert s3.names(target, given) == ["notes.txt", "zarr.json"]
+
+
+class TestLocks:
+    def test_two_runs_at_once(self, scheduler, given, source, target):
+        run: dict[str, Any] = {"scheduler": scheduler, "storage_options": given, **DIFFUSE}
+        rejected: list[float] = []
+
+        def tell(done, total):
+            if not rejected:
+                began = time.monotonic()
+                with pytest.raises(
+                    FileExistsError, match=r"another run is writing to .*out\.zarr\.unfinished"
+                ):
+                    aniso.filter_store(source, target, "diffuse", **run)
+                rejected.append(time.monotonic() - began)
+
+        aniso.filter_store(source, target, "diffuse", progress=tell, **run)
+        assert rejected
+        np.testing.assert_array_equal(s3.get_array(target, given), aniso.diffuse(IMAGE, **DIFFUSE))
+
+    def test_a_run_that_was_killed_elsewhere_is_taken_over_later(self, given, target, monkeypatch):
+        folder: Any = journal.folder_of(place_of(target, given))
+        first, second = lease.Lock(folder), lease.Lock(folder)
+        monkeypatch.setattr(lease, "_machine", lambda: "there")
+        first.acquire()
+        monkeypatch.setattr(lease, "_machine", lambda: "here")
+        with pytest.raises(FileExistsError, match="was killed ends after 60 s"):
+            second.acquire()
+        monkeypatch.setattr(lease, "LEASE", 0.0)
+        second.acquire()
+        lease.RemoteLease(folder, second.owner).check()
+        with pytest.raises(FileExistsError, match="another run has taken over"):
+            lease.RemoteLease(folder, first.owner).check()
+        first.release()  # not its own any more
+        lease.RemoteLease(folder, second.owner).check()
+        second.release()
+        assert not folder.exists()
+
+    def test_a_lock_is_renewed(self, given, target, monkeypatch):
+        monkeypatch.setattr(lease, "_RENEWAL", 0.05)
+        place = journal.folder_of(place_of(target, given)) / "lock"
+        with journal.folder_of(place_of(target, given)).lock():
+            before, end = place.read(), time.monotonic() + 20
+            while place.read() == before:
+                assert time.monotonic() < end
+        assert place.read() is None
+
+    def test_a_process_of_this_machine_that_has_ended_is_not_waited_for(self, given, target):
+        folder = journal.folder_of(place_of(target, given))
+        dead = {"owner": "x", "host": "h", "machine": lease._machine(), "process": 2**22 + 1}
+        (folder / "lock").write(json.dumps(dead).encode())
+        with folder.lock() as held:
+            assert held is not None
+            held.check()
+
+    def test_workers_of_a_run_that_lost_its_lock_write_nothing(self, scheduler, given, source, target, cut):
+        folder = journal.folder_of(place_of(target, given))
+        cut((16, 16), 8)
+
+        def steal(done, total):
+            (folder / "lock").write(json.dumps({"owner": "another"}).encode())
+
+        with pytest.raises(FileExistsError, match="another run has taken over"):
+            aniso.filter_store(
+                source,
+                target,
+                "diffuse",
+                scheduler=scheduler,
+                storage_options=given,
+                progress=steal,
+                **DIFFUSE,
+            )
+        assert not any(journal.complete_blocks(folder, number) for number in range(9))
+
+
+class TestProgress:
+    def status(self, tmp_path, url, *more):
+        return json.loads(called(tmp_path, "status", url, "--json", *more).stdout)
+
+    @pytest.mark.parametrize("kind", ["local", "remote"])
+    def test_a_run_can_be_watched_from_elsewhere(self, scheduler, given, source, target, tmp_path, cut, kind):
+        words = [f"--storage-option={name}={value}" for name, value in given.items()]
+        goal = target if kind == "remote" else str(tmp_path / "out.zarr")
+        seen, events = [], []
+
+        def look(now):
+            events.append(now)
+            if now.blocks > 0:
+                seen.append(self.status(tmp_path, goal, *words)["results"][0])
+            if now.blocks == 7:
+                raise KeyboardInterrupt
+
+        cut((48, 32), 8)
+        run: dict[str, Any] = {"scheduler": scheduler, "storage_options": given, **DIFFUSE}
+        with pytest.raises(KeyboardInterrupt):
+            aniso.filter_store(source, goal, "diffuse", watch=look, **run)
+        assert sorted({entry["blocks"] for entry in seen}) == list(range(1, 8))
+        assert {entry["state"] for entry in seen} == {"running"}
+        assert (seen[-1]["blocks_total"], seen[-1]["pass"], seen[-1]["passes"]) == (12, 2, 3)
+        assert [(now.blocks, now.total, now.before) for now in events][:2] == [(0, 12, 0), (1, 12, 0)]
+        assert events[-1].rate > 0
+        assert events[-1].seconds_left == pytest.approx((12 - 7) / events[-1].rate)
+        after = self.status(tmp_path, goal, *words)["results"][0]
+        assert (after["state"], after["blocks"], after["verb"]) == ("interrupted", 7, "diffuse")
+        assert "7 of 12 (58 %)" in called(tmp_path, "status", goal, *words).stdout
+        events.clear()
+        aniso.filter_store(source, goal, "diffuse", watch=events.append, **run)
+        assert (events[0].before, events[-1].blocks) == (7, 12)
+        assert self.status(tmp_path, goal, *words)["results"] == [{"store": goal, "state": "complete"}]
+        assert "no run to it" in self.status(tmp_path, goal + "x", *words)["errors"][0]["error"]
+
+    def test_events_as_lines_of_json(self, scheduler, source, target, given, tmp_path):
+        words = [f"--storage-option={name}={value}" for name, value in given.items()]
+        run = ("diffuse", source, target, "--time", "1", "--scheduler", scheduler, "--json", *words)
+        answer = called(tmp_path, *run)
+        assert json.loads(answer.stdout)["results"][0]["output"] == target
+        found = [json.loads(line) for line in answer.stderr.splitlines() if line.startswith("{")]
+        assert found[0]["event"] == "blocks"
+        assert found[-1]["blocks"] == found[-1]["total"]
+        assert "watch the workers at http://" in answer.stderr
+
+
+class TestErrors:
+    """Clear and soon, before anything is computed."""
+
+    @pytest.fixture(autouse=True)
+    def no_cluster(self, monkeypatch):
+        def reject(*_):
+            raise AssertionError("workers were started")
+
+        monkeypatch.setattr("aniso.blocks.stores.filtering.connect", reject)
+        monkeypatch.setattr("aniso.blocks.stores.filtering.make_plan", reject)
+
+    def fails(self, source, target, given, error, match):
+        began = time.monotonic()
+        with pytest.raises(error, match=match) as found:
+            aniso.filter_store(source, target, "denoise", storage_options=given)
+        assert time.monotonic() - began < 60  # a busy machine; seconds otherwise
+        assert s3.SECRET not in str(found.value)
+
+    def test_missing_buckets(self, given, source):
+        for first, last in (("s3://lost/in.zarr", "out.zarr"), (source, "s3://lost/out.zarr")):
+            self.fails(first, last, given, FileNotFoundError, "bucket s3://lost does not exist")
+
+    def test_a_missing_store(self, given, target):
+        self.fails(target, f"{target}.b", given, FileNotFoundError, r"out\.zarr does not exist")
+
+    def test_no_server(self, source):
+        away = s3.options("http://127.0.0.1:9")
+        self.fails(
+            source, "out.zarr", away, ConnectionError, "s3://bucket does not answer: connection refused"
+        )
+
+    def test_targets_on_the_web(self, given, source, server):
+        self.fails(source, f"{server}/bucket/out.zarr", given, ValueError, "web servers are read only")
+
+    def test_options_and_urls_that_make_no_sense(self, given, source):
+        self.fails(
+            source, "s3://b/x", {**given, "colour": 1}, ValueError, "storage option 'colour' is unknown"
+        )
+        self.fails(source, "s3://b/x", {**given, "a.b": 1}, ValueError, r"storage option a\.b is unknown")
+        self.fails(source, "ftp://b/x", given, ValueError, "begin with s3://")
+        self.fails(source, "s3://bucket", given, ValueError, "must name a bucket and a store")
+        self.fails(source, f"s3://user:{s3.SECRET}@b/x", given, ValueError, "must not contain credentials")
+        self.fails(source, f"s3://b/x?sig={s3.SECRET}", given, ValueError, "must not contain credentials")
+
+    def test_a_server_without_conditional_writes(self, given, source, target, monkeypatch):
+        import obstore
+
+        put = obstore.put
+        monkeypatch.setattr(
+            obstore, "put", lambda client, key, data, mode="overwrite": put(client, key, data)
+        )
+        self.fails(source, target, given, OSError, "ignores the condition")
+
+
+class TestPermissions:
+    """Servers that check credentials."""
+
+    @pytest.fixture
+    def reader(self, server):
+        """Options of a user who may only read."""
+        import boto3
+
+        here: dict[str, Any] = {
+            "endpoint_url": server, "region_name": "us-east-1", "aws_access_key_id": "x",
+            "aws_secret_access_key": "y",
+        }  # fmt: skip
+        iam = boto3.client("iam", **here)
+        name = "reader"
+        iam.create_user(UserName=name)
+        allowed = {"Effect": "Allow", "Action": ["s3:Get*", "s3:List*"], "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+        iam.put_user_policy(UserName=name, PolicyName="read", PolicyDocument=policy)
+        found = iam.create_access_key(UserName=name)["AccessKey"]
+        s3.check_credentials(server, True)
+        try:
+            yield s3.options(
+                server, access_key_id=found["AccessKeyId"], secret_access_key=found["SecretAccessKey"]
+            )
+        finally:
+            s3.check_credentials(server, False)
+
+    def test_wrong_credentials_and_a_target_that_may_only_be_read(self, source, target, given, reader):
+        for options, goal, code in (
+            (given, "out.zarr", "InvalidAccessKeyId"),
+            (reader, target, "AccessDenied"),
+        ):
+            with pytest.raises(PermissionError, match=rf"s3://bucket denied access \({code}\)"):
+                aniso.filter_store(source, goal, "denoise", storage_options=options)
+
+
+class TestSecrets:
+    def test_they_are_nowhere(self, server, source, target, tmp_path, given, monkeypatch):
+        """Neither in objects, files and messages of a run, nor in the texts of objects."""
+        kept: dict[str, bytes] = {}
+        write = remote.RemotePlace.write
+
+        def watched(place, contents):
+            kept[str(place)] = contents
+            write(place, contents)
+
+        monkeypatch.setattr(remote.RemotePlace, "write", watched)
+        monkeypatch.setenv("DASK_TEMPORARY_DIRECTORY", str(tmp_path / "dask"))
+        words = [f"--storage-option={name}={value}" for name, value in given.items()]
+        run = ["diffuse", source, target, "--time", "1", "--workers", "1", "--memory", "1GB", *words]
+        texts = []
+        for more in (["--json"], ["--debug"], ["--storage-option", "oops"]):
+            answer = called(tmp_path, *run, *more)
+            texts += [answer.stdout, answer.stderr]
+        assert "already exists" in "".join(texts)
+        assert any(name.endswith("run.json") for name in kept)
+        place: Any = place_of(target, given)
+        texts += [repr(place), str(place.options), str(place.node), repr(place.node.store), f"{vars(place)}"]
+        texts += [contents.decode("latin-1") for contents in kept.values()]
+        texts += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
+        texts += [((place / name).read() or b"").decode("latin-1") for name in s3.names(target, given)]
+        assert not [text for text in texts if s3.SECRET in text]
+        assert s3.SECRET.encode() in pickle.dumps(place)  # workers have it
+
+    def test_environment_variables_stay_on_their_machine(self, server, source, monkeypatch):
+        for name, value in s3.environment(server).items():
+            monkeypatch.setenv(name, value)
+        place = place_of(source)
+        assert place.exists()
+        for sent in (
+            place,
+            zarr.open_array(place.node, mode="r"),
+            da.from_array(zarr.open_array(place.node)),
+        ):
+            assert s3.SECRET.encode() not in pickle.dumps(sent)
+
+
+class TestPlaces:
+    def test_urls_of_files_are_paths(self, tmp_path):
+        assert place_of(f"file://{tmp_path}/a%20b.zarr") == LocalPlace(tmp_path / "a b.zarr")
+        with pytest.raises(ValueError, match="another machine"):
+            place_of("file://host/a.zarr")
+
+    def test_options_for_one_end(self):
+        options = {"region": "a", "source.skip_signature": True, "target.region": "b"}
+        assert options_for("source", options) == {"region": "a", "skip_signature": True}
+        assert options_for("target", options) == {"region": "b"}
+
+    def test_both_kinds_do_the_same(self, given, tmp_path, request):
+        for root in (LocalPlace(tmp_path), place_of(f"s3://{s3.BUCKET}/{request.node.name}", given)):
+            place = root / "folder"
+            assert not place.exists()
+            assert (place / "a").read() is None
+            (place / "b" / "c").write(b"text")
+            (place / "a").write(b"")
+            assert place.exists()
+            assert (place / "b").exists()
+            assert place.children() == ["a", "b"]
+            assert (place / "b" / "c").read() == b"text"
+            assert [name for name, _ in place.files()] == ["a", "b/c"]
+            before = list(place.files())
+            (place / "b" / "c").write(b"more")
+            assert list(place.files())[1] != before[1]
+            with (place / "list").open_list() as record:
+                record("0.1")
+                record("0.2")
+            assert (place / "list").lines() == {"0.1", "0.2"}
+            with (place / "list").open_list() as record:
+                record("0.3")
+            assert (place / "list").lines() == {"0.1", "0.2", "0.3"}
+            assert place.rename("other").name == "other"
+            (place / "b").remove()
+            assert (place / "b" / "c").read() is None
+            place.remove()
+            assert not place.exists()
