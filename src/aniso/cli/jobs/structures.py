@@ -97,7 +97,7 @@ class Structures:
 
     def _outline(self, stack: Pages) -> Picture:
         """What will be written, all zeros."""
-        shape = stack.picture.shape if stack.volume else stack.picture.shape[-2:]
+        shape = stack.picture.shape[-stack.ndim :]
         self._check_angles(len(shape))
         count = self._count(len(shape))
         zero = np.zeros((), np.float32)
@@ -108,7 +108,7 @@ class Structures:
         """The maps of all pages as a picture, with the spacing and the place of the original."""
         several = self._count(3 if stack.volume else 2) is not None
         pages = [np.moveaxis(page, 0, -1) if several else page for page in results]
-        pixels = pages[0] if stack.axis is None else np.stack(pages)
+        pixels = np.stack(pages).reshape(*stack.stacked, *pages[0].shape)
         picture = stack.picture
         if several or picture.format == "TIFF":
             # As a TIFF file has it: what it says of the channels of the image no longer holds.
