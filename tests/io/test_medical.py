@@ -1,5 +1,6 @@
 """NRRD, MetaImage, DICOM and BMP files, compared with what SimpleITK and Pillow find in them."""
 
+import locale
 import struct
 
 import numpy as np
@@ -127,6 +128,7 @@ def test_nrrd_with_another_compression(tmp_path):
 def _write_series(folder, heights, shape=(12, 14), **changes):
     """A DICOM series with slices at these heights; `changes` are tags by the number of the slice."""
     folder.mkdir(exist_ok=True)
+    language = locale.setlocale(locale.LC_CTYPE)
     writer = sitk.ImageFileWriter()
     writer.KeepOriginalImageUIDOn()
     for number, height in enumerate(heights):
@@ -146,6 +148,7 @@ def _write_series(folder, heights, shape=(12, 14), **changes):
             image.SetMetaData(key, text)
         writer.SetFileName(str(folder / f"IM{9 - number}.dcm"))  # names are not in the order of the slices
         writer.Execute(image)
+    locale.setlocale(locale.LC_CTYPE, language)  # the writer of DICOM files changes it
     return folder
 
 

@@ -136,8 +136,11 @@ def explain(sitk: Any, path: Path) -> Iterator[None]:
         sitk.ProcessObject.SetGlobalWarningDisplay(shown)
 
 
-def header(path: Path, end: str, separator: str) -> dict[str, str]:
-    """Return the fields of a text header, by names in lower case; it ends after a line that matches `end`."""
+def header(path: Path, end: str, separator: str) -> tuple[dict[str, str], int]:
+    """Return the fields of a text header, by names in lower case, and its length.
+
+    It ends after a line that matches `end`.
+    """
     fields: dict[str, str] = {}
     with path.open("rb") as file:
         for line in iter(lambda: file.readline(1 << 16), b""):
@@ -147,7 +150,7 @@ def header(path: Path, end: str, separator: str) -> dict[str, str]:
                 fields[name.strip().lower()] = value.strip()
             if re.fullmatch(end, text, re.IGNORECASE) or file.tell() > 1 << 20:
                 break
-    return fields
+        return fields, file.tell()
 
 
 def check_data_file(path: Path, name: str) -> None:

@@ -15,7 +15,7 @@ _LOCAL = "local"
 
 def read(path: Path, limit: int | None) -> Picture:
     """Read the image, volume or series in a MetaImage file."""
-    fields = itk.header(path, end=r"ElementDataFile\s*=.*", separator="=")
+    fields, start = itk.header(path, end=r"ElementDataFile\s*=.*", separator="=")
     place = fields.get("elementdatafile")
     if place is None:
         raise corrupt(f"{path} does not say where its pixels are: it has no line ElementDataFile.")
@@ -23,8 +23,8 @@ def read(path: Path, limit: int | None) -> Picture:
         itk.check_data_file(path, place)
     compressed = fields.get("compresseddata", "").lower() == "true"
     size = fields.get("compresseddatasize", "")
-    holder = path if place.lower() == _LOCAL else path.with_name(place)
-    if compressed and size.isdecimal() and int(size) > holder.stat().st_size:
+    holder, start = (path, start) if place.lower() == _LOCAL else (path.with_name(place), 0)
+    if compressed and size.isdecimal() and start + int(size) > holder.stat().st_size:
         raise cut_short(path)
     unit = fields.get("distanceunits", itk.UNIT)
     picture = itk.read(path, limit, FORMAT, "MetaImageIO", unit=unit, raw=not compressed)

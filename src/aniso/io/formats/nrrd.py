@@ -13,7 +13,7 @@ _RAW = "raw"
 
 def read(path: Path, limit: int | None) -> Picture:
     """Read the image, volume or series in an NRRD file."""
-    fields = itk.header(path, end="", separator=":")
+    fields, _ = itk.header(path, end="", separator=":")
     encoding = fields.get("encoding", _RAW)
     if encoding.lower() not in _ENCODINGS:
         raise FileError(
