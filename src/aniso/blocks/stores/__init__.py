@@ -12,6 +12,8 @@
     unknown pixels, and what is computed before the first pass to fill them in
 ``passes``
     passes over all blocks, each from one store into the next
+``dask_arrays``
+    Dask arrays, written to stores
 ``cluster``
     workers on this machine, or those of a scheduler
 

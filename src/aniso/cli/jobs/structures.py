@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -121,6 +119,7 @@ class Structures:
         work, report = self.work, self.work.report
         source, target = filtering.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
+            from aniso.blocks.stores.dask_arrays import write_store
             from aniso.blocks.stores.filtering import check_packages, spacing_of
             from aniso.blocks.stores.journal import check_place
             from aniso.blocks.stores.zarr_array import open_array
@@ -132,7 +131,7 @@ class Structures:
             check_place(target)
             result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
             with report.progress(source.name) as tell:
-                _store(result, self._names(found), target, tell)
+                write_store(result, self._names(found), target, tell)
             filtering.report_store(work, source, target, begin, result, self._rows())
 
     def _stacked(self, found: ZarrArray, spacings: tuple[float, ...]) -> Any:
@@ -147,23 +146,3 @@ class Structures:
         ndim = len(found.spatial_axes)
         values = [] if self._count(ndim) is None else ["c"]
         return ["t"] * len(found.frame_axes) + values + ["z", "y", "x"][-ndim:]
-
-
-def _store(result: Any, names: list[str], target: Path, tell: Tell) -> None:
-    """Write a Dask array to a Zarr store, which appears when it is complete."""
-    import dask.array as da
-    import zarr
-    from dask.callbacks import Callback
-
-    def report(key: Any, value: Any, graph: Any, state: Any, worker: Any) -> None:
-        done = len(state["finished"])
-        tell(done, done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")))
-
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-        place = Path(folder) / "result.zarr"
-        layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
-        array: Any = zarr.create_array(store=str(place), dtype=result.dtype, **layout)
-        with Callback(posttask=report):
-            # Blocks of the array are chunks of the store: they are written at the same time.
-            da.store(result, array, lock=False, scheduler="threads")
-        os.rename(place, target)
