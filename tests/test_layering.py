@@ -9,7 +9,7 @@ import pytest
 import aniso
 
 PACKAGE = Path(aniso.__file__).parent
-FRONT_ENDS = ("aniso.cli", "aniso.explorer")
+FRONT_ENDS = ("aniso.cli", "aniso.explorer", "aniso.napari")
 # Each engine has a class of this name, which is how it is found.
 SHARED_NAMES = {"Evolution"}
 
@@ -91,6 +91,17 @@ def test_the_library_imports_no_front_end():
 @pytest.mark.parametrize("target", ["aniso.cli", "aniso.engines"])
 def test_the_explorer_imports_neither_the_command_line_nor_engines(target):
     assert _imports_between(lambda name: _is_in(name, ("aniso.explorer",)), (target,)) == []
+
+
+def test_the_plugin_uses_what_the_explorer_chooses_and_computes_and_not_its_page():
+    parts = (
+        "aniso.cli",
+        "aniso.engines",
+        "aniso.explorer.page",
+        "aniso.explorer.server",
+        "aniso.explorer.showing",
+    )
+    assert _imports_between(lambda name: _is_in(name, ("aniso.napari",)), parts) == []
 
 
 def test_names_of_classes_are_unique():

@@ -14,6 +14,7 @@ import mrcfile
 import nibabel
 import numpy as np
 import pytest
+import SimpleITK as sitk
 import tifffile
 from PIL import Image, ImageCms
 
@@ -112,4 +113,7 @@ MAKERS = {
     ".nii": lambda path: nibabel.Nifti1Image(pixels((20, 30, 4)), np.eye(4)).to_filename(path),
     ".nii.gz": lambda path: nibabel.Nifti1Image(pixels((20, 30, 4)), np.eye(4)).to_filename(path),
     ".mrc": lambda path: mrcfile.write(path, pixels((20, 30), "int16")),
+    ".bmp": lambda path: path.write_bytes(encoded(Image.fromarray(pixels((50, 70, 3))), "BMP")),
+    ".nrrd": lambda path: sitk.WriteImage(sitk.GetImageFromArray(pixels((4, 20, 30))), path),
+    ".mha": lambda path: sitk.WriteImage(sitk.GetImageFromArray(pixels((4, 20, 30))), path),
 }

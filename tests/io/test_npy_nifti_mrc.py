@@ -140,9 +140,11 @@ class TestNifti:
         assert again.shape == (7, 5, 4)
         assert np.array_equal(again.affine, np.diag([1.0, 2.0, 3.0, 1.0]))
 
-    def test_series_and_colours_are_refused(self, tmp_path):
-        nibabel.Nifti1Image(pixels((5, 4, 3, 2)), np.eye(4)).to_filename(tmp_path / "a.nii")
-        refused(lambda: read(tmp_path / "a.nii"), "(5, 4, 3, 2)", "Split")
+    def test_vectors_and_colours_are_refused(self, tmp_path):
+        nibabel.Nifti1Image(pixels((5, 4, 3, 2, 2)), np.eye(4)).to_filename(tmp_path / "a.nii")
+        refused(lambda: read(tmp_path / "a.nii"), "(5, 4, 3, 2, 2)", "Split")
+        nibabel.Nifti1Image(pixels((5, 4, 3, 1, 3)), np.eye(4)).to_filename(tmp_path / "c.nii")
+        refused(lambda: read(tmp_path / "c.nii"), "3 values for each voxel", "Split")
         colours = np.zeros((5, 4, 3), [("R", "u1"), ("G", "u1"), ("B", "u1")])
         nibabel.Nifti1Image(colours, np.eye(4)).to_filename(tmp_path / "b.nii")
         refused(lambda: read(tmp_path / "b.nii"), "not grey values")

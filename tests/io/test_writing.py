@@ -250,14 +250,17 @@ class TestInterruptions:
 
 
 class TestExtras:
-    @pytest.mark.parametrize(("suffix", "name"), [(".nii", "nibabel"), (".mrc", "mrcfile")])
-    def test_what_is_not_installed_is_named(self, tmp_path, monkeypatch, suffix, name):
+    @pytest.mark.parametrize(
+        ("suffix", "name", "extra"),
+        [(".nii", "nibabel", "volumes"), (".mrc", "mrcfile", "volumes"), (".nrrd", "SimpleITK", "medical")],
+    )
+    def test_what_is_not_installed_is_named(self, tmp_path, monkeypatch, suffix, name, extra):
         MAKERS[suffix](tmp_path / f"a{suffix}")
         monkeypatch.setitem(sys.modules, name, None)
-        refused(lambda: read(tmp_path / f"a{suffix}"), name, 'pip install "aniso[volumes]"')
+        refused(lambda: read(tmp_path / f"a{suffix}"), name, f'pip install "aniso[{extra}]"')
         refused(
             lambda: write(tmp_path / f"b{suffix}", pixels((5, 7), "int16")),
-            'pip install "aniso[volumes]"',
+            f'pip install "aniso[{extra}]"',
             folder=tmp_path,
         )
 

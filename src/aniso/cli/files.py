@@ -17,7 +17,7 @@ import typer
 from aniso import io
 from aniso.arrays import Mask
 from aniso.cli.options.shared import MaskOptions, MeasuringOptions, ReadingOptions, WritingOptions
-from aniso.io.formats import format_of, origin, suffix_of
+from aniso.io.formats import format_of, origin, result_suffix, suffix_of
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
 
@@ -49,9 +49,12 @@ def read(path: Path, reading: ReadingOptions) -> Picture:
     return picture if axis in (None, "none") else replace(picture, channel_axis=axis)
 
 
-def pages(picture: Picture, reading: ReadingOptions, measuring: MeasuringOptions) -> Pages:
-    """Return the pages, with their spacing."""
-    volume = is_volume(picture, reading.volume)
+def pages(
+    picture: Picture, reading: ReadingOptions, measuring: MeasuringOptions, *, frames: bool = False
+) -> Pages:
+    """Return the pages, with their spacing; `frames`: a stack is not a volume."""
+    stack = frames and len(picture.shape) == 3
+    volume = is_volume(picture, False if stack else reading.volume)
     axes = 3 if volume else 2
     spacing, own = measuring.spacing, picture.spacing
     if spacing == "file":
@@ -71,8 +74,9 @@ def unknown_pixels(wanted: MaskOptions, picture: Picture, reading: ReadingOption
     if wanted.mask_file is not None:
         mask = read_mask(Path(wanted.mask_file), reading, report)
         mask = ~mask if wanted.invert else mask
-        if mask.shape not in (picture.shape, picture.shape[1:] if len(picture.shape) == 3 else ()):
-            sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, picture.shape))
+        whole = picture.shape
+        if mask.shape != whole and not (mask.ndim >= 2 and mask.shape == whole[-mask.ndim :]):
+            sizes = " × ".join(map(str, mask.shape)), " × ".join(map(str, whole))
             raise FileError(
                 f"{wanted.mask_file} has {sizes[0]} pixels, but {picture.source} has {sizes[1]}. Give a "
                 "mask of the same size."
@@ -168,8 +172,10 @@ class Places:
 
     def place(self, path: Path, number: int, **further: str) -> Path:
         """Return where the result for this input is written."""
-        suffix = suffix_of(path) or path.suffix
-        names = {"stem": path.name.removesuffix(suffix), "suffix": suffix, "name": path.name}
+        own, suffix = suffix_of(path) or path.suffix, result_suffix(path)
+        stem = path.name.removesuffix(own)
+        name = path.name if suffix == own else stem + suffix
+        names = {"stem": stem, "suffix": suffix, "name": name}
         return Path(self.pattern.format(folder=path.parent, number=number, **names, **further))
 
     def places(self, paths: Sequence[Path]) -> list[Path]:

@@ -1,6 +1,7 @@
 """Read and write image files, with their metadata.
 
-PNG, JPEG, TIFF and NPY; with the extra `volumes` also NIfTI and MRC. The format follows from the suffix.
+PNG, JPEG, BMP, TIFF and NPY; with the extra `volumes` also NIfTI and MRC, and with `medical` NRRD, MetaImage
+(MHA) and series of DICOM files. The format follows from the suffix; a series of DICOM files is a folder.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     Parameters
     ----------
     path : str or path
-        A PNG, JPEG, TIFF, NPY, NIfTI or MRC file, by its suffix.
+        A PNG, JPEG, BMP, TIFF, NPY, NIfTI, MRC, NRRD, MetaImage or DICOM file, by its suffix; or a folder
+        with the files of one DICOM series.
     limit : int, optional
         Bytes that any file may take in memory. Beyond it, files that would expand to more than 200 times
         their size are rejected as decompression bombs. None: no limit.
@@ -68,9 +70,9 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
         limit = checks.whole("limit", limit, "It is a number of bytes.", "a whole number or None")
     format = format_of(path)
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        _check_head(path, head)
+        if path.is_file():
+            with path.open("rb") as file:
+                _check_head(path, file.read(_HEAD))
         picture = format.read(path, limit)
     except (FileError, ImportError):
         raise
@@ -105,6 +107,8 @@ def check_input(path: str | os.PathLike[str]) -> None:
     """
     path = _path(path)
     if os.path.isdir(path):
+        if any(format.is_folder(path) for format in FORMATS.values()):
+            return
         store = path.suffix == ".zarr"
         raise checks.make_error(
             FileError,
@@ -144,7 +148,7 @@ def write(
     like : Picture, optional
         Type, alpha, profile, spacing and everything else that is not pixels, for an array. Without it, an
         array is written in its own type, and a last axis of 3 or 4 holds colours or colours and alpha
-        (except in NPY, NIfTI and MRC files).
+        (except in NPY files and files of volumes, such as NIfTI).
     force : bool
         Overwrite an existing file, even the one from which `like` was read.
     parents : bool
@@ -223,6 +227,9 @@ def check_output(
     """
     path = _path(path)
     format = format_of(path)
+    other = format.written_as.get(suffix_of(path).lower())
+    if other is not None:
+        raise FileError(f"{path} cannot be written: such files are read only. Write {other}, for example.")
     _check_place(path, source=source, force=force, parents=parents)
     if picture is not None:
         format.check(picture)

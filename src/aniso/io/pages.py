@@ -1,7 +1,11 @@
-"""Split pictures into pages that are filtered one by one. A photograph or a volume is one page."""
+"""Split pictures into pages that are filtered one by one. A photograph or a volume is one page.
+
+The pages of a series of volumes (T, D, H, W) are its frames, or all slices of all frames.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,80 +33,87 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """The pages of a picture; a volume is one page."""
+    """The pages of a picture; `volume` means that each of them has three axes."""
 
     picture: Picture
     spacing: Any = None
     volume: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.picture.shape) > 3:
+        if len(self.picture.shape) > 4:
             raise FileError(
                 f"{self.picture.source} has {len(self.picture.shape)} axes besides the channels: images "
-                "(H, W), stacks of them and volumes (D, H, W) can be filtered. Split it first."
+                "(H, W), volumes (D, H, W), and stacks and series of them can be filtered. Split it first."
             )
 
     @property
     def count(self) -> int:
         """Number of pages."""
-        return 1 if self.axis is None else self.picture.shape[0]
+        return math.prod(self.stacked)
 
     @property
-    def axis(self) -> int | None:
-        """The axis of the pages, if there are several."""
-        if len(self.picture.shape) < 3 or self.volume:
-            return None
-        return int(self._channel_axis == 0)
+    def stacked(self) -> tuple[int, ...]:
+        """Sizes of the axes along which pages are stacked; empty for a single page."""
+        return self.picture.shape[: -self.ndim]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a page, without channels."""
+        return min(len(self.picture.shape), 3 if self.volume else 2)
 
     @property
     def _channel_axis(self) -> int | None:
         axis = self.picture.channel_axis
         return None if axis is None else axis % self.picture.pixels.ndim
 
+    @property
+    def _page_channel_axis(self) -> int | None:
+        """The axis of the channels in a page."""
+        axis = self._channel_axis
+        # Before the pages, behind them all, or (in NPY files) somewhere in between.
+        return None if axis is None else axis - min(axis, len(self.stacked))
+
     def __iter__(self) -> Iterator[Page]:
         pixels, channel = self.picture.pixels, self._channel_axis
         if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
             pixels = pixels.astype(np.float64)  # float32 has not enough digits for them
-        axis = self.axis
-        if axis is None:
-            yield Page(pixels, channel, self.spacing, 1, 1)
-            return
-        if channel is not None and channel > axis:
-            channel -= 1
-        for number in range(self.count):
-            yield Page(np.take(pixels, number, axis), channel, self.spacing, number + 1, self.count)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes of a page, without channels."""
-        return len(self.picture.shape) - (self.axis is not None)
+        places = [axis for axis in range(pixels.ndim) if axis != channel][: len(self.stacked)]
+        each = np.moveaxis(pixels, places, range(len(places)))
+        for number, index in enumerate(np.ndindex(self.stacked), 1):
+            yield Page(each[index], self._page_channel_axis, self.spacing, number, self.count)
 
     def outline(self, factors: Sequence[int] | None = None) -> Array:
         """Return zeros with the shape of all results, which are finer than the pages by these factors."""
         shape = list(self.picture.pixels.shape)
-        axes = [axis for axis in range(len(shape)) if axis not in (self._channel_axis, self.axis)]
+        axes = [axis for axis in range(len(shape)) if axis != self._channel_axis][len(self.stacked) :]
         for axis, factor in zip(axes, factors or (1,) * len(axes), strict=True):
             shape[axis] *= factor
         return np.broadcast_to(np.zeros((), self.picture.pixels.dtype), shape)
 
     def part_of_mask(self, mask: Mask, page: Page) -> Mask:
-        """Return the part of a mask that belongs to a page; a mask of one page serves all."""
-        if self.volume:
-            return np.broadcast_to(mask, self.picture.shape)
-        return mask[page.number - 1] if mask.ndim == len(self.picture.shape) == 3 else mask
+        """Return the part of a mask that belongs to a page; a mask with fewer axes serves several."""
+        shape = self.picture.shape
+        each = np.broadcast_to(mask, (*self.stacked, *shape[-self.ndim :]))
+        return each[np.unravel_index(page.number - 1, self.stacked)] if self.stacked else each
 
     def join(self, results: Sequence[Array]) -> Array:
         """Stack the results of all pages in the order of the picture's axes."""
-        return results[0] if self.axis is None else np.stack(results, axis=self.axis)
+        if not self.stacked:
+            return results[0]
+        stack = np.stack(results).reshape(*self.stacked, *results[0].shape)
+        channel = self._page_channel_axis
+        if channel is None or self._channel_axis is None:
+            return stack
+        return np.moveaxis(stack, len(self.stacked) + channel, self._channel_axis)
 
 
 def is_volume(picture: Picture, wanted: bool | None) -> bool:
-    """Return whether a stack is filtered as one volume; a single slice is an image."""
-    if len(picture.shape) != 3 or picture.shape[0] == 1:
+    """Return whether a stack is filtered as one volume, or each frame of a series; a slice is an image."""
+    if len(picture.shape) < 3 or picture.shape[-3] == 1:
         return False
     if wanted is not None:
         return wanted
-    if origin(picture).stack_is_volume:
+    if origin(picture).stack_is_volume or len(picture.shape) > 3:
         return True
     kind = picture.details.get("pages", "")
     return kind == "Z" or (kind not in ("T", "C") and picture.shape[0] >= _MANY_PAGES)
@@ -110,7 +121,8 @@ def is_volume(picture: Picture, wanted: bool | None) -> bool:
 
 def is_guess(picture: Picture) -> bool:
     """Return whether `is_volume` goes by the number of pages, since the file does not say what they are."""
-    return not origin(picture).stack_is_volume and "pages" not in picture.details
+    known = origin(picture).stack_is_volume or len(picture.shape) > 3
+    return not known and "pages" not in picture.details
 
 
 def voxel_shape(spacing: tuple[float, ...]) -> tuple[float, ...]:

@@ -33,8 +33,8 @@ class Picture:
     Parameters
     ----------
     pixels : array
-        (H, W), or (P, H, W) for the pages of a TIFF or the slices of a volume, with channels along
-        `channel_axis`; without alpha.
+        (H, W), or (P, H, W) for the pages of a TIFF or the slices of a volume, or (T, D, H, W) for a series
+        of volumes, with channels along `channel_axis`; without alpha.
     channel_axis : int, optional
         The axis of the channels: −1 for colour files.
     alpha : array (H, W) or (P, H, W), optional

@@ -18,6 +18,8 @@
     passes over all blocks, each from one store into the next
 ``pyramid``, ``plates``
     lower resolutions of the result; plates and wells, which are groups of images
+``dask_arrays``
+    Dask arrays, written to stores
 ``cluster``
     workers on this machine, or those of a scheduler
 

@@ -118,12 +118,14 @@ def _run(
 
     if plans.frames:
         if reading.volume:
-            raise typer.BadParameter("--frames and --volume contradict each other. Give one of them.")
+            raise typer.BadParameter(
+                "--frames and --volume contradict each other. Give one of them; frames of a series of "
+                "volumes are volumes without --volume."
+            )
         if unknown is not None and not verb.fills:
             raise typer.BadParameter(
                 "--frames takes no mask. Fill in unknown pixels with aniso inpaint first."
             )
-        reading = replace(reading, volume=False)
     job = FileJob(verb.name, files, reading, writing, computing, reporting, plans, cluster.storage)
     plan = None
     plans.check([*options, *(["spacing"] if computing.spacing is not None else [])])

@@ -109,14 +109,15 @@ def _rows(picture: Picture, facts: dict[str, Any], volume: bool) -> Rows:
 
 
 def _size_rows(shape: tuple[int, ...], volume: bool) -> Rows:
-    sizes = " × ".join(map(str, shape))
-    if volume:
-        return [("size", f"{sizes} voxels (depth × height × width)")]
+    axes = 3 if volume else 2
+    sizes = " × ".join(map(str, shape[-axes:]))
     if len(shape) == 1:
         return [("size", f"{sizes} samples")]
-    rows = [("size", " × ".join(map(str, shape[-2:])) + " pixels (height × width)")]
-    if len(shape) > 2:
-        rows.append(("pages", " × ".join(map(str, shape[:-2]))))
+    rows = [
+        ("size", f"{sizes} voxels (depth × height × width)" if volume else f"{sizes} pixels (height × width)")
+    ]
+    if len(shape) > axes:
+        rows.append(("frames" if volume else "pages", " × ".join(map(str, shape[:-axes]))))
     return rows
 
 

@@ -97,7 +97,8 @@ class FileJob:
         of zeros. `unknown`: whether pixels may be NaN.
         """
         self.check(path, where, targets, None)
-        stack = files.pages(files.read(path, self.reading), self.reading, self.computing)
+        picture = files.read(path, self.reading)
+        stack = files.pages(picture, self.reading, self.computing, frames=self.plans.frames)
         if outlined is None:
             result = self._like(stack.picture).with_pixels(stack.outline(factors and factors(stack)))
         else:
@@ -176,7 +177,13 @@ class FileJob:
         """Note what may be unexpected."""
         picture, note = stack.picture, self.report.note
         source = picture.source.name if picture.source else "the picture"
-        pages = f"{source} has {picture.shape[0]} pages, which are filtered"
+        pages = f"{source} has {stack.count if stack.stacked else picture.shape[0]} pages, which are filtered"
+        if stack.volume and stack.stacked and not self.plans.frames:
+            volumes = f"{source} is a series of {stack.count} volumes, which are filtered one by one"
+            note(
+                "series",
+                f"{volumes}. Add --frames to filter all of them alike, or --slices for their slices.",
+            )
         if stack.volume:
             if self.reading.volume is None and is_guess(picture):
                 note("volume", f"{pages} as one volume. Add --slices to filter them one by one.")
@@ -187,8 +194,9 @@ class FileJob:
                     "volumes, and is filtered as a volume. Add --slices to filter the images one by one.",
                 )
             return
-        if len(picture.shape) == 3:
-            advice = "" if self.reading.volume is False else " Add --volume if they are slices of a volume."
+        if stack.count > 1:
+            chosen = self.reading.volume is False or self.plans.frames or len(stack.stacked) > 1
+            advice = "" if chosen else " Add --volume if they are slices of a volume."
             note("pages", f"{pages} one by one.{advice}")
         own = picture.spacing
         if self.computing.spacing is not None or own is None or len(own) < 2:
@@ -216,14 +224,15 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
 def _describe_size(picture: Picture, stack: Pages) -> str:
     """Return size and data type of a picture in words; `stack` is what it was made from."""
     if stack.volume:
-        parts = ["volume " + " × ".join(map(str, picture.shape))]
+        parts = ["volume " + " × ".join(map(str, picture.shape[-3:]))]
         if stack.spacing is not None:
-            ratios = np.divide(stack.picture.shape, picture.shape)  # finer results have finer voxels
+            # Finer results have finer voxels.
+            ratios = np.divide(stack.picture.shape[-3:], picture.shape[-3:])
             parts.append("spacing " + " × ".join(f"{h:.4g}" for h in ratios * stack.spacing))
     else:
         parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
-        if len(picture.shape) == 3:
-            parts.append(f"{picture.shape[0]} pages")
+    if stack.stacked:
+        parts.append(f"{stack.count} {'frames' if stack.volume else 'pages'}")
     if picture.channels not in (None, 1):
         parts.append(f"{picture.channels} channels")
     parts.append(str(picture.dtype))

@@ -21,7 +21,6 @@ from aniso.io.pages import Pages
 from aniso.io.picture import FileError, Picture
 
 if TYPE_CHECKING:
-    from aniso.blocks.stores.places import Place
     from aniso.blocks.stores.zarr_array import ZarrArray
 
 
@@ -96,7 +95,7 @@ class Structures:
 
     def _outline(self, stack: Pages) -> Picture:
         """What will be written, all zeros."""
-        shape = stack.picture.shape if stack.volume else stack.picture.shape[-2:]
+        shape = stack.picture.shape[-stack.ndim :]
         self._check_angles(len(shape))
         count = self._count(len(shape))
         zero = np.zeros((), np.float32)
@@ -107,7 +106,7 @@ class Structures:
         """The maps of all pages as a picture, with the spacing and the place of the original."""
         several = self._count(3 if stack.volume else 2) is not None
         pages = [np.moveaxis(page, 0, -1) if several else page for page in results]
-        pixels = pages[0] if stack.axis is None else np.stack(pages)
+        pixels = np.stack(pages).reshape(*stack.stacked, *pages[0].shape)
         picture = stack.picture
         if several or picture.format == "TIFF":
             # As a TIFF file has it: what it says of the channels of the image no longer holds.
@@ -121,6 +120,7 @@ class Structures:
         source, target = filtering.store_places(work, f"{{stem}}_{self.what}{{suffix}}")
         with report.attempt(str(source)):
             from aniso.blocks.stores import journal
+            from aniso.blocks.stores.dask_arrays import write_store
             from aniso.blocks.stores.filtering import check_packages, spacing_of
             from aniso.blocks.stores.zarr_array import open_array
 
@@ -132,7 +132,7 @@ class Structures:
             journal.folder_of(target).check_lock()
             result = self._stacked(found, spacing_of(found, work.computing.spacing, report.note))
             with report.progress(source.name) as tell:
-                _store(result, self._names(found), target, tell)
+                write_store(result, self._names(found), target, tell)
             filtering.report_store(work, source, target, begin, result, self._rows())
 
     def _stacked(self, found: ZarrArray, spacings: tuple[float, ...]) -> Any:
@@ -147,38 +147,3 @@ class Structures:
         ndim = len(found.spatial_axes)
         values = [] if self._count(ndim) is None else ["c"]
         return ["t"] * len(found.frame_axes) + values + ["z", "y", "x"][-ndim:]
-
-
-def _store(result: Any, names: list[str], target: Place, tell: Tell) -> None:
-    """Write a Dask array to a Zarr store, which appears when it is complete."""
-    import dask.array as da
-    import zarr
-    from dask.callbacks import Callback
-
-    from aniso.blocks.stores import journal
-    from aniso.blocks.stores.zarr_array import to_write
-
-    def report(key: Any, value: Any, graph: Any, state: Any, worker: Any) -> None:
-        done = len(state["finished"])
-        tell(done, done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")))
-
-    folder = journal.folder_of(target)
-    with folder.lock() as lease:
-        target.check_writable()
-        place = journal.store_of(folder, 0)
-        place.remove()
-        journal.write_json(folder / journal.DESCRIPTION, {"command": "structure"})
-        try:
-            layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
-            zarr.create_array(store=place.node, dtype=result.dtype, **layout)
-            with Callback(posttask=report):
-                # Blocks of the array are chunks of the store: they are written at the same time.
-                array = to_write(place, journal.data_of(folder, place))
-                da.store(result, array, lock=False, scheduler="threads")
-            if lease is not None:
-                lease.check()
-            place.publish(target)
-        finally:
-            folder.remove()
-    if folder.moves:
-        folder.remove()

@@ -122,8 +122,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="Image files: PNG, JPEG, TIFF, NPY, and with the extra 'volumes' also NIfTI and MRC. Patterns "
-        "such as 'scans/*.tif' are expanded.",
+        help="Image files: PNG, JPEG, BMP, TIFF, NPY, with the extra 'volumes' also NIfTI and MRC, and with "
+        "'medical' NRRD, MHA and DICOM (a folder is a series). Patterns such as 'scans/*.tif' are expanded.",
         show_default=False,
     ),
 ]
@@ -140,8 +140,9 @@ class ReadingOptions:
         metavar="AXIS",
     )
     volume: bool | None = option(
-        "Filter a stack as one volume, or page by page. Default: volume for NIfTI, MRC and NPY files, and "
-        "for TIFF files with a z axis or with 8 or more pages of unknown kind.",
+        "Filter a stack as one volume, or page by page. Default: volume for files of "
+        "volumes such as NIfTI and MRC, for NPY files, for each frame of a series of volumes, and for TIFF "
+        "files with a z axis or with 8 or more pages of unknown kind.",
         "--volume/--slices",
     )
     no_limit: bool = option(
@@ -294,7 +295,8 @@ class PlanOptions:
         "Save the chosen parameters as a plan (JSON), to filter other images in the same way."
     )
     frames: bool = option(
-        "Filter all pages of a file alike, with one plan that is made from several of them.", "--frames"
+        "Filter all pages or frames of a file alike, with one plan that is made from several of them.",
+        "--frames",
     )
 
     def check(self, others: Sequence[str]) -> None:

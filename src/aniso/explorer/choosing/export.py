@@ -33,10 +33,10 @@ def to_python(choices: Choices, scene: Scene) -> str:
         lines.append(f"unknown = {line}")
         words.append("unknown")
         del arguments[0]
-    words += [_python(argument) for argument in arguments]
+    words += [python_value(argument) for argument in arguments]
     if call.verb.takes("model"):
         words[-1] = f"time={words[-1]}"
-    words += [f"{name}={_python(value)}" for name, value in call.options.items()]
+    words += [f"{name}={python_value(value)}" for name, value in call.options.items()]
     like = f", like={_like(scene)}" if _like(scene) else ""
     lines += [
         f"result = aniso.{call.verb.name}({', '.join(words)})",
@@ -119,7 +119,8 @@ def _one_line(modules: list[str], code: list[str], last: str) -> str:
     return f"python -c {shlex.quote(program)}"
 
 
-def _python(value: Any) -> str:
+def python_value(value: Any) -> str:
+    """Return an expression for an argument."""
     text = repr(value)
     if isinstance(value, DeltaStencil):
         return f"aniso.DeltaStencil(alpha={value.alpha!r}, gamma={value.gamma!r})"

@@ -172,7 +172,7 @@ class Source:
         """Read a file; `name` is its original name.
 
         Arrays (H, W, 3) and (H, W, 4) of NPY files are treated as colour images. Volumes with 3 or 4 columns
-        need a NIfTI or MRC file.
+        need a file of another format, such as NIfTI or TIFF.
         """
         try:
             picture = io.read(path)

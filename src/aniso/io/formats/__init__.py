@@ -9,7 +9,7 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,8 +48,15 @@ class Format:
     gzipped: tuple[str, ...] = ()
     #: The types of pixels that files can hold; empty for all types.
     types: tuple[str, ...] = ()
-    #: The package that reads and writes it, if it comes with the extra `volumes`.
+    #: The package that reads and writes it, and the extra that it comes with.
     package: str = ""
+    extra: str = "volumes"
+    #: Whether files hold series of volumes (T, D, H, W) too.
+    series: bool = False
+    #: Suffixes of files that are read but not written, with those that results get instead.
+    written_as: Mapping[str, str] = field(default_factory=dict)
+    #: Whether a folder is one picture, if folders can be.
+    is_folder: Callable[[Path], bool] = lambda path: False
     #: Whether arrays of 3 or 4 columns are written as colours.
     last_axis_is_colour: bool = False
     #: Whether files say which axis holds the channels.
@@ -103,10 +110,9 @@ class Format:
                 ".npy, or one channel alone."
             )
         shape = picture.pixels.shape
-        if len(shape) not in (2, 3):
-            raise FileError(
-                f"{self.name} files hold images and volumes, got pixels of shape {shape}. Write .npy."
-            )
+        if not 2 <= len(shape) <= 3 + self.series:
+            kinds = "images, volumes and series of volumes" if self.series else "images and volumes"
+            raise FileError(f"{self.name} files hold {kinds}, got pixels of shape {shape}. Write .npy.")
 
     def _check_photograph(self, picture: Picture) -> None:
         if len(picture.shape) != 2:
@@ -134,7 +140,7 @@ class Format:
         except ImportError as error:
             raise FileError(
                 f"{self.name} files need the package {self.package}, which is not installed. Install it "
-                'with: pip install "aniso[volumes]".'
+                f'with: pip install "aniso[{self.extra}]".'
             ) from error
 
 
@@ -148,15 +154,26 @@ def suffix_of(path: Path) -> str:
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that the suffix of a path stands for."""
+    """Return the format that the suffix of a path stands for, or that of a folder with files of a series."""
     suffix = suffix_of(path).lower()
     for format in FORMATS.values():
-        if suffix in format.suffixes:
+        if suffix in format.suffixes or (os.path.isdir(path) and format.is_folder(path)):
             return format
     known = ", ".join(f"{each.name} ({', '.join(each.suffixes)})" for each in FORMATS.values())
     raise FileError(
         f"{path} does not have the suffix of an image format that can be used. Use one of {known}."
     )
+
+
+def result_suffix(path: Path) -> str:
+    """Return the suffix of results for a file: its own, or that of a format that can be written."""
+    suffix = suffix_of(path)
+    for format in FORMATS.values():
+        if suffix.lower() in format.written_as and (
+            suffix or (os.path.isdir(path) and format.is_folder(path))
+        ):
+            return format.written_as[suffix.lower()]
+    return suffix or path.suffix
 
 
 def origin(picture: Picture) -> Format:

@@ -1,4 +1,4 @@
-"""NIfTI, through nibabel: volumes with their voxel size.
+"""NIfTI, through nibabel: volumes and series of volumes, with their voxel size.
 
 Axes are turned round: the slowest one comes first, as in stacks of images. Where the header scales the
 stored integers, pixels are the scaled values, and they are written with the same scale.
@@ -35,11 +35,16 @@ def read(path: Path, limit: int | None) -> Picture:
     shape, dtype = header.get_data_shape(), header.get_data_dtype()
     while len(shape) > 3 and shape[-1] == 1:  # a series of one volume
         shape = shape[:-1]
-    check_numbers(path, dtype)
-    if len(shape) not in (2, 3) or min(shape) < 1:
+    if len(shape) == 5 and shape[3] == 1:
         raise FileError(
-            f"{path} holds an array of shape {shape}: one image or volume can be read, and no series. Split "
-            "it, e.g. with nibabel.four_to_three."
+            f"{path} holds {shape[4]} values for each voxel (shape {shape}), such as vectors. Split it into "
+            "files of grey values."
+        )
+    check_numbers(path, dtype)
+    if not 2 <= len(shape) <= 4 or min(shape) < 1:
+        raise FileError(
+            f"{path} holds an array of shape {shape}: images, volumes and series of volumes (4 axes) can be "
+            "read. Split it first."
         )
     needed = math.prod(shape) * dtype.itemsize
     check_size(path, image.dataobj.offset + needed, limit)
@@ -56,7 +61,7 @@ def read(path: Path, limit: int | None) -> Picture:
         details["scale"] = slope, inter, dtype.newbyteorder("=")
         wide = np.float32 if dtype.itemsize <= 2 or dtype == np.float32 else np.float64
         values = (values * np.float64(slope) + inter).astype(wide)
-    zooms = tuple(float(zoom) for zoom in reversed(header.get_zooms()[: len(shape)]))
+    zooms = tuple(float(zoom) for zoom in reversed(header.get_zooms()[: min(len(shape), 3)]))
     unit = header.get_xyzt_units()[0]
     picture = Picture(
         values,
@@ -89,7 +94,8 @@ def write(path: Path, picture: Picture) -> None:
     else:
         unit, factor = _unit(picture.unit)
         # In axis order of NIfTI.
-        spacing = [h * factor for h in reversed(picture.spacing or (1.0,) * values.ndim)]
+        given = picture.spacing or (1.0,) * min(values.ndim, 3)
+        spacing = [h * factor for h in reversed(given)]
         affine = np.diag([*spacing, *([1.0] * (4 - len(spacing)))])
         image = nibabel.Nifti1Image(values, affine, dtype=dtype)
         image.header.set_xyzt_units(xyz=unit)
@@ -128,7 +134,7 @@ def _check_whole(path: Path, needed: int) -> None:
 def _resize(header: Any, shape: tuple[int, ...], shrink: list[float]) -> None:
     """Make the header fit a grid of other size that covers the same box; cells hold their voxels' centres."""
     grid = np.eye(4)
-    for axis, factor in enumerate(shrink):
+    for axis, factor in enumerate(shrink[:3]):  # a fourth one is time
         grid[axis, axis], grid[axis, 3] = factor, (factor - 1) / 2
     forms = {name: getattr(header, f"get_{name}")(coded=True) for name in ("qform", "sform")}
     zooms = [zoom * factor for zoom, factor in zip(header.get_zooms(), shrink, strict=True)]
@@ -161,6 +167,7 @@ FORMAT = Format(
     read=read,
     write=write,
     content="volume",
+    series=True,
     gzipped=(".nii.gz",),
     types=(*INTEGERS, "float32", "float64"),
     package="nibabel",

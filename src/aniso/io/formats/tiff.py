@@ -28,6 +28,8 @@ _DEFLATE = 8
 _NOT_PREDICTED = (1, 32773)
 _MIN_IS_WHITE, _RGB, _PALETTE, _YCBCR = 0, 2, 3, 6
 _ASSOCIATED, _UNASSOCIATED = 1, 2
+# Axes of a series, which OME may store in this order; pictures have the frames first.
+_SLICES_FIRST = "ZTYX"
 _INCH, _CENTIMETRE = 2, 3
 # Who, when and with what; then XMP.
 _KEPT_TAGS = (271, 272, 305, 306, 315, 33432, 700)
@@ -69,8 +71,8 @@ def read(path: Path, limit: int | None) -> Picture:
             "tags": tuple(_tag(tags[code]) for code in _KEPT_TAGS if code in tags),
             "shape_tags": tuple(_tag(tags[code]) for code in _KEPT_WITH_SHAPE if code in tags),
         }
-        if measured and len(order) == 3:
-            details["pages"] = order[0]
+        if measured and len(order) > 2:
+            details["pages"] = order[:-2]
         text = page.description or None
         if text is not None and (measured or file.is_shaped):  # says which page is what
             details["structure"], text = text, None
@@ -89,6 +91,8 @@ def read(path: Path, limit: int | None) -> Picture:
     if channel is not None:
         details["channel"], details["planar"] = channel, "S" in series.axes
         pixels = np.moveaxis(pixels, channel, -1)
+    if order == _SLICES_FIRST:
+        pixels = np.swapaxes(pixels, 0, 1)
     if photometric == _PALETTE and measured:
         details["colormap"] = colormap  # false colours of measured values
     elif photometric == _PALETTE:
@@ -125,10 +129,11 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def _reject(picture: Picture) -> None:
-    if len(picture.shape) not in (2, 3):
+    if not 2 <= len(picture.shape) <= 4:
         raise FileError(
-            f"TIFF files hold an image (H, W) or a stack of pages (P, H, W), got pixels of shape "
-            f"{picture.pixels.shape} with channel_axis={picture.channel_axis}. Write .npy."
+            "TIFF files hold an image (H, W), a stack of pages (P, H, W) or a series of volumes "
+            f"(T, D, H, W), got pixels of shape {picture.pixels.shape} with "
+            f"channel_axis={picture.channel_axis}. Write .npy."
         )
 
 
@@ -139,7 +144,7 @@ def write(path: Path, picture: Picture) -> None:
     details = FORMAT.details(picture)
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
     samples, channels, text, options = _arrange(picture, details)
-    if text is None and (picture.spacing is not None or channels > 1):
+    if text is None and (picture.spacing is not None or channels > 1 or len(picture.shape) > 3):
         text, true = tiff_descriptions.imagej(picture, channels), {}
     text = text or picture.description
     if text is not None:
@@ -167,6 +172,9 @@ def _arrange(picture: Picture, details: Mapping[str, Any]) -> tuple[Any, int, st
     """
     channels = 1
     samples = picture.samples()
+    swapped = details.get("pages") == _SLICES_FIRST[:-2]
+    if swapped and tiff_descriptions.renew(picture, details, ()) is not None:
+        samples = np.swapaxes(samples, 0, 1)
     rgb = picture.channels == 3 and details.get("rgb", True)
     options = {"photometric": "rgb" if rgb else "minisblack"}
     has_channels = samples.ndim > len(picture.shape)
@@ -283,10 +291,11 @@ def _axes(path: Path, axes: str) -> tuple[int | None, str]:
     """Where the channels are, and the axes without them."""
     channels = [place for place, axis in enumerate(axes) if axis in "SC"]
     order = "".join(axis for axis in axes if axis not in "SC")
-    if len(channels) > 1 or not order.endswith("YX") or len(order) > 3:
+    known = len(order) <= 3 or order in ("TZYX", _SLICES_FIRST)
+    if len(channels) > 1 or not order.endswith("YX") or not known:
         raise FileError(
-            f"{path} has the axes {axes}: one stack of images, with channels or without, can be read, and "
-            "not several. Split it into files."
+            f"{path} has the axes {axes}: a stack of images or a series (T) of volumes (Z), with one axis of "
+            "channels or without, can be read. Split it into files."
         )
     return (channels[0] if channels else None), order
 

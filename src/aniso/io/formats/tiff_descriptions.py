@@ -26,6 +26,7 @@ _TIFF_DATA = re.compile(r"<((?:\w+:)?)TiffData\b[^>]*?(?:/>|>.*?</\1TiffData\s*>
 
 def spacing(file: Any, order: str) -> tuple[tuple[float, ...] | None, str | None]:
     """Return spacing and unit as ImageJ or OME wrote them; of the pages too, if they are slices."""
+    order = "ZYX" if "Z" in order else order
     if file.is_ome:
         text = file.pages[0].description
         found, unit = _ome_sizes(text)
@@ -83,10 +84,12 @@ def _length(value: Any) -> float | None:
 
 def imagej(picture: Picture, channels: int) -> str:
     """Describe spacing and pages as ImageJ does, which most programs read."""
-    pages = picture.shape[0] if len(picture.shape) == 3 else 1
-    counts = {"images": pages * channels, "channels": channels, "slices": pages}
-    lines = ["ImageJ=1.11a", *(f"{name}={count}" for name, count in counts.items() if count > 1)]
-    if pages > 1 and channels > 1:
+    frames, slices = (1, 1, *picture.shape[:-2])[-2:]
+    counts = {"channels": channels, "slices": slices, "frames": frames}
+    several = {name: count for name, count in counts.items() if count > 1}
+    planes = {"images": math.prod(counts.values())} if several else {}
+    lines = ["ImageJ=1.11a", *(f"{name}={count}" for name, count in (planes | several).items())]
+    if len(several) > 1:
         lines.append("hyperstack=true")
     if picture.spacing is not None:
         lines.append(f"unit={units.escape(picture.unit or _NO_UNIT)}")

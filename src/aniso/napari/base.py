@@ -1,0 +1,224 @@
+"""What all widgets share: the layer, a thread for results with progress and cancel, and messages."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from napari.utils.notifications import show_error
+from qtpy.QtCore import QEvent, QObject, Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QGridLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from aniso.explorer.computing.workers import Stale, Ticket, Worker
+from aniso.napari.target import KINDS, Target, default_kind
+
+# Seconds between two progress messages.
+_INTERVAL = 0.05
+#: Marks the layers of previews, in their metadata.
+PREVIEW = "aniso preview"
+
+
+class _Bridge(QObject):
+    """Runs functions in the thread of the window."""
+
+    posted = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.posted.connect(lambda function: function())
+
+    def post(self, function: Callable[[], object]) -> None:
+        """From any thread: call a function in the window's thread, if there still is one."""
+        with contextlib.suppress(RuntimeError):
+            self.posted.emit(function)
+
+
+class LayerWidget(QWidget):
+    """What all widgets share: the layer, a thread for results with progress and cancel, and messages."""
+
+    title: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__()
+        self.viewer = napari_viewer
+        self._bridge = _Bridge()
+        self._worker = Worker("aniso filter", interrupts=True)
+        self._preview_worker = Worker("aniso preview", interrupts=True)
+        self._last_error = ""
+        self._follows = True
+        self.layers, self.kind = QComboBox(), QComboBox()
+        self.use_scale = QCheckBox("use the scale of the layer")
+        self.use_scale.setToolTip("Lengths and times are in the units of the layer instead of pixels.")
+        self.run_button, self.cancel_button = QPushButton("Run"), QPushButton("Cancel")
+        self.progress, self.report = QProgressBar(), QLabel()
+        self.progress.setRange(0, 1000)
+        self.report.setWordWrap(True)
+        self.form, self.buttons = QFormLayout(), QGridLayout()
+        self.form.addRow("Layer", self.layers)
+        self.form.addRow("Axes", self.kind)
+        self.buttons.addWidget(self.run_button, 0, 0)
+        self.buttons.addWidget(self.cancel_button, 0, 1)
+        whole = QVBoxLayout(self)
+        text = QLabel(self.summary)
+        text.setWordWrap(True)
+        whole.addWidget(text)
+        whole.addLayout(self.form)
+        whole.addWidget(self.use_scale)
+        whole.addLayout(self.buttons)
+        whole.addWidget(self.progress)
+        whole.addWidget(self.report)
+        whole.addStretch(1)
+        self._set_running(False)
+        self.run_button.clicked.connect(self.run)
+        self.cancel_button.clicked.connect(self.cancel)
+        self._events = [
+            (self.viewer.layers.events.inserted, self._list_layers),
+            (self.viewer.layers.events.removed, self._list_layers),
+            (self.viewer.layers.selection.events.active, self._follow_selection),
+        ]
+        for event, function in self._events:
+            event.connect(function)
+        self.destroyed.connect(partial(_release, self._events, self._workers()))
+        self._list_layers()
+        self._follow_selection()
+        self.layers.currentTextChanged.connect(self._choose_layer)
+
+    def _workers(self) -> list[Worker]:
+        return [self._worker, self._preview_worker]
+
+    def changeEvent(self, event: Any) -> None:
+        """Stop all computations when napari removes the widget from its window."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ParentChange and self.parent() is None:
+            _release(self._events, self._workers())
+
+    # -- layers ---------------------------------------------------------------------------------------
+
+    def _list_layers(self, event: Any = None) -> None:
+        names = [layer.name for layer in self.viewer.layers if not layer.metadata.get(PREVIEW)]
+        current = self.layers.currentText()
+        self.layers.blockSignals(True)
+        self.layers.clear()
+        self.layers.addItems(names)
+        self.layers.setCurrentText(current)
+        self.layers.blockSignals(False)
+        if self.layers.currentText() != current:
+            self._choose_layer()
+
+    def _follow_selection(self, event: Any = None) -> None:
+        if not self._follows:
+            return
+        active = self.viewer.layers.selection.active
+        if active is not None and type(active).__name__ == "Image" and not active.metadata.get(PREVIEW):
+            self.layers.setCurrentText(active.name)
+
+    def _choose_layer(self) -> None:
+        layer = self._layer()
+        self.kind.blockSignals(True)
+        self.kind.clear()
+        if layer is not None and type(layer).__name__ == "Image" and layer.ndim in KINDS:
+            self.kind.addItems(list(KINDS[layer.ndim]))
+            self.kind.setCurrentText(default_kind(layer))
+        self.kind.blockSignals(False)
+        self.form.setRowVisible(self.kind, self.kind.count() > 1)
+
+    def _layer(self) -> Any:
+        name = self.layers.currentText()
+        return next((layer for layer in self.viewer.layers if layer.name == name), None)
+
+    def target(self) -> Target:
+        """Return the chosen layer, with the chosen axes."""
+        layer = self._layer()
+        if layer is None:
+            raise ValueError("there is no layer. Open an image first.")
+        return Target.of(layer, self.kind.currentText())
+
+    # -- threads --------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Filter the whole layer in a thread."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Stop the computation."""
+        self._worker.withdraw()
+        self._set_running(False)
+
+    def _start(self, compute: Callable[[Ticket], Any], finish: Callable[[Any], None]) -> None:
+        """Compute in the thread, then finish in the window; errors are shown."""
+        self._set_running(True)
+
+        def job(ticket: Ticket) -> None:
+            try:
+                result = compute(_Reporting(ticket, self._bridge, self.progress))
+            except Stale:
+                raise
+            except Exception as error:
+                self._bridge.post(partial(self._fail, error, ticket))
+            else:
+                self._bridge.post(lambda: self._end(ticket) and finish(result))
+
+        self._worker.submit(job)
+
+    def _end(self, ticket: Ticket) -> bool:
+        if ticket.wanted:
+            self._set_running(False)
+        return ticket.wanted
+
+    def _fail(self, error: Exception, ticket: Ticket | None = None) -> None:
+        """Show an error as a notification; a preview shows the same one once."""
+        if ticket is None or self._end(ticket):
+            text = " ".join(str(error).split()) or type(error).__name__
+            show_error(f"{self.title}: {text}")
+
+    def _set_running(self, running: bool) -> None:
+        self.run_button.setEnabled(not running)
+        self.cancel_button.setEnabled(running)
+        self.progress.setVisible(running)
+        self.progress.setValue(0)
+
+
+class _Reporting(Ticket):
+    """A ticket whose progress is shown, and which is withdrawn with another one."""
+
+    def __init__(self, ticket: Ticket, bridge: _Bridge, bar: QProgressBar) -> None:
+        super().__init__()
+        self._ticket, self._bridge, self._bar, self._last = ticket, bridge, bar, 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the result is still wanted."""
+        return self._ticket.wanted
+
+    def progress(self, done: float, total: float) -> None:
+        """Show the progress; stop a computation that is no longer wanted."""
+        super().progress(done, total)
+        now = time.perf_counter()
+        if now - self._last > _INTERVAL:
+            self._last = now
+            self._bridge.post(partial(self._bar.setValue, round(1000 * self.share)))
+
+
+def _release(events: list[Any], workers: list[Worker], *_: Any) -> None:
+    """Disconnect from the viewer, and end the threads."""
+    while events:
+        event, function = events.pop()
+        with contextlib.suppress(ValueError, RuntimeError):
+            event.disconnect(function)
+    for worker in workers:
+        worker.withdraw()
+        worker.close(wait=False)

@@ -1,0 +1,135 @@
+"""Qt elements of parameters, from the descriptions that the explorer shows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QSlider, QWidget
+
+from aniso.explorer.choosing.choices import AUTO
+from aniso.explorer.choosing.controls import LOG, ROOT, Control
+
+_STEPS = 1000
+_LARGEST = 1e9
+
+
+class ParameterRow(QWidget):
+    """The element of one parameter: a switch, a list, or a number with a slider and, if it can be, *auto*."""
+
+    changed = Signal()
+
+    def __init__(self, control: Control) -> None:
+        super().__init__()
+        self.control = control
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        self.setToolTip(control.meaning)
+        self._list = QComboBox()
+        self._number, self._slider, self._switch = (
+            QDoubleSpinBox(),
+            QSlider(Qt.Orientation.Horizontal),
+            QCheckBox(),
+        )
+        words = [*([AUTO] if control.automatic else []), *control.kinds] or list(map(str, control.choices))
+        if control.kind == "switch":
+            self._switch.setChecked(bool(control.value))
+            self._switch.toggled.connect(self.changed)
+            row.addWidget(self._switch)
+        elif control.kind == "choice":
+            self._list.addItems(list(map(str, control.choices)))
+            self._list.setCurrentText(str(control.value))
+            self._list.currentTextChanged.connect(self.changed)
+            row.addWidget(self._list)
+        else:
+            self._build_number(words, row)
+
+    def _build_number(self, words: list[str], row: QHBoxLayout) -> None:
+        control = self.control
+        self._number.setDecimals(4 if control.high < 100 else 2)
+        self._number.setRange(min(control.low, 0.0), _LARGEST)
+        self._number.setKeyboardTracking(False)
+        self._slider.setRange(0, _STEPS)
+        if words:
+            self._list.addItems([*words, "value"])
+            self._list.currentTextChanged.connect(self._toggle)
+            row.addWidget(self._list)
+        row.addWidget(self._slider, 1)
+        row.addWidget(self._number)
+        self.set(control.value)
+        if isinstance(control.value, str):
+            self.show_chosen(
+                control.chosen if control.chosen is not None else 0.5 * (control.low + control.high)
+            )
+        self._slider.valueChanged.connect(self._slide)
+        self._number.valueChanged.connect(self._type)
+
+    def value(self) -> Any:
+        """Return the chosen value; AUTO or a kind, if the number is estimated."""
+        control = self.control
+        if control.kind == "switch":
+            return self._switch.isChecked()
+        text = self._list.currentText()
+        if control.kind == "choice":
+            return next(choice for choice in control.choices if str(choice) == text)
+        return self._number.value() if text in ("", "value") else text
+
+    def set(self, value: Any) -> None:
+        """Choose a value."""
+        if self.control.kind == "switch":
+            self._switch.setChecked(bool(value))
+        elif isinstance(value, str) or self.control.kind == "choice":
+            self._list.setCurrentText(str(value))
+        else:
+            self._list.setCurrentText("value")
+            self._number.setValue(float(value))
+            self._move_slider(float(value))
+        self._enable()
+
+    def show_chosen(self, value: float) -> None:
+        """Show what was estimated, without choosing it."""
+        for element in (self._number, self._slider):
+            element.blockSignals(True)
+        self._number.setValue(value)
+        self._move_slider(value)
+        for element in (self._number, self._slider):
+            element.blockSignals(False)
+
+    def _enable(self) -> None:
+        own = self._list.count() == 0 or self._list.currentText() == "value"
+        self._number.setEnabled(own)
+
+    def _toggle(self) -> None:
+        self._enable()
+        self.changed.emit()
+
+    def _slide(self, position: int) -> None:
+        low, high, share = self.control.low, self.control.high, position / _STEPS
+        if self.control.scale == LOG and low > 0:
+            value = low * (high / low) ** share
+        else:
+            value = low + (high - low) * (share**2 if self.control.scale == ROOT else share)
+        self._number.blockSignals(True)
+        self._number.setValue(value)
+        self._number.blockSignals(False)
+        self._list.blockSignals(True)
+        self._list.setCurrentText("value")
+        self._list.blockSignals(False)
+        self._enable()
+        self.changed.emit()
+
+    def _type(self, value: float) -> None:
+        self._move_slider(value)
+        self.changed.emit()
+
+    def _move_slider(self, value: float) -> None:
+        low, high = self.control.low, self.control.high
+        if self.control.scale == LOG and low > 0:
+            share = math.log(max(value, low) / low) / math.log(high / low)
+        else:
+            share = min(max((value - low) / (high - low or 1.0), 0.0), 1.0)
+            share = math.sqrt(share) if self.control.scale == ROOT else share
+        self._slider.blockSignals(True)
+        self._slider.setValue(round(_STEPS * min(share, 1.0)))
+        self._slider.blockSignals(False)

@@ -1,0 +1,378 @@
+"""The widget of a verb: parameters from its table, a preview of what is visible, and results as layers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from napari.utils.notifications import show_info
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QFormLayout, QPushButton
+
+from aniso.arrays import Array, is_dask
+from aniso.explorer.choosing.choices import Call, Choices
+from aniso.explorer.choosing.controls import controls
+from aniso.explorer.choosing.scene import Scene, View
+from aniso.explorer.choosing.unknown_pixels import known_means
+from aniso.explorer.computing import previews
+from aniso.explorer.computing.workers import Stale, Ticket
+from aniso.models import kinds
+from aniso.napari.base import PREVIEW, LayerWidget
+from aniso.napari.controls import ParameterRow
+from aniso.napari.target import Target, mask_of
+from aniso.verbs.plan import summary_rows
+from aniso.verbs.table import Verb
+
+# Milliseconds without a change after which a preview is computed.
+REST = 30
+_NO_MASK = "none"
+
+
+class VerbWidget(LayerWidget):
+    """A widget for a verb, or for a diffusion with any model."""
+
+    verb: ClassVar[Verb]
+
+    def __init__(self, napari_viewer: Any) -> None:
+        self.rows: dict[str, ParameterRow] = {}
+        self.models, self.masks = QComboBox(), QComboBox()
+        self.preview_box = QCheckBox("preview")
+        self.preview_layer: Any = None
+        self.scene: Scene | None = None
+        self._pace = previews.Pace()
+        self._timer = QTimer()
+        self._place = QFormLayout()
+        self._ready = False
+        super().__init__(napari_viewer)
+        if self.verb.takes("model"):
+            self.models.addItems(list(kinds()))
+            self.models.setCurrentText(Choices().model)
+            self.form.addRow("Model", self.models)
+        if self.verb.takes("mask"):
+            self.form.addRow("Mask", self.masks)
+            self.masks.setToolTip("Labels or shapes that mark unknown pixels. NaN are unknown as well.")
+        self.form.addRow(self._place)
+        self.form.addRow(self.preview_box)
+        self.preview_box.setChecked(True)
+        copy, store = QPushButton("Copy as Python"), QPushButton("Write to Zarr…")
+        self.buttons.addWidget(copy, 1, 0)
+        self.buttons.addWidget(store, 1, 1)
+        copy.clicked.connect(self.copy_python)
+        store.clicked.connect(lambda: self.write_zarr())
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(REST)
+        self._timer.timeout.connect(self.preview)
+        for signal in (self.preview_box.toggled, self.masks.currentTextChanged, self.use_scale.toggled):
+            signal.connect(self._request_preview)
+        for signal in (self.kind.currentTextChanged, self.models.currentTextChanged):
+            signal.connect(self._measure)
+        for event in (self.viewer.dims.events.current_step, self._camera().events):
+            event.connect(self._request_preview)
+            self._events.append((event, self._request_preview))
+        self._list_masks()
+        self._ready = True
+        self._measure()
+
+    # -- choices --------------------------------------------------------------------------------------
+
+    def _list_layers(self, event: Any = None) -> None:
+        super()._list_layers(event)
+        self._list_masks()
+
+    def _list_masks(self) -> None:
+        marked = [layer.name for layer in self.viewer.layers if type(layer).__name__ in ("Labels", "Shapes")]
+        current = self.masks.currentText()
+        self.masks.blockSignals(True)
+        self.masks.clear()
+        self.masks.addItems([_NO_MASK, *marked])
+        self.masks.setCurrentText(current)
+        self.masks.blockSignals(False)
+
+    def _choose_layer(self) -> None:
+        super()._choose_layer()
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure the image in a thread, then build the controls for it."""
+        if not self._ready:
+            return
+        self.scene = None
+        self.remove_preview()
+        layer = self._layer()
+        if layer is None or type(layer).__name__ != "Image":
+            return
+        try:
+            target = self.target()
+        except (ValueError, TypeError):
+            return  # reported when it is to be filtered
+        point, displayed = self._position(target)
+
+        def job(ticket: Ticket) -> None:
+            try:
+                scene = target.scene(point, displayed)
+                _ = scene.statistics.measures, scene.statistics.invalid_pixels, scene.source.grey_range
+            except Exception as error:
+                self._bridge.post(partial(self._fail, error))
+            else:
+                self._bridge.post(lambda: ticket.wanted and self._build(scene))
+
+        self._preview_worker.submit(job, "measure")
+
+    def _build(self, scene: Scene) -> None:
+        """Build the elements of the parameters."""
+        choices = self.choices()
+        while self._place.rowCount():
+            self._place.removeRow(0)
+        self.scene, self.rows = scene, {}
+        for control in controls(choices, scene, {}):
+            row = self.rows[control.name] = ParameterRow(control)
+            self._place.addRow(f"{control.label} {control.symbol}".strip(), row)
+            row.changed.connect(self._change)
+        self._request_preview()
+
+    def _change(self) -> None:
+        shown = (
+            {control.name for control in controls(self.choices(), self.scene, {})} if self.scene else set()
+        )
+        if shown != set(self.rows) and self.scene is not None:
+            # Which parameters there are depends on others; not while one of them sends a signal.
+            QTimer.singleShot(0, partial(self._build, self.scene))
+        self._request_preview()
+
+    def choices(self) -> Choices:
+        """Return what is chosen, without a mask."""
+        model = self.models.currentText() or Choices().model
+        chosen = Choices(self.verb.name, model, file_spacing=self.use_scale.isChecked(), random_pixels=None)
+        values = {(chosen.owner, name): row.value() for name, row in self.rows.items()}
+        return replace(chosen, values=values)
+
+    def call(self) -> Call:
+        """Return the call of the library for the layer."""
+        if self.scene is None:
+            raise ValueError("the layer is still being measured. Try again in a moment.")
+        return self.choices().call(self.scene)
+
+    def _mask(self, target: Target) -> tuple[Array, str] | None:
+        name = self.masks.currentText()
+        if not self.verb.takes("mask") or name not in self.viewer.layers:
+            return None
+        return mask_of(self.viewer.layers[name], target)
+
+    # -- results --------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Filter the whole layer in a thread."""
+        self._filter(self._add_result)
+
+    def _filter(
+        self,
+        finish: Callable[[Any], None],
+        then: Callable[[Any, Ticket], Any] = lambda result, ticket: result,
+    ) -> None:
+        """Filter the layer, and `then` do something with the result, in a thread."""
+        try:
+            target = self.target()
+            # A layer that cannot be measured is rejected by the library, in its own words.
+            call = self.call() if self.scene is not None else Call(self.verb, (), target.options(False))
+            mask = self._mask(target)
+            python = target.python(call, mask and mask[1])
+        except Exception as error:
+            self._fail(error)
+            return
+
+        def compute(ticket: Ticket) -> Any:
+            known = None if mask is None else mask[0]
+            result, plan = target.run(call, known, ticket)
+            return target, then(result, ticket), plan, python
+
+        self._start(compute, finish)
+
+    def _add_result(self, found: Any) -> None:
+        target, result, plan, python = found
+        about = {"python": python, **({} if plan is None else {"plan": plan.to_json()})}
+        data, options = target.result_layer(result, self.verb.participle, about)
+        self.remove_preview()
+        self.preview_box.setChecked(False)
+        self._follows = False
+        self.viewer.add_image(data, **options)
+        self.viewer.layers.selection.active = target.layer  # to try other parameters
+        self._follows = True
+        rows = [] if plan is None else summary_rows([plan])
+        self.report.setText("\n".join(f"{meaning}: {value}" for meaning, value in rows))
+        for name, row in self.rows.items():
+            value = getattr(plan, name, None)
+            if (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and isinstance(row.value(), str)
+            ):
+                row.show_chosen(float(value))
+
+    def write_zarr(self, path: str = "") -> None:
+        """Filter the layer block by block into a new Zarr store, and show that."""
+        path = path or QFileDialog.getSaveFileName(self, "Write to Zarr", "result.zarr", "Zarr (*.zarr)")[0]
+        if not path:
+            return
+
+        def store(result: Any, ticket: Ticket) -> Any:
+            import dask.array as da
+
+            from aniso.blocks.stores.dask_arrays import write_store
+            from aniso.blocks.stores.urls import place_of
+
+            place = place_of(path)
+            place.check_writable()
+            lazy = result if is_dask(result) else da.from_array(result)
+            names = [f"axis_{k}" for k in range(lazy.ndim)]
+            write_store(lazy, names, place, ticket.progress)
+            return da.from_zarr(path)
+
+        self._filter(self._add_result, store)
+
+    def copy_python(self) -> str:
+        """Copy the call to the clipboard."""
+        try:
+            target = self.target()
+            mask = self._mask(target)
+            text = target.python(self.call(), mask and mask[1])
+        except Exception as error:
+            self._fail(error)
+            return ""
+        QApplication.clipboard().setText(text)
+        show_info("The call was copied.")
+        return text
+
+    # -- preview --------------------------------------------------------------------------------------
+
+    def _position(self, target: Target) -> tuple[list[float], list[int]]:
+        """Return the shown index along each axis of the layer, and the axes on the screen."""
+        layer, dims = target.layer, self.viewer.dims
+        point = layer.world_to_data(dims.point[-layer.ndim :])
+        return list(point), [axis - (dims.ndim - layer.ndim) for axis in dims.displayed]
+
+    def _camera(self) -> Any:
+        return getattr(self.viewer, "scene", self.viewer).camera  # napari 0.9, or before
+
+    def _request_preview(self, event: Any = None) -> None:
+        if self.preview_box.isChecked():
+            self._timer.start()
+        else:
+            self.remove_preview()
+
+    def remove_preview(self) -> None:
+        """Remove the layer of the preview."""
+        self._timer.stop()
+        layer, self.preview_layer = self.preview_layer, None
+        if layer is not None and layer in self.viewer.layers:
+            self.viewer.layers.remove(layer)
+
+    def preview(self) -> None:
+        """Filter the visible part of the visible slice in a thread, as fine as the time allows."""
+        if self.scene is None or self.viewer.dims.ndisplay == 3 or not self.preview_box.isChecked():
+            return
+        try:
+            target, choices, measured = self.target(), self.choices(), self.scene
+            point, displayed = self._position(target)
+            lazy = is_dask(target.data)
+            mask = None if lazy else self._mask(target)
+        except Exception as error:
+            self._fail_preview(error)
+            return
+        corners, zoom = _corners(target.layer), self._camera().zoom
+
+        def job(ticket: Ticket) -> None:
+            try:
+                scene = _moved(target, measured, point, displayed)
+                known = None if mask is None else _of_frame(mask[0], target, point)
+                found = self._try(target, scene, replace(choices, drawn=known), known, corners, zoom, ticket)
+            except Stale:
+                raise
+            except Exception as error:
+                self._bridge.post(lambda error=error: ticket.wanted and self._fail_preview(error))  # type: ignore[misc]
+            else:
+                trial, part, shown = found
+                frame = round(point[0]) if target.has_frames else 0
+                index = round(point[scene.axis + target.has_frames]) if target.ndim == 3 else 0
+                data = target.preview_layer(trial, part, shown, index, frame, scene.axis)
+                self._bridge.post(lambda: ticket.wanted and self._show_preview(target, scene, *data))
+
+        self._preview_worker.submit(job)
+
+    def _try(
+        self, target: Target, scene: Scene, choices: Choices, mask: Array | None, corners: Any, zoom: float,
+        ticket: Ticket,
+    ) -> Any:  # fmt: skip
+        call = choices.call(scene)
+        quick = previews.rehearse(call, scene)
+        axes = [k for k in range(target.layer.ndim) if k >= target.has_frames]
+        if target.ndim == 3:
+            del axes[scene.axis]
+        (top, bottom), (left, right) = ((corners[0][k], corners[1][k] + 1) for k in axes)
+        view = View(left, top, right, bottom, zoom * abs(float(target.layer.scale[axes[1]])))
+        part = previews.part(scene, view, quick, self._pace.affordable)
+        trial = previews.coarsen(quick, scene, part)
+        if mask is not None and not call.verb.fills:
+            image, known = scene.image, scene.shown(mask)
+            if part.factor > 1:
+                image, known = known_means(image, known, part.factor)
+            options = {**trial.call.options, "mask": part.of(known)}
+            slab = replace(trial.slab, volume=part.of(image))
+            trial = replace(trial, call=replace(trial.call, options=options), slab=slab)
+        start = time.perf_counter()
+        result, _ = trial.call(trial.slab.volume, ticket.progress)
+        self._pace.record(quick, part.pixels, time.perf_counter() - start, part.factor)
+        return trial, part, trial.slab.shown(result)
+
+    def _show_preview(self, target: Target, scene: Scene, data: Array, options: dict[str, Any]) -> None:
+        self._last_error = ""
+        if scene.source is not getattr(self.scene, "source", None) and self.scene is not None:
+            self.scene = scene
+        if not self.preview_box.isChecked():
+            return
+        layer = self.preview_layer
+        if layer is None or layer not in self.viewer.layers or layer.data.ndim != data.ndim:
+            self.remove_preview()
+            active = self.viewer.layers.selection.active
+            name = f"{self.verb.name} (preview)"
+            self.preview_layer = self.viewer.add_image(data, name=name, metadata={PREVIEW: True}, **options)
+            self.viewer.layers.selection.active = active
+        else:
+            layer.data = data
+            layer.scale, layer.translate = options["scale"], options["translate"]
+
+    def _fail_preview(self, error: Exception) -> None:
+        if str(error) != self._last_error:
+            self._last_error = str(error)
+            self._fail(error)
+
+
+def _corners(layer: Any) -> Any:
+    """Return the first and the last visible index along each axis, in pixels of the finest level."""
+    corners = np.array(layer.corner_pixels, float)
+    if layer.multiscale:
+        corners = corners * layer.downsample_factors[layer.data_level]
+    return corners
+
+
+def _moved(target: Target, scene: Scene, point: list[float], displayed: list[int]) -> Scene:
+    """Return the scene at another point; its measures are kept as long as it is the same image or volume."""
+    data = target.data
+    same = not target.has_frames and not is_dask(data) and scene.source.picture.pixels is data
+    if same and not scene.whole:
+        return scene
+    fresh = target.scene(point, displayed)
+    if same:
+        return replace(scene, axis=fresh.axis, index=fresh.index)
+    shared = fresh.source.pixels.shape == scene.source.pixels.shape and np.shares_memory(
+        fresh.source.pixels, scene.source.pixels
+    )
+    return scene if shared and not scene.whole else fresh
+
+
+def _of_frame(mask: Array, target: Target, point: list[float]) -> Array:
+    """Return the part of a mask for the shown frame."""
+    return mask[round(point[0])] if target.has_frames and mask.ndim > target.ndim else mask
