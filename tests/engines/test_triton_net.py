@@ -100,7 +100,12 @@ class TestResults:
         _, plan = aniso.denoise(image, method="learned", return_info=True)
         tensor = torch.from_numpy(image).to(DEVICE)
         starts, run = [], Launch.run
-        monkeypatch.setattr(Launch, "run", lambda launch: starts.append(launch) or run(launch))
+
+        def start(launch):
+            starts.append(launch)
+            run(launch)
+
+        monkeypatch.setattr(Launch, "run", start)
         expected = plan.apply(tensor, engine="torch")
         assert not starts
         torch.testing.assert_close(plan.apply(tensor, engine="triton"), expected, rtol=0, atol=1e-3)

@@ -137,7 +137,8 @@ def _backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
             each if each is None or again else each.detach().requires_grad_(need)
             for each, need in zip(ctx.saved_tensors, wanted, strict=True)
         ]
-        outputs = eager.learned_part(*inputs, dilation=ctx.dilation, keeps=ctx.keeps)
+        compute: Any = eager.learned_part
+        outputs = compute(*inputs, ctx.dilation, ctx.keeps)
         if not ctx.keeps:
             outputs, grads = outputs[:1], grads[:1]
         chosen = [each for each, need in zip(inputs, wanted, strict=True) if need]
