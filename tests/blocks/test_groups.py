@@ -151,4 +151,4 @@ def test_channels_are_counted_in_memory():
     assert stage.working({"image": 3}, 2) == 6 + 3
     assert double.working({"image": 1}, 2) == 2 + 3
     assert extrapolated.working({"image": 1}, 2) == 4 + 3
-    assert extrapolated.working({"image": 1}, 3) == 2 + 6
+    assert extrapolated.working({"image": 1}, 3) == 4 + 6

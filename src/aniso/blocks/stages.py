@@ -180,8 +180,8 @@ class Diffuse(Stage):
         """Return the numbers of the image and its successor, of tensors, and of images before."""
         problem, count = self.prepared.problem, channels[self.source]
         tensors = any(stores_tensors(cycle, problem.model, count) for cycle in self.cycles)
-        # Extrapolation needs the image before and its successor, which volumes overwrite instead.
-        before = ndim < 3 and any(weight != 1 for cycle in self.cycles for weight, _ in cycle.steps)
+        # Extrapolation in long cycles needs the image before and its successor.
+        before = any(weight != 1 for cycle in self.cycles for weight, _ in cycle.steps)
         during = channels | {self.target: count}
         looks = max((look.working(during, ndim) for _, look in self.looks), default=0)
         return count * (4 if before else 2) + (_TENSOR_ENTRIES[ndim] if tensors else 0) + looks

@@ -7,6 +7,7 @@ tensors, and the others read them.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class ImageEvolution(Base):
             per_area = 1 / np.prod(problem.spacings)
             delta = (problem.stencil.values * per_area).astype(image.dtype).reshape(-1)
         if problem.model.entries is not None:
-            self._tensors = _given(problem, image.dtype)
+            self._tensors = _given(problem.model.entries, problem.spacings, image.dtype)
         self._step_kernel = self._loops.image_steps
         self._stencil_and_kernels = delta, self._fixed, *narrow, *wide
 
@@ -88,8 +89,8 @@ class ImageEvolution(Base):
         return list(itertools.product(equal_spans(height, self._tile_height), columns))
 
 
-def _given(problem: Problem, dtype: np.dtype[Any]) -> Array:
+def _given(entries: Sequence[Array], spacings: tuple[float, ...], dtype: np.dtype[Any]) -> Array:
     """Return the user's tensors as kernels read them, a, b and c one after another."""
-    a, b, c = problem.model.entries
-    per_y, per_x = (1 / h for h in problem.spacings)
+    a, b, c = entries
+    per_y, per_x = (1 / h for h in spacings)
     return np.concatenate([np.ravel(entry).astype(dtype) for entry in weights.scaled(a, b, c, per_x, per_y)])

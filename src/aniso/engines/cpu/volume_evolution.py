@@ -52,7 +52,7 @@ class VolumeEvolution(Base):
         self._step_kernel = self._loops.volume_steps
         self._stencil_and_kernels = self._fixed, *self._narrow
 
-    def _tiles(self, steps: int) -> list[tuple[Span, Span, Span]]:
+    def _tiles(self, steps: int) -> list[tuple[Span, ...]]:
         """Planes, rows and columns of all tiles, the same for any number of threads."""
         largest = _PLANES, _ROWS, _COLUMNS - 2 * steps
         return list(itertools.product(*map(equal_spans, self._shape[1:], largest)))
