@@ -165,9 +165,9 @@ def _store(result: Any, names: list[str], target: Place, tell: Tell) -> None:
     folder = journal.folder_of(target)
     with folder.lock() as lease:
         target.check_writable()
+        journal.begin_run(folder, {"command": "structure"}, {})  # unless another run was interrupted here
         place = journal.store_of(folder, 0)
         place.remove()
-        journal.write_json(folder / journal.DESCRIPTION, {"command": "structure"})
         try:
             layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": names}
             zarr.create_array(store=place.node, dtype=result.dtype, **layout)
