@@ -44,7 +44,7 @@ def test_on_this_machine(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # of Dask, about ports and the future
 def test_the_job_of_slurm(monkeypatch):
-    from dask_jobqueue import SLURMCluster
+    from dask_jobqueue.slurm import SLURMCluster
 
     with SLURMCluster(**loaded("on_slurm", monkeypatch).settings(), scheduler_options={"port": 0}) as cluster:
         script = cluster.job_script()

@@ -193,6 +193,23 @@ class TestAppearance:
         assert max(count for count, _ in seen) > 10  # data are there,
         assert not any(there for _, there in seen)  # but no array
 
+    @pytest.mark.parametrize("version", ["0.4", "0.5"])
+    def test_what_makes_it_visible_comes_last(
+        self, scheduler, given, request, tmp_path, monkeypatch, version
+    ):
+        source = ome_group(tmp_path / "in.zarr", IMAGE, "yx", (1, 1), version, chunks=(16, 16))
+        url, written, write = f"s3://{s3.BUCKET}/{request.node.name}.zarr", [], remote.RemotePlace.write
+
+        def watched(place, contents):
+            written.append(str(place))
+            write(place, contents)
+
+        monkeypatch.setattr(remote.RemotePlace, "write", watched)
+        aniso.filter_store(source, url, "diffuse", scheduler=scheduler, storage_options=given, **DIFFUSE)
+        described = [place.removeprefix(f"{url}/") for place in written if place.startswith(f"{url}/")]
+        old = ["0/.zattrs", "0/.zarray", ".zattrs", ".zgroup"]
+        assert described == (old if version == "0.4" else ["0/zarr.json", "zarr.json"])
+
     def test_what_was_published_and_deleted_is_computed_again(
         self, scheduler, given, source, target, monkeypatch
     ):
@@ -253,6 +270,26 @@ class TestLocks:
         lease.RemoteLease(folder, second.owner).check()
         second.release()
         assert not folder.exists()
+
+    def test_of_two_that_find_it_free_one_gets_it(self, given, target, monkeypatch):
+        folder: Any = journal.folder_of(place_of(target, given))
+        first, second, third = (lease.Lock(folder) for _ in range(3))
+        found = second.check_free()
+        first.acquire()
+        monkeypatch.setattr(second, "check_free", lambda: found)
+        with pytest.raises(FileExistsError, match="another run is writing"):
+            second.acquire()
+        # The same for a lock that has expired.
+        monkeypatch.setattr(lease, "LEASE", 0.0)
+        monkeypatch.setattr(lease, "_machine", lambda: None)
+        found = third.check_free()
+        fourth = lease.Lock(folder)
+        fourth.acquire()
+        monkeypatch.setattr(third, "check_free", lambda: found)
+        with pytest.raises(FileExistsError, match="another run is writing"):
+            third.acquire()
+        fourth.release()
+        first.release()
 
     def test_a_lock_is_renewed(self, given, target, monkeypatch):
         monkeypatch.setattr(lease, "_RENEWAL", 0.05)
@@ -350,10 +387,8 @@ class TestErrors:
         monkeypatch.setattr("aniso.blocks.stores.filtering.make_plan", reject)
 
     def fails(self, source, target, given, error, match):
-        began = time.monotonic()
         with pytest.raises(error, match=match) as found:
             aniso.filter_store(source, target, "denoise", storage_options=given)
-        assert time.monotonic() - began < 60  # a busy machine; seconds otherwise
         assert s3.SECRET not in str(found.value)
 
     def test_missing_buckets(self, given, source):
@@ -368,6 +403,9 @@ class TestErrors:
         self.fails(
             source, "out.zarr", away, ConnectionError, "s3://bucket does not answer: connection refused"
         )
+
+    def test_no_web_server(self):
+        self.fails("https://127.0.0.1:9/in.zarr", "out.zarr", {}, ConnectionError, "does not answer")
 
     def test_targets_on_the_web(self, given, source, server):
         self.fails(source, f"{server}/bucket/out.zarr", given, ValueError, "web servers are read only")
@@ -467,6 +505,16 @@ class TestSecrets:
             da.from_array(zarr.open_array(place.node)),
         ):
             assert s3.SECRET.encode() not in pickle.dumps(sent)
+
+
+def test_maps_do_not_replace_an_interrupted_run(given, source, target, tmp_path):
+    folder = journal.folder_of(place_of(target, given))
+    (folder / "run.json").write(b'{"verb": "denoise"}')
+    words = [f"--storage-option={name}={value}" for name, value in given.items()]
+    answer = called(tmp_path, "structure", source, target, *words)
+    assert answer.exit_code == 1
+    assert "holds an interrupted run with another command" in answer.stderr
+    assert (folder / "run.json").read() == b'{"verb": "denoise"}'
 
 
 class TestPlaces:

@@ -28,9 +28,9 @@ def write_store(
     folder = journal.folder_of(target)
     with folder.lock() as lease:
         target.check_writable()
+        journal.begin_run(folder, {"command": "structure"}, {})  # unless another run was interrupted here
         place = journal.store_of(folder, 0)
         place.remove()
-        journal.write_json(folder / journal.DESCRIPTION, {"command": "structure"})
         try:
             layout = {"shape": result.shape, "chunks": result.chunksize, "dimension_names": list(names)}
             zarr.create_array(store=place.node, dtype=result.dtype, **layout)

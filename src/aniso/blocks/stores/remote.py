@@ -71,6 +71,8 @@ class RemotePlace(Place):
         key = "/".join(part for part in unquote(parts.path).split("/") if part)
         if not parts.netloc or not key or any(part in (".", "..") for part in key.split("/")):
             raise ValueError(f"{url} must name a bucket and a store in it, e.g. {scheme}://bucket/in.zarr.")
+        if not all(isinstance(value, str | int | float) for value in options.values()):
+            raise TypeError("values of storage options must be texts or numbers.")
         given = HiddenOptions(sorted((str(name), value) for name, value in options.items()))
         place = cls(f"{scheme}://{parts.netloc}", key, given)
         client_of(place.root, given, FIRST_RETRIES)  # rejects unknown options
@@ -120,14 +122,17 @@ class RemotePlace(Place):
 
     def exists(self) -> bool:
         if self.root.startswith(READ_ONLY):  # web servers have no lists
-            return any((self / name).read() is not None for name in _LAST)
+            return any((self / name)._read(FIRST_RETRIES) is not None for name in _LAST)
         return self._has_objects() or self.read() is not None
 
     def read(self) -> bytes | None:
+        return self._read(RETRIES)
+
+    def _read(self, retries: tuple[int, float]) -> bytes | None:
         import obstore
 
         try:
-            return self.call(lambda client: bytes(obstore.get(client, self.key).bytes()))
+            return self.call(lambda client: bytes(obstore.get(client, self.key).bytes()), retries)
         except PlaceMissing:
             raise
         except FileNotFoundError:
@@ -152,13 +157,14 @@ class RemotePlace(Place):
                 yield path, f"{about['size']} {about['e_tag'] or about['last_modified']}"
 
     def remove(self, *, strict: bool = False) -> None:
-        """Delete all objects, the lock last, so that no other run begins in the meantime."""
-        paths = [f"{self.key}/{path}" for path, _ in self._listed()] + [self.key]
-        paths.sort(key=lambda path: path.endswith(f"{UNFINISHED}/{_LOCK}"))
-        for first in range(0, len(paths), 500):
-            part = paths[first : first + 500]
-            with contextlib.suppress(FileNotFoundError):
-                self.call(partial(_delete, paths=part))
+        """Delete all objects but the lock of a run, which ends when it is released."""
+        lock = f"{self.key}/{_LOCK}" if self.name.endswith(UNFINISHED) else ""
+        with contextlib.nullcontext() if strict else contextlib.suppress(PlaceAway):
+            paths = [f"{self.key}/{path}" for path, _ in self._listed()] + [self.key]
+            paths = [path for path in paths if path != lock]
+            for first in range(0, len(paths), 500):
+                with contextlib.suppress(FileNotFoundError):
+                    self.call(partial(_delete, paths=paths[first : first + 500]))
 
     def lines(self) -> set[str]:
         return {path for path, _ in self._listed()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from aniso.blocks.stores.places import LocalPlace, Options, Place
 from aniso.blocks.stores.remote import RemotePlace
@@ -29,7 +30,7 @@ def place_of(given: str | os.PathLike[str] | Place, options: Options | None = No
         parts = urlsplit(word)
         if parts.netloc not in ("", "localhost"):
             raise ValueError(f"{word} names a file of another machine. Give file:///path or a path.")
-        return LocalPlace(unquote(parts.path))
+        return LocalPlace(url2pathname(parts.path))
     return RemotePlace.of_url(word, options or {})
 
 

@@ -252,7 +252,10 @@ def _multiscale(group: Any, path: Place) -> dict[str, Any]:
     listed = holder.get("multiscales") if isinstance(holder, dict) else None
     first = listed[0] if listed and isinstance(listed, list) else None
     if not isinstance(first, dict) or not first.get("datasets"):
-        arrays = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
+        try:
+            arrays = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
+        except Exception:  # web servers have no lists
+            arrays = "unknown"
         raise ValueError(
             f"{path} is a Zarr group without OME-Zarr metadata. Give the path of one of its arrays: {arrays}."
         )
