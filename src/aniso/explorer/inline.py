@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import http.cookiejar
+import http.client
 import importlib.util
 import json
 import os
@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,9 +56,7 @@ class Exploration:
         #: The address of the page, with the token that gives access.
         self.address: str = json.loads(line)
         self._wait()
-        jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-        # Not through a proxy: the page is on this machine.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), jar)
+        self._cookie = ""
         atexit.register(self.close)
 
     def _wait(self) -> None:
@@ -75,11 +72,18 @@ class Exploration:
     @property
     def plan(self) -> Plan | None:
         """The plan of what the page shows; None as long as nothing is computed, and for `diffuse`."""
-        if not len(getattr(self._opener.handlers[0], "cookiejar", ())):
-            self._opener.open(self.address).close()  # gives the cookie
         parts = urlsplit(self.address)
-        with self._opener.open(f"{parts.scheme}://{parts.netloc}/explorer/plan") as answer:
-            text = answer.read().decode("utf-8")
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
+        try:
+            if not self._cookie:  # the token gives it; the page itself is not fetched
+                connection.request("GET", f"/?{parts.query}")
+                answer = connection.getresponse()
+                answer.read()
+                self._cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
+            connection.request("GET", "/explorer/plan", headers={"Cookie": self._cookie})
+            text = connection.getresponse().read().decode("utf-8")
+        finally:
+            connection.close()
         return Plan.from_json(text) if text else None
 
     def close(self) -> None:

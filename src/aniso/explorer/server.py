@@ -134,9 +134,9 @@ class Explorer:
         return Response(picture.content, media_type=picture.kind, headers={"Cache-Control": "no-store"})
 
     async def _plan(self) -> Response:
-        """Answer with the plan of the newest tab, or nothing if it has none yet."""
+        """Answer with the plan of the newest tab that shows a result; nothing if there is none."""
         results = [page.session.result for page in self.pages.values()]
-        plan = results[-1].info if results and results[-1] is not None else None
+        plan = next((result.info for result in reversed(results) if result is not None), None)
         return Response(plan.to_json(), media_type="application/json") if plan else Response(status_code=204)
 
     async def _result(self, key: str) -> Response:
