@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aniso.blocks.stores.filtering import filter_store as filter_store
     from aniso.evolve import diffuse as diffuse
     from aniso.evolve import scale_space as scale_space
+    from aniso.explorer.inline import explore as explore
     from aniso.figures import scale_space_figure as scale_space_figure
     from aniso.models import CoherenceEnhancing as CoherenceEnhancing
     from aniso.models import EdgeContinuing as EdgeContinuing
@@ -65,6 +66,7 @@ _HOMES = {
     "diffuse": "evolve",
     "diffusion_tensor": "structure",
     "enhance": "verbs.enhance",
+    "explore": "explorer.inline",
     "filter_store": "blocks.stores.filtering",
     "inpaint": "verbs.inpaint",
     "orientation": "structure",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.evolving import EvolvingImage
 from aniso.models import FixedTensor, ImageDriven
+from aniso.notebook import Snapshots
 from aniso.schemes import FED, FSI, Explicit, Scheme
 from aniso.settings import (
     EngineName,
@@ -249,11 +251,14 @@ def scale_space(
     stops = check_times(times)
     check_progress(progress)
     options: Any = {"stencil": stencil, "scheme": scheme, "spacing": spacing, "threads": threads}
-    evolving = _begin(image, model, channel_axis=channel_axis, fixed=fixed, engine=engine, **options)
-    evolving.prepared.plan(stops[0])  # rejects now, not when the first image is requested
+    begin = partial(_begin, image, model, channel_axis=channel_axis, fixed=fixed, engine=engine, **options)
+    first = begin()
+    first.prepared.plan(stops[0])  # rejects now, not when the first image is requested
+    begun = [first]
 
     def snapshots() -> Generator[tuple[float, Image], None, None]:
+        evolving = begun.pop() if begun else begin()
         with report_progress(progress, stops[-1]) as report:
             yield from evolving.snapshots(stops, report)
 
-    return snapshots()
+    return Snapshots(snapshots, stops, channel_axis)

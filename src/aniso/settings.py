@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aniso import checks, engines, stability
+from aniso import checks, engines, notebook, stability
 from aniso.arrays import Mask
 from aniso.checks import Spacing
 from aniso.models import FixedTensor, ImageDriven
@@ -156,6 +156,12 @@ def report_progress(progress: Progress, total: float) -> Iterator[Callable[[floa
     """Yield a function that reports the time reached."""
     if progress is None or progress is False:
         yield lambda done: None
+    elif progress is True and notebook.in_notebook():
+        shown = notebook.ProgressBar(total)
+        try:
+            yield shown.update
+        finally:
+            shown.close()
     elif progress is True:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -27,7 +28,7 @@ COLOUR = aniso.samples.lighthouse(SIZE, noise=20.0).image.clip(0, 255).astype("u
 VOLUME = aniso.samples.fibres((8, 14, 16), noise=20.0).image.astype("float32")
 FRAMES = np.stack([GREY, np.roll(GREY, 5, 0), np.roll(GREY, 9, 1)])
 #: Name → data, options of the layer, and options of the library.
-LAYERS = {
+LAYERS: dict[str, Any] = {
     "grey": (GREY, {"scale": (2, 2), "translate": (3, 4), "units": ("um", "um")}, {}),
     "colour": (COLOUR, {"rgb": True}, {"channel_axis": -1}),
     "volume": (VOLUME, {"scale": (3, 1, 1)}, {"spacing": (3.0, 1.0, 1.0)}),
@@ -186,7 +187,7 @@ def test_cancel_and_close_leave_no_thread(display, errors):
     viewer = display.Viewer(show=False)
     image = np.tile(aniso.samples.shapes(256, noise=20.0).image, (4, 4))
     viewer.add_image(image, name="scene")
-    widget = widgets.Enhance(viewer)
+    widget = getattr(widgets, "Enhance")(viewer)  # noqa: B009 (made from the table)
     widget.preview_box.setChecked(False)
     viewer.window.add_dock_widget(widget)
     wait_for(lambda: widget.rows)

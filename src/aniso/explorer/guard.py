@@ -12,8 +12,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-#: Which pages may show this one in a frame: a list of sources as in a Content-Security-Policy.
-FRAME_ANCESTORS = "'none'"
+#: Which pages may show this one in a frame: none, or notebooks on this machine.
+NO_FRAMES, IN_NOTEBOOKS = "'none'", "http://127.0.0.1:* http://localhost:*"
 # NiceGUI needs three things that a strict policy would reject:
 # - inline scripts in the page: an import map, and modules that hold the elements. They get a nonce.
 # - 'unsafe-eval': handlers of events arrive as text, and Vue compiles templates in the browser. Attributes
@@ -53,13 +53,15 @@ class HostGuard:
     another site can let its own name point to this machine (DNS rebinding). The name of the `cookie` should
     contain the port, since browsers share cookies between all ports of a host. The `token` lets a browser in
     as often as wanted, the `ticket` once: it is for the address that a browser is started with, which other
-    users of the machine can see in the list of processes.
+    users of the machine can see in the list of processes. `ancestors` are the pages that may show this one in
+    a frame, a list of sources as in a Content-Security-Policy.
     """
 
     def __init__(
         self, application: Callable[..., Awaitable[None]], *, names: Collection[str] | None, cookie: str,
-        token: str, ticket: str | None = None,
+        token: str, ticket: str | None = None, ancestors: str = NO_FRAMES,
     ) -> None:  # fmt: skip
+        self._ancestors = ancestors
         self._application, self._names, self._cookie = application, names, cookie
         self._token, self._ticket = token, ticket
         # Not the token itself: browsers send cookies to servers at other ports as well.
@@ -74,7 +76,7 @@ class HostGuard:
         answer = self._rejection(headers) or self._admission(scope, headers)
         if scope["type"] == "http":
             nonce = secrets.token_urlsafe(16)
-            await (answer or self._application)(scope, receive, _Hardened(send, nonce))
+            await (answer or self._application)(scope, receive, _Hardened(send, nonce, self._ancestors))
         elif answer is None:
             await self._application(scope, receive, send)
         else:
@@ -123,8 +125,8 @@ class HostGuard:
 class _Hardened:
     """Sends answers with headers that restrict the page, and gives a nonce to the scripts in it."""
 
-    def __init__(self, send: Send, nonce: str) -> None:
-        self._send, self._nonce = send, nonce
+    def __init__(self, send: Send, nonce: str, ancestors: str) -> None:
+        self._send, self._nonce, self._ancestors = send, nonce, ancestors
         self._start: Message | None = None
         self._body = b""
 
@@ -132,7 +134,7 @@ class _Hardened:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message.get("headers", [])))
             headers.update(_HEADERS)
-            headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce, ancestors=FRAME_ANCESTORS)
+            headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce, ancestors=self._ancestors)
             message = {**message, "headers": headers.raw}
             if headers.get("content-type", "").startswith("text/html"):
                 self._start = message  # held back until the length of the page is known

@@ -24,7 +24,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from aniso.explorer.choosing.scene import Source
 from aniso.explorer.computing.previews import Pace
-from aniso.explorer.guard import HostGuard
+from aniso.explorer.guard import IN_NOTEBOOKS, NO_FRAMES, HostGuard
 from aniso.explorer.page.layout import ExplorerPage
 from aniso.io.formats import suffix_of
 from aniso.io.picture import FileError
@@ -78,6 +78,7 @@ class Explorer:
         async def index() -> None:
             await self._page()
 
+        app.get("/explorer/plan")(self._plan)
         app.get("/explorer/{key}/result")(self._result)
         app.get("/explorer/{key}/{slot}/{number}")(self._picture)
         app.post("/explorer/{key}/file")(self._upload)
@@ -131,6 +132,12 @@ class Explorer:
         if picture is None:
             return Response(status_code=204)  # no error: newer pictures have taken its place
         return Response(picture.content, media_type=picture.kind, headers={"Cache-Control": "no-store"})
+
+    async def _plan(self) -> Response:
+        """Answer with the plan of the newest tab that shows a result; nothing if there is none."""
+        results = [page.session.result for page in self.pages.values()]
+        plan = next((result.info for result in reversed(results) if result is not None), None)
+        return Response(plan.to_json(), media_type="application/json") if plan else Response(status_code=204)
 
     async def _result(self, key: str) -> Response:
         page = self.pages.get(key)
@@ -263,9 +270,12 @@ def addresses(host: str, port: int, token: str) -> list[str]:
 
 def run(
     first: Path | None, host: str, port: int, *, open_page: bool, tell: Callable[[list[str]], object],
-    limit: int = UPLOAD_LIMIT,
+    limit: int = UPLOAD_LIMIT, in_notebook: bool = False,
 ) -> None:  # fmt: skip
-    """Serve until interrupted; `tell` receives the addresses of the page."""
+    """Serve until interrupted; `tell` receives the addresses of the page.
+
+    `in_notebook`: pages of this machine may show it in a frame.
+    """
     token, ticket = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     explorer = Explorer(first, limit)
     explorer.install()
@@ -274,6 +284,7 @@ def run(
         cookie=f"aniso-explorer-{port}",
         token=token,
         ticket=ticket if open_page else None,
+        ancestors=IN_NOTEBOOKS if in_notebook else NO_FRAMES,
     )
 
     def ready() -> None:

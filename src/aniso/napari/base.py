@@ -45,6 +45,15 @@ class _Bridge(QObject):
         with contextlib.suppress(RuntimeError):
             self.posted.emit(function)
 
+    def post_wanted(self, ticket: Ticket, function: Callable[..., object], *arguments: Any) -> None:
+        """Do so unless the ticket has been withdrawn by then."""
+
+        def call() -> None:
+            if ticket.wanted:
+                function(*arguments)
+
+        self.post(call)
+
 
 class LayerWidget(QWidget):
     """What all widgets share: the layer, a thread for results with progress and cancel, and messages."""
@@ -168,22 +177,20 @@ class LayerWidget(QWidget):
             except Stale:
                 raise
             except Exception as error:
-                self._bridge.post(partial(self._fail, error, ticket))
+                self._bridge.post_wanted(ticket, self._end, partial(self._fail, error))
             else:
-                self._bridge.post(lambda: self._end(ticket) and finish(result))
+                self._bridge.post_wanted(ticket, self._end, partial(finish, result))
 
         self._worker.submit(job)
 
-    def _end(self, ticket: Ticket) -> bool:
-        if ticket.wanted:
-            self._set_running(False)
-        return ticket.wanted
+    def _end(self, finish: Callable[[], object]) -> None:
+        self._set_running(False)
+        finish()
 
-    def _fail(self, error: Exception, ticket: Ticket | None = None) -> None:
-        """Show an error as a notification; a preview shows the same one once."""
-        if ticket is None or self._end(ticket):
-            text = " ".join(str(error).split()) or type(error).__name__
-            show_error(f"{self.title}: {text}")
+    def _fail(self, error: Exception) -> None:
+        """Show an error as a notification."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        show_error(f"{self.title}: {text}")
 
     def _set_running(self, running: bool) -> None:
         self.run_button.setEnabled(not running)

@@ -118,7 +118,7 @@ class VerbWidget(LayerWidget):
             except Exception as error:
                 self._bridge.post(partial(self._fail, error))
             else:
-                self._bridge.post(lambda: ticket.wanted and self._build(scene))
+                self._bridge.post_wanted(ticket, self._build, scene)
 
         self._preview_worker.submit(job, "measure")
 
@@ -292,13 +292,13 @@ class VerbWidget(LayerWidget):
             except Stale:
                 raise
             except Exception as error:
-                self._bridge.post(lambda error=error: ticket.wanted and self._fail_preview(error))  # type: ignore[misc]
+                self._bridge.post_wanted(ticket, self._fail_preview, error)
             else:
                 trial, part, shown = found
                 frame = round(point[0]) if target.has_frames else 0
                 index = round(point[scene.axis + target.has_frames]) if target.ndim == 3 else 0
                 data = target.preview_layer(trial, part, shown, index, frame, scene.axis)
-                self._bridge.post(lambda: ticket.wanted and self._show_preview(target, scene, *data))
+                self._bridge.post_wanted(ticket, self._show_preview, target, scene, *data)
 
         self._preview_worker.submit(job)
 

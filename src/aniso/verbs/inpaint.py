@@ -197,6 +197,7 @@ def inpaint(
             result = plan.filter(source, settings, lambda done, _: report(done))
         else:
             result = arrays.channels_back(solution, channel_axis)
+    plan.remember(source, result)
     return (result, plan) if return_info else result
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import aniso
-from aniso import arrays, checks, engines
+from aniso import arrays, checks, engines, notebook
 from aniso.arrays import is_tensor
 from aniso.blocks.stages import Pipeline
 from aniso.checks import Spacing
@@ -214,7 +214,21 @@ class Plan(ABC):
     def filter(self, source: ImageSource, settings: Settings, progress: Progress) -> Any:
         """Filter a checked array."""
         settings = self.fit_settings(source, settings)
-        return source.filter(lambda shape: self.pipeline(shape, settings), progress)
+        result = source.filter(lambda shape: self.pipeline(shape, settings), progress)
+        self.remember(source, result)
+        return result
+
+    def remember(self, source: ImageSource, result: Any) -> None:
+        """Keep small pictures of an image before and after, for notebooks; they are not part of the plan."""
+        if not source.is_lazy:
+            after = result if source.frame_axis is None else np.take(result, 0, source.frame_axis)
+            pair = [notebook.thumbnail(each, source.channel_axis) for each in (source.array, after)]
+            object.__setattr__(self, "_pictures", pair)
+
+    def _repr_html_(self) -> str:
+        shown = getattr(self, "_pictures", None)
+        images = "" if shown is None else notebook.pictures(zip(("before", "after"), shown, strict=True))
+        return images + notebook.table(summary_rows([self]))
 
     def fit_settings(self, source: ImageSource, settings: Settings) -> Settings:
         """Return the settings for an array, which is rejected if it has other axes or channels."""
