@@ -250,3 +250,31 @@ class TestFilling:
             zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("in_x2.zarr", "again.zarr")
         )
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("option", ["--frames", "--slices"])
+def test_frames_of_stores_without_names(tmp_path, scheduler, image, option):
+    series = np.stack([image, image[::-1], image // 2])
+    zarr.create_array(str(tmp_path / "in.zarr"), data=series, chunks=(1, 32, 32))
+    answer = called(tmp_path, "denoise", "in.zarr", "out.zarr", option, "--scheduler", scheduler)
+    assert answer.exit_code == 0, answer.stderr
+    expected = as_dtype(aniso.denoise(series, frame_axis=0), np.uint16)
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[:], expected)
+
+
+def test_stores_keep_their_dtype(tmp_path, scheduler, store):
+    answer = called(
+        tmp_path,
+        "diffuse",
+        "in.zarr",
+        "out.zarr",
+        "--time",
+        "1",
+        "--dtype",
+        "float32",
+        "--scheduler",
+        scheduler,
+    )
+    assert answer.exit_code == 1
+    assert "Zarr stores keep their dtype. Remove --dtype" in words_of(answer)
+    assert not (tmp_path / "out.zarr").exists()

@@ -76,6 +76,7 @@ def filter_store(
     *,
     mask: str | os.PathLike[str] | npt.ArrayLike | UnknownPixels | None = None,
     channel_axis: int | str | None = None,
+    frame_axis: int | None = None,
     pyramid: bool = False,
     fields: bool = False,
     spacing: Spacing | str | None = None,
@@ -115,6 +116,9 @@ def filter_store(
     channel_axis : int or "none", optional
         Axis of the channels; by default as the metadata of the store say. With "none", each channel is
         filtered by itself, as time points are.
+    frame_axis : int, optional
+        An axis of frames: of a time series, or of slices that are filtered one by one. Axes that the metadata
+        call time are axes of frames, too; an array without names of axes has none by default.
     pyramid : bool
         Write the lower resolutions of an OME-Zarr result too, as means of the full resolution: those that the
         source has, or halves down to 256 pixels if it has none. By default there is only the full
@@ -173,14 +177,14 @@ def filter_store(
             place_of(target, options_for("target", storage_options)),
         )
         common: dict[str, Any] = {
-            "mask": mask, "channel_axis": channel_axis, "pyramid": pyramid, "engine": engine,
-            "threads": threads, "note": note, "watch": watch, "progress": progress,
+            "mask": mask, "channel_axis": channel_axis, "frame_axis": frame_axis, "pyramid": pyramid,
+            "engine": engine, "threads": threads, "note": note, "watch": watch, "progress": progress,
         }  # fmt: skip
         with connect(scheduler, workers, memory) as client:
             common["scheduler"] = client.scheduler.address
             return _filter_fields(*ends, given, {**options, "spacing": spacing}, common)
     goal = place_of(target, options_for("target", storage_options))
-    store = open_array(place_of(source, options_for("source", storage_options)), channel_axis)
+    store = open_array(place_of(source, options_for("source", storage_options)), channel_axis, frame_axis)
     goal.check_writable()
     journal.folder_of(goal).check_lock()
     unknown = _check_unknown(given, mask, options_for("source", storage_options))
@@ -231,7 +235,7 @@ def _filter_fields(
     note: Note = common["note"] or (lambda kind, text: None)
     if isinstance(given, Verb):
         places = [source / fields[number] for number in sampled_frames(len(fields))]
-        stores = [open_array(place, common["channel_axis"]) for place in places]
+        stores = [open_array(place, common["channel_axis"], common["frame_axis"]) for place in places]
         unknown = _check_unknown(given, common["mask"], {})
         found: list[Any] = [_sampled_frames(store, unknown) for store in stores]
         shapes = {store.shape for store in stores}
@@ -255,7 +259,7 @@ def _filter_fields(
         done = filter_store(source / name, target / name, plan, **common)
     copy_groups(source, target, fields)
     if done is None:  # an interrupted run had completed all of them
-        last = open_array(target / fields[-1], common["channel_axis"])
+        last = open_array(target / fields[-1], common["channel_axis"], common["frame_axis"])
         done = FilteredStore(plan, last.shape, last.dtype, last.spatial_shape, 0)
     return replace(done, fields=tuple(fields))
 

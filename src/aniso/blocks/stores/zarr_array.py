@@ -76,11 +76,15 @@ class ZarrArray:
 
 
 def open_array(
-    path: Place | str | os.PathLike[str], channel_axis: int | str | None = None, kinds: str = "iuf"
+    path: Place | str | os.PathLike[str],
+    channel_axis: int | str | None = None,
+    frame_axis: int | None = None,
+    kinds: str = "iuf",
 ) -> ZarrArray:
     """Open the array at this path, or the one of full resolution in an OME-Zarr group.
 
-    `kinds` are those of its data type, as NumPy calls them.
+    `frame_axis` is one besides those that are named as such. `kinds` are those of its data type, as NumPy
+    calls them.
     """
     import zarr
 
@@ -123,7 +127,7 @@ def open_array(
         )
     names, lengths = names or _dimension_names(array), lengths or [""] * array.ndim
     scale = scale or [1.0] * array.ndim
-    channel, frames = _axes(array, names, channel_axis, path)
+    channel, frames = _axes(array, names, channel_axis, frame_axis, path)
     spatial = [axis for axis in range(array.ndim) if axis != channel and axis not in frames]
     spacing = _spacing([scale[axis] for axis in spatial], [lengths[axis] for axis in spatial])
     if array.dtype.kind not in kinds:
@@ -302,7 +306,7 @@ def _dimension_names(array: Any) -> list[str]:
 
 
 def _axes(
-    array: Any, names: list[str], channel_axis: int | str | None, path: Place
+    array: Any, names: list[str], channel_axis: int | str | None, frame_axis: int | None, path: Place
 ) -> tuple[int | None, list[int]]:
     """Return the axis of the channels, and the axes of frames."""
     names = names or [""] * array.ndim
@@ -314,14 +318,20 @@ def _axes(
     elif isinstance(channel_axis, str):
         raise ValueError(f'channel_axis must be the number of an axis or "none", got {channel_axis!r}.')
     elif channel_axis is not None:
-        if not -array.ndim <= channel_axis < array.ndim:
-            raise ValueError(f"{path} has no axis {channel_axis}: its shape is {array.shape}.")
-        channel = channel_axis % array.ndim
+        channel = _check_axis(array, channel_axis, path)
         frames = [axis for axis in frames if axis != channel]
+    if frame_axis is not None:
+        frames = sorted({*frames, _check_axis(array, frame_axis, path)} - {channel})
     spatial = array.ndim - len(frames) - (channel is not None)
     if spatial not in (2, 3):
         raise ValueError(
             f"{path} has shape {array.shape} and axes {', '.join(names) if any(names) else 'without names'}: "
-            "an image has two axes besides channels and time, a volume three. Give the axis of the channels."
+            "an image has two axes besides channels and frames, a volume three. Give their axes."
         )
     return channel, frames
+
+
+def _check_axis(array: Any, axis: int, path: Place) -> int:
+    if not -array.ndim <= axis < array.ndim:
+        raise ValueError(f"{path} has no axis {axis}: its shape is {array.shape}.")
+    return axis % int(array.ndim)

@@ -18,6 +18,7 @@ from aniso.cli.jobs.file_job import FileJob, each_file
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.io.pages import Page, Pages
+from aniso.io.picture import FileError
 from aniso.verbs.plan import Plan, summary_rows, summary_values
 from aniso.verbs.table import Verb
 
@@ -59,6 +60,8 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
 
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
     job.check_saved_plan()
+    if job.writing.dtype is not None:
+        raise FileError("Zarr stores keep their dtype. Remove --dtype, or convert the result.")
     masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
     with report.blocks(source.name) as watch:
         done = filtering.filter_store(
@@ -66,6 +69,7 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
             target,
             given.name if isinstance(given, Verb) else given,
             channel_axis=job.reading.channel_axis,
+            frame_axis=frame_axis_of(source, job, filters.cluster.fields),
             **asdict(job.computing),
             **filters.cluster.arguments(),
             watch=watch,
@@ -78,6 +82,18 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
     rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
     facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
     report_store(job, source, target, start, done, rows, **facts)
+
+
+def frame_axis_of(source: Place, job: FileJob, fields: bool = False) -> int | None:
+    """Return the axis of frames that --frames or --slices ask for: the first one of a volume."""
+    from aniso.blocks.stores.plates import fields_of
+    from aniso.blocks.stores.zarr_array import open_array
+
+    if not (job.plans.frames or job.reading.volume is False):
+        return None
+    image = source / fields_of(source)[0] if fields else source
+    spatial = open_array(image, job.reading.channel_axis).spatial_axes
+    return spatial[0] if len(spatial) == 3 else None
 
 
 def report_store(

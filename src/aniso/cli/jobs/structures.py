@@ -126,7 +126,7 @@ class Structures:
 
             check_packages()
             begin = time.perf_counter()
-            found = open_array(source, work.reading.channel_axis)
+            found = open_array(source, work.reading.channel_axis, filtering.frame_axis_of(source, work))
             self._check_angles(len(found.spatial_axes))
             target.check_writable()
             journal.folder_of(target).check_lock()
