@@ -85,3 +85,37 @@ def test_single_photons_are_not_impulses(brightness):
     photons = noise.PoissonGaussian(gain=20.0, read_noise=1.0)
     sampled = photons.sample(brightness * TRUTH, np.random.default_rng(0))
     assert look_for_impulses([sampled[np.newaxis]]) is None
+
+
+class TestTextureLikeNoise:
+    """Texture in one half of an image, as coarse as the noise in all of it."""
+
+    @staticmethod
+    def scene(random, strength):
+        texture = noise.Gaussian(1.0, 1.0).sample(np.zeros((256, 256)), random)
+        scene = 30 + 180 * (0.5 + 0.5 * np.sin(Y / 40) * np.cos(X / 50))
+        scene[:, 128:] += strength * texture[:, 128:]
+        return np.maximum(scene, 5.0)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_it_does_not_raise_the_level(self, seed):
+        random = np.random.default_rng(seed)
+        noisy = noise.Gaussian(12.0, 1.1).sample(self.scene(random, 17.0), random)
+        found = noise.estimate(noisy)
+        assert found.level == pytest.approx(12.0, rel=0.12)
+        assert found.correlation == pytest.approx(1.1, abs=0.2)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_coarse_speckle_is_not_taken_for_photons(self, seed):
+        # The means of single blocks vary by a tenth.
+        random = np.random.default_rng(seed)
+        model = noise.Speckle(0.4, 1.0, correlation=1.1)
+        assert noise.estimate(model.sample(self.scene(random, 10.0), random)).kind == "speckle"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_photons_with_an_offset_and_read_noise_are_not_taken_for_speckle(seed):
+    random = np.random.default_rng(seed)
+    scene = 500 + 4 * TestTextureLikeNoise.scene(random, 0.0)
+    model = noise.PoissonGaussian(gain=24.0, offset=500.0, read_noise=72.0)
+    assert noise.estimate(model.sample(scene, random)).kind == "poisson"

@@ -192,7 +192,7 @@ def test_bad_parameters_are_refused(options, error, message):
 def test_bad_images_are_refused():
     with pytest.raises(ValueError, match=r"1 infinite pixels, .*\(0, 1\).*Replace them by NaN"):
         aniso.denoise(np.array([[1.0, np.inf]]))
-    with pytest.raises(ValueError, match="1 known pixels .*True in the mask"):
+    with pytest.raises(ValueError, match=r"1 known pixels .*True in the mask"):
         aniso.denoise(np.array([[1.0, np.inf]]), mask=[[True, False]])
     with pytest.raises(TypeError, match="masked array"):
         aniso.denoise(np.ma.masked_array(np.eye(4), mask=np.eye(4) > 0))

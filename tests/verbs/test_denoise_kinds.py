@@ -170,6 +170,17 @@ def test_the_level_in_the_plan_is_the_root_mean_square():
     assert plan.noise == pytest.approx(rms(image), rel=0.1)
 
 
+def test_the_expected_error_where_only_bright_parts_have_details():
+    # Errors are largest where the noise is strongest.
+    random = np.random.default_rng(0)
+    truth = np.full((192, 192), 30.0)
+    details = noise.Gaussian(1.0, 0.8).sample(np.zeros((64, 64)), random) > 0.3
+    truth[64:128, 64:128] = 20 + 200 * details
+    model = noise.PoissonGaussian(12.0)
+    result, plan = aniso.denoise(model.sample(truth, random), noise=model, return_info=True)
+    assert plan.expected_error == pytest.approx(rms(result, truth), rel=0.2)
+
+
 class TestCommonNoise:
     """Noise that three channels have in common, as in photographs."""
 
@@ -189,6 +200,17 @@ class TestCommonNoise:
             aniso.denoise(image, noise=14.9, channel_axis=-1), self.COLOURS
         )
         assert rms(result, self.COLOURS) < 1.3 * plan.expected_error
+
+    def test_it_is_removed_if_differences_of_colours_have_coarser_noise(self):
+        # As in files that store colours at half of the resolution.
+        random = np.random.default_rng(3)
+        common = random.normal(0, 14, TRUTH.shape)[..., np.newaxis]
+        coarse = noise.Gaussian(5.0, 0.9)
+        own = np.stack([coarse.sample(np.zeros(TRUTH.shape), random) for _ in range(3)], -1)
+        image = self.COLOURS + common + own - own.mean(axis=-1, keepdims=True)
+        result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
+        assert plan.axes is not None
+        assert rms(result, self.COLOURS) < 0.5 * rms(image, self.COLOURS)
 
     def test_same_bits_in_blocks_and_from_a_saved_plan(self):
         image = self.image()

@@ -19,8 +19,8 @@ from aniso.noise.models import Rician
 _ROUNDS = 60
 # Energies of blocks that are not flat: uniform in the logarithm, over a range of this factor.
 _RANGE = math.log(300)
-# Factors by which texture that looks like noise multiplies the energies of blocks; how many blocks are too few
-# to tell; and the part of the blocks that were taken for flat ones with which the search for it begins.
+# Factors by which texture that looks like noise multiplies the energies of blocks; how many blocks are too
+# few to tell; and the part of the blocks that were taken for flat ones with which the search for it begins.
 _TEXTURES, _FEW, _FLAT_AT_FIRST = tuple(math.exp(0.4 * k) for k in range(1, 9)), 3.0, 0.6
 # Part of the degrees of freedom that several differences have; and the gain in log-likelihood that texture
 # needs, in all and per block.

@@ -27,8 +27,8 @@ _MOST_MISSING, _CLEARLY_MORE = 25.0, 3.0
 _FEW_VALUES, _LEAST_READING, _MANY_READINGS = 0.5, 0.3, 4.0
 # Quantiles of a distribution that stand for all of it.
 _QUANTILES = (np.arange(200) + 0.5) / 200
-# Offset over the median that is large; variance of a floor over that of speckle; and the gain that photons with
-# such an offset need over speckle without such a floor, which explains the same curve.
+# Offset over the median that is large; variance of a floor over that of speckle; and the gain that photons
+# with such an offset need over speckle without such a floor, which explains the same curve.
 _LARGE_OFFSET, _LARGE_FLOOR, _OFFSET_GAIN = 0.2, 0.05, 1.5
 # Share of blocks that may have less energy than 95 in 100 flat ones, where a kind has more than one level.
 # The second share holds for a large gain, since the energies of few photons vary more.
@@ -128,7 +128,7 @@ def remove_texture(
     """
     if curve.kind == "rician":
         return curve
-    energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
+    energies, freedoms, _ = _seen_energies(flat, probe, correlation, joined)
     names = [name for name in ("poisson", "speckle") if name in kinds] if curve.kind != "gaussian" else []
     fits = {
         name: separate_texture(

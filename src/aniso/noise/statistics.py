@@ -39,8 +39,9 @@ _ENOUGH_BLOCKS, _MOST_MASKED = (150, 16, 16), 0.5
 class Blocks:
     """Blocks of one channel: means, flatness, and the mean squares of differences for each probe.
 
-    `wider` are means over their surroundings as well. The steepness of blocks that consist of lines is infinite. `weight` is less than 1 for overlapping blocks,
-    which repeat each other. `limits` are the largest steepness up to which blocks of such a mean were chosen.
+    `wider` are means over their surroundings as well. The steepness of blocks that consist of lines is
+    infinite. `weight` is less than 1 for overlapping blocks, which repeat each other. `limits` are the
+    largest steepness up to which blocks of such a mean were chosen.
     `dark` is the number of pixels that are not positive, if it is known, and `quantum` the distance of grey
     values.
     """

@@ -200,8 +200,8 @@ def _known_pixels(channels: Array, mask: Any) -> Mask:
                     )
                 raise checks.make_error(
                     ValueError,
-                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, {place}: they would "
-                    "spread into the unknown ones.",
+                    f"image holds {int(bad.sum())} known pixels that are NaN or infinite, {place}: they "
+                    "would spread into the unknown ones.",
                     python="Make them True in the mask.",
                     command="Mark them in the mask, too.",
                 )

@@ -33,8 +33,8 @@ def variance_doubt(*, known: bool, plain: bool, compressed: bool) -> float:
 def expected_square(risk: float, least: float, doubt: float) -> float:
     """Return the mean of an error that is at least `least`, and whose estimate has a standard deviation.
 
-    Errors of an estimated noise level do not average out: small risks may even be estimated as negative, which
-    shows how large these errors are.
+    Errors of an estimated noise level do not average out: small risks may even be estimated as negative,
+    which shows how large these errors are.
     """
     if doubt == 0:
         return max(risk, least)
