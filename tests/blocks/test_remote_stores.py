@@ -12,12 +12,13 @@ import pytest
 from dask.distributed import Client, LocalCluster
 
 import aniso
-from aniso.blocks.stores import journal, lease, remote
+from aniso.blocks.stores import cluster, journal, lease, remote
 from aniso.blocks.stores.places import LocalPlace
 from aniso.blocks.stores.urls import options_for, place_of
 from tests.blocks import s3
 from tests.blocks.stores import ome_group, result_of, zarr
 from tests.cli.command_calls import called
+from tests.processes import PATIENCE
 
 IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61].astype(np.float32)
 HOLES = np.zeros(IMAGE.shape, bool)
@@ -478,6 +479,7 @@ class TestSecrets:
 
         monkeypatch.setattr(remote.RemotePlace, "write", watched)
         monkeypatch.setenv("DASK_TEMPORARY_DIRECTORY", str(tmp_path / "dask"))
+        monkeypatch.setattr(cluster, "_PATIENCE", PATIENCE)  # the machine may be busy
         words = [f"--storage-option={name}={value}" for name, value in given.items()]
         run = ["diffuse", source, target, "--time", "1", "--workers", "1", "--memory", "1GB", *words]
         texts = []
@@ -510,6 +512,7 @@ class TestSecrets:
 def test_maps_do_not_replace_an_interrupted_run(given, source, target, tmp_path):
     folder = journal.folder_of(place_of(target, given))
     (folder / "run.json").write(b'{"verb": "denoise"}')
+    (folder / "pass-0000-image.zarr" / "zarr.json").write(b"{}")
     words = [f"--storage-option={name}={value}" for name, value in given.items()]
     answer = called(tmp_path, "structure", source, target, *words)
     assert answer.exit_code == 1
