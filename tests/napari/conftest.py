@@ -1,35 +1,24 @@
 """A real viewer for tests, without a screen: Qt draws into memory, and Xvfb provides OpenGL."""
 
-import ctypes
 import os
-import shutil
-import signal
-import subprocess
 import threading
 import time
 import warnings
-from functools import partial
 
 import pytest
+
+from benchmarks.virtual_display import start_display
 
 
 @pytest.fixture(scope="session")
 def display(tmp_path_factory):
     """A display for OpenGL; napari keeps its settings in a folder of the test run."""
-    program = shutil.which("Xvfb")
-    if program is None:
+    name = start_display()
+    if name is None:
         pytest.skip("Xvfb is not installed")
-    ours, theirs = os.pipe()
-    words = [program, "-displayfd", str(theirs), "-screen", "0", "1280x1024x24", "-nolisten", "tcp"]
-    # It ends with this process, not before: without its display, Qt would end the process.
-    end_with_parent = partial(ctypes.CDLL(None).prctl, 1, signal.SIGTERM)
-    subprocess.Popen(words, pass_fds=[theirs], stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
-    os.close(theirs)
-    with os.fdopen(ours) as file:
-        number = file.readline().strip()
     folder = tmp_path_factory.mktemp("napari")
     changes = {
-        "DISPLAY": f":{number}",
+        "DISPLAY": name,
         "QT_QPA_PLATFORM": "offscreen",
         "QT_API": "pyqt6",
         "NAPARI_CONFIG": str(folder / "settings.yaml"),

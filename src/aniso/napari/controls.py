@@ -50,6 +50,9 @@ class ParameterRow(QWidget):
         self._number.setDecimals(4 if control.high < 100 else 2)
         self._number.setRange(min(control.low, 0.0), _LARGEST)
         self._number.setKeyboardTracking(False)
+        self._number.setMaximumWidth(96)
+        self._list.setMaximumWidth(84)
+        self._slider.setMinimumWidth(60)
         self._slider.setRange(0, _STEPS)
         if words:
             self._list.addItems([*words, "value"])
