@@ -46,7 +46,7 @@ class TestPlans:
 
     @pytest.mark.parametrize("name", ["enhance", "inpaint", "upsample"])
     def test_other_verbs(self, name):
-        options: dict[str, Any] = {"inpaint": {"mask": GREY > 200}, "upsample": {"factor": 2}}.get(name, {})
+        options: Any = {"inpaint": {"mask": GREY > 200}, "upsample": {"factor": 2}}.get(name, {})
         _, plan = getattr(aniso, name)(GREY, return_info=True, **options)
         before, after = shown(plan._repr_html_())
         assert before.shape == (64, 64)
