@@ -1,6 +1,6 @@
 """The order of the gallery: applications, kinds of noise, models and parameters, numerical methods."""
 
-_TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "scale_space"]
+_TASKS = ["denoise", "enhance", "inpaint", "upsample", "colour", "volume", "series", "scale_space"]
 _NOISE = ["low_light", "magnitude", "speckle", "hot_pixels", "jpeg"]
 _CHOICES = ["models", "diffusivities", "own_diffusivity", "spacing", "signal", "structure", "fixed"]
 _CHOICES += ["heat", "network"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import importlib
 import struct
 import sys
 import zlib
@@ -118,10 +119,9 @@ class ProgressBar:
     """A bar below the cell of a notebook, which disappears at the end."""
 
     def __init__(self, total: float) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
-
-        self._html, self._total, self._last = HTML, total, -1
-        self._handle = display(HTML(self._bar(0)), display_id=True)
+        shown: Any = importlib.import_module("IPython.display")
+        self._html, self._total, self._last = shown.HTML, total, -1
+        self._handle = shown.display(shown.HTML(self._bar(0)), display_id=True)
 
     def update(self, done: float) -> None:
         """Show what is done."""

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 from torch.autograd import gradcheck, gradgradcheck
 
 import aniso
 from aniso import engines
 from aniso.engines.torch.net import learned_part
 from aniso.engines.triton import net as fused
+from aniso.engines.triton.arithmetic import log1p
 from aniso.engines.triton.launches import Launch, record
 from aniso.nn import KernelDiffusionNet
 from aniso.nn import kernels as modules
@@ -217,3 +220,17 @@ def test_bytes_moved():
     with record() as launches:
         stage((image,), (image,), level, modules.chebyshev(level), None, fused.learned_part)
     assert sum(launch.moved for launch in launches) / image.numel() <= 4 * 24 * 4 + 4 * 8
+
+
+@triton.jit
+def logarithms(x, out):
+    at = tl.arange(0, 8)
+    tl.store(out + at, log1p(tl.load(x + at)))
+
+
+def test_logarithms_of_small_numbers():
+    """To rounding, where 1 + x has lost most digits of x."""
+    x = torch.tensor([0.0, 1e-30, 1e-9, 3e-8, 1e-6, 0.1, 7.0, 1e15], device=DEVICE)
+    out = torch.empty_like(x)
+    logarithms[(1,)](x, out)
+    torch.testing.assert_close(out, x.log1p(), rtol=5e-7, atol=0)

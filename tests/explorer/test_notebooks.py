@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import nbclient
@@ -45,7 +46,7 @@ class TestPlans:
 
     @pytest.mark.parametrize("name", ["enhance", "inpaint", "upsample"])
     def test_other_verbs(self, name):
-        options = {"inpaint": {"mask": GREY > 200}, "upsample": {"factor": 2}}.get(name, {})
+        options: Any = {"inpaint": {"mask": GREY > 200}, "upsample": {"factor": 2}}.get(name, {})
         _, plan = getattr(aniso, name)(GREY, return_info=True, **options)
         before, after = shown(plan._repr_html_())
         assert before.shape == (64, 64)
@@ -61,7 +62,7 @@ class TestPlans:
 
 
 def test_scale_spaces_show_some_images():
-    space = aniso.scale_space(GREY, aniso.Homogeneous(), [0, *range(1, 9)])
+    space: Any = aniso.scale_space(GREY, aniso.Homogeneous(), [0, *range(1, 9)])
     assert next(space)[0] == 0
     pictures = shown(space._repr_html_())
     assert len(pictures) == 6
@@ -134,8 +135,10 @@ def test_the_plan_is_what_the_page_shows(exploration, tmp_path, browser):
         frame = page.frame_locator("iframe")
         frame.get_by_text("Values used").wait_for(timeout=60_000)
         end = time.monotonic() + 60
-        while (plan := exploration.plan) is None and time.monotonic() < end:
+        plan: Any = None
+        while plan is None and time.monotonic() < end:
             page.wait_for_timeout(100)
+            plan = exploration.plan
         assert plan == aniso.denoise(GREY.astype("float32"), return_info=True)[1]
         page.close()
         server.shutdown()
