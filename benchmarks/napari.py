@@ -1,7 +1,7 @@
 """How long the preview in napari takes after a slider rests, and how soon a computation stops.
 
 A layer of 2048² pixels in a real viewer, shown as a whole. The clock starts when the slider of a widget gets
-a new value, and stops when the layer of the preview has the new pixels. So it contains the delay after which
+a new value, and stops when the layer of the preview has the new pixels: so it contains the delay after which
 a slider counts as resting, computing, and the way back to the window. A cancelled computation has stopped
 when its thread waits for the next one. Needs Xvfb and the extra `napari`.
 
