@@ -319,6 +319,10 @@ class TestBadInput:
             aniso.filter_store(tmp_path / "in.zarr", tmp_path / "out.zarr", plan_or_verb, **options)
         assert os.listdir(tmp_path) == ["in.zarr"]
 
+    def test_arrays_are_not_stores(self, tmp_path):
+        with pytest.raises(TypeError, match="must be given as str or os.PathLike, got ndarray. For arrays"):
+            aniso.filter_store(IMAGE, tmp_path / "out.zarr", "denoise")
+
     @pytest.mark.parametrize(
         ("array", "channel_axis", "words"),
         [(VOLUME, None, "is for images, got"), (COLOUR, -1, "is for one channel, got")],

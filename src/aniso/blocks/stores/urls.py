@@ -23,6 +23,11 @@ def place_of(given: str | os.PathLike[str] | Place, options: Options | None = No
     """Return the place of a path or URL."""
     if isinstance(given, Place):
         return given
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(
+            f"a store must be given as str or os.PathLike, got {type(given).__name__}. For arrays in memory, "
+            "call aniso.denoise and the other functions themselves."
+        )
     word = os.fspath(given)
     if not is_url(word):
         return LocalPlace(word)
