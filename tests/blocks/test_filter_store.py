@@ -320,7 +320,7 @@ class TestBadInput:
         assert os.listdir(tmp_path) == ["in.zarr"]
 
     def test_arrays_are_not_stores(self, tmp_path):
-        with pytest.raises(TypeError, match="must be given as str or os.PathLike, got ndarray. For arrays"):
+        with pytest.raises(TypeError, match=r"must be given as str or os.PathLike, got ndarray. For arrays"):
             aniso.filter_store(IMAGE, tmp_path / "out.zarr", "denoise")
 
     @pytest.mark.parametrize(
