@@ -25,6 +25,8 @@ _UNSEEN_READING = 0.25
 # standard deviations; and how many times more of them there must be than blocks that are a little brighter.
 _LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH, _PEAK = 0.2, 1.6, 0.03, 2.0, 2.0
 _ROUNDS = 8
+# The least floor of speckle, over its level at the median; and that of images in which many pixels are 0.
+_LEAST_FLOOR, _FLOOR_OF_ZEROS = 0.05, 0.5
 
 
 def make_model(
@@ -51,8 +53,12 @@ def make_model(
         return PoissonGaussian(
             slope, least, reading if reading > _UNSEEN_READING * slope else 0.0, correlation
         )
-    level = math.sqrt(rest[0])
-    floor = max(math.sqrt(first), 0.05 * level * float(np.median(flat.means)))
+    level, middle = math.sqrt(rest[0]), float(np.median(flat.means))
+    floor = max(math.sqrt(first), _LEAST_FLOOR * level * middle)
+    if lowest <= 0 and floor < _FLOOR_OF_ZEROS * level * middle:
+        # The logarithm of zeros would be that of outliers. The variance at the median does not change.
+        level = math.hypot(level, floor / middle) / math.hypot(1.0, _FLOOR_OF_ZEROS)
+        floor = _FLOOR_OF_ZEROS * level * middle
     return Speckle(level, floor, correlation)
 
 
