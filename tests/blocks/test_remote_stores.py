@@ -44,7 +44,7 @@ class TestSameBits:
             "diffuse": DIFFUSE,
         }
         options = every.get(verb, {})
-        cut((48, 32), {"denoise": 20, "diffuse": 8}.get(verb, 1000))
+        cut((48, 32), {"denoise": 40, "diffuse": 8}.get(verb, 1000))
         expected = getattr(aniso, verb)(IMAGE, **options)
         if verb == "inpaint":
             mask = source.replace("in.zarr", "mask.zarr")
