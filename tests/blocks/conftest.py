@@ -45,3 +45,36 @@ def cut(monkeypatch):
         monkeypatch.setattr(budget, "block_and_limit", lambda *_: (block, limit))
 
     return choose
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of an S3 server."""
+    from tests.blocks import s3  # loads moto
+
+    with s3.s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def given(server):
+    """Its storage options."""
+    from tests.blocks import s3
+
+    return s3.options(server)
+
+
+@pytest.fixture
+def source(given, request):
+    """The URL of an array."""
+    from tests.blocks import s3
+
+    url = f"s3://{s3.BUCKET}/{request.node.name}/in.zarr"
+    s3.put_array(url, given, s3.IMAGE, chunks=(16, 16))
+    return url
+
+
+@pytest.fixture
+def target(source):
+    """A URL next to it."""
+    return source.replace("in.zarr", "out.zarr")

@@ -14,11 +14,13 @@ from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, Thread
 import numpy as np
 from moto.server import ThreadedMotoServer
 
+import aniso
 from aniso.blocks.stores.urls import place_of
 from tests.blocks.stores import zarr
 
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY"
 BUCKET = "bucket"
+IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61].astype(np.float32)
 
 
 @contextlib.contextmanager
