@@ -3,7 +3,7 @@ A series of images
 ==================
 
 The frames of a series are filtered alike, with one plan that is made from several of them. Then
-nothing flickers because a parameter was estimated anew. ``aniso denoise --frames`` does the same
+nothing flickers because a parameter was estimated again. ``aniso denoise --frames`` does the same
 for files: pages of TIFF files, and frames of series of volumes.
 """
 
@@ -42,8 +42,10 @@ aniso.io.write(path.with_name("clean.ome.tif"), result, like=picture)
 print(plan)
 
 figure, rows = plt.subplots(2, 4, figsize=(9, 4.8), layout="constrained")
-for images, axes, name in zip((picture.pixels, result), rows, ("frame", "denoised")):
-    for number, (image, panel) in enumerate(zip(images, axes)):
+for images, axes, name in zip(
+    (picture.pixels, result), rows, ("frame", "denoised"), strict=True
+):
+    for number, (image, panel) in enumerate(zip(images, axes, strict=True)):
         panel.imshow(image, cmap="gray", vmin=0, vmax=255)
         panel.set_title(f"{name} {number}")
         panel.axis("off")
