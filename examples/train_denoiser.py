@@ -42,6 +42,7 @@ import torch
 from PIL import Image
 
 import aniso
+from aniso.engines.torch.net import smooth
 from aniso.nn import presets
 from aniso.nn.kernels import correlation_powers
 from aniso.noise.correlation import blur_noise, kernel
@@ -142,8 +143,8 @@ def gains(stage: Any, size: int = 128) -> torch.Tensor:
     kernels, n = stage.kernels(torch.float64).detach()[::4], stage.dilation
     wide = kernels.new_zeros(len(kernels), 1, *[n * (stage.side - 1) + 1] * 2)
     wide[..., ::n, ::n] = kernels
-    power = torch.fft.fft2(stage.smooth(wide, torch.nn.functional.conv_transpose2d)[:, 0], s=(size, size))
-    power = power.abs().square()
+    seen = smooth(wide, torch.nn.functional.conv_transpose2d, n)[:, 0]
+    power = torch.fft.fft2(seen, s=(size, size)).abs().square()
     rows = []
     for width in FITTED_WIDTHS:
         spectrum = torch.fft.fft(torch.from_numpy(kernel(width)), size).abs().square()

@@ -80,12 +80,12 @@ def responses(u: Tensor, kernels: Tensor, dilation: int) -> Tensor:
     """Return K u, (N, 1, H, W) → (N, count, H, W); the image is mirrored at its boundary."""
     for axis in (-2, -1):
         u = u.index_select(axis, _mirrored(u.shape[axis], kernels, dilation))
-    return F.conv2d(_smooth(u, F.conv2d, dilation), kernels, dilation=dilation)
+    return F.conv2d(smooth(u, F.conv2d, dilation), kernels, dilation=dilation)
 
 
 def responses_adjoint(flux: Tensor, kernels: Tensor, shape: torch.Size, dilation: int) -> Tensor:
     """Return Kᵀ of the flux in the shape of the image."""
-    u = _smooth(F.conv_transpose2d(flux, kernels, dilation=dilation), F.conv_transpose2d, dilation)
+    u = smooth(F.conv_transpose2d(flux, kernels, dilation=dilation), F.conv_transpose2d, dilation)
     for axis in (-2, -1):
         length = shape[axis]
         zeros = u.new_zeros([*u.shape[:axis], length, *u.shape[axis:][1:]])
@@ -101,7 +101,7 @@ def _mirrored(length: int, kernels: Tensor, dilation: int) -> Tensor:
     return torch.minimum(position, 2 * length - 1 - position)
 
 
-def _smooth(u: Tensor, convolve: Any, dilation: int) -> Tensor:
+def smooth(u: Tensor, convolve: Any, dilation: int) -> Tensor:
     """Average over the pixels between those that a dilated kernel takes."""
     if dilation == 1:
         return u
