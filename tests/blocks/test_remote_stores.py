@@ -92,6 +92,7 @@ class TestSameBits:
         for name, value in s3.environment(server).items():
             monkeypatch.setenv(name, value)
         answer = called(tmp_path, "structure", source, target, "--json")
+        assert answer.exit_code == 0, answer.stdout + answer.stderr
         assert json.loads(answer.stdout)["results"][0]["output"] == target
         np.testing.assert_array_equal(s3.get_array(target, given), aniso.coherence(IMAGE))
         assert not s3.names(f"{target}.unfinished", given)

@@ -207,7 +207,7 @@ class TestBadInput:
 
     def test_too_many_axes(self, tmp_path):
         zarr.create_array(str(tmp_path / "in.zarr"), shape=(4, 4, 4, 4), dtype="u1")
-        with pytest.raises(ValueError, match="the axis of the channels"):
+        with pytest.raises(ValueError, match="Give their axes"):
             open_array(tmp_path / "in.zarr")
         assert open_array(tmp_path / "in.zarr", channel_axis=0).spatial_axes == (1, 2, 3)
 

@@ -266,9 +266,9 @@ class TestNpy:
         assert called(camera, "denoise", "camera.png", "--channel-axis", "x").exit_code == 2
 
     def test_too_many_axes(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.zeros((2, 2, 8, 8)))
+        np.save(tmp_path / "a.npy", np.zeros((2, 2, 2, 8, 8)))
         answer = called(tmp_path, "denoise", "a.npy")
-        assert (answer.exit_code, "has 4 axes" in answer.stderr) == (1, True)
+        assert (answer.exit_code, "has 5 axes" in answer.stderr) == (1, True)
 
     def test_signals(self, tmp_path):
         np.save(tmp_path / "signal.npy", noisy((1, 60), "float64")[0])

@@ -179,9 +179,9 @@ class Diffuse(Stage):
     def working(self, channels: Channels, ndim: int) -> int:
         """Return the numbers of the image and its successor, of tensors, and of images before."""
         problem, count = self.prepared.problem, channels[self.source]
-        tensors = any(stores_tensors(cycle, problem.model, count) for cycle in self.cycles)
-        # Extrapolation in long cycles needs the image before and its successor.
-        before = any(weight != 1 for cycle in self.cycles for weight, _ in cycle.steps)
+        tensors = [cycle for cycle in self.cycles if stores_tensors(cycle, problem.model, count)]
+        # Extrapolation in such long cycles needs the image before and its successor.
+        before = any(weight != 1 for cycle in tensors for weight, _ in cycle.steps)
         during = channels | {self.target: count}
         looks = max((look.working(during, ndim) for _, look in self.looks), default=0)
         return count * (4 if before else 2) + (_TENSOR_ENTRIES[ndim] if tensors else 0) + looks

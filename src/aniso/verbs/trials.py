@@ -11,10 +11,10 @@ from aniso.arrays import Array
 from aniso.evolving import EvolvingImage
 from aniso.models import ImageDriven
 from aniso.noise.estimate import NoiseEstimate
+from aniso.noise.models import Gaussian
 from aniso.settings import Prepared, Settings
 from aniso.verbs.mixture import Mixture, Weights, mix_stops
 from aniso.verbs.risk import Judge, Stop
-from aniso.verbs.stabilise import is_plain
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Candidates:
             stops.append(stop)
             helpers += others
         # Of a curve, too high a level in some parts of the image must not change that of others.
-        if noise.certainty < 1 and is_plain(noise.models):
+        if noise.certainty < 1 and all(isinstance(model, Gaussian) for model in noise.models):
             judge.lower_level([*stops[1:], *helpers])
         best = min(stops, key=judge.risk)
         mixture: Mixture = []
