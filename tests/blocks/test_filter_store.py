@@ -321,7 +321,7 @@ class TestBadInput:
 
     def test_arrays_are_not_stores(self, tmp_path):
         with pytest.raises(TypeError, match=r"must be given as str or os.PathLike, got ndarray. For arrays"):
-            aniso.filter_store(IMAGE, tmp_path / "out.zarr", "denoise")
+            aniso.filter_store(IMAGE, tmp_path / "out.zarr", "denoise")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         ("array", "channel_axis", "words"),
