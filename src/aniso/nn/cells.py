@@ -27,9 +27,9 @@ class CellDiffusion(nn.Module):
     """Diffuse images in cells of k×k pixels, stable for all modes and predictions, (N, C, H, W) → same.
 
     A cell c is a block of k×k pixels inside the image. Its pixels P u have the responses M P u to k² − 1
-    orthonormal modes of mean 0, the rows of M. A step is
+    orthonormal modes of mean 0, the rows of M. A step is::
 
-        u ← u − (2s/k²) Σ_c Pᵀ Mᵀ W M P u,    W = H diag(w) H,    H = I − 2 v vᵀ/|v|²,
+        u ← u − (2s/k²) Σ_c Pᵀ Mᵀ W M P u,    W = H diag(w) H,    H = I − 2 v vᵀ/∣v∣²,
 
     with 0 ≤ s ≤ 1. For each cell, a network predicts k² − 1 numbers, of which the logistic function makes the
     weights w, and optionally k² − 1 more, the vector v. Without it W is diagonal. The mean is preserved and
