@@ -20,7 +20,11 @@ from aniso.verbs.table import VERBS
 from tests.napari.conftest import pump, threads, wait_for
 
 # Warnings of napari are its own.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.filterwarnings("error:::aniso")]
+pytestmark = [
+    pytest.mark.viewer,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.filterwarnings("error:::aniso"),
+]
 
 SIZE = 28
 GREY = aniso.samples.shapes(SIZE, noise=20.0).image.astype("float32")
