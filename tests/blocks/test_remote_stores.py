@@ -89,8 +89,11 @@ class TestSameBits:
     def test_by_the_command_and_environment_variables(
         self, server, given, source, target, monkeypatch, tmp_path
     ):
-        for name, value in s3.environment(server).items():
-            monkeypatch.setenv(name, value)
+        for address in ("http://127.0.0.1:9", server):  # nothing is at the first one
+            for name, value in s3.environment(address).items():
+                monkeypatch.setenv(name, value)
+            if address != server:
+                assert called(tmp_path, "structure", source, target).exit_code == 1
         answer = called(tmp_path, "structure", source, target, "--json")
         assert answer.exit_code == 0, answer.stdout + answer.stderr
         assert json.loads(answer.stdout)["results"][0]["output"] == target

@@ -96,9 +96,19 @@ def explain(error: Exception, root: str) -> ExplainedError | None:
 _NOTHING: Any = re.match(r"()", "")
 
 
-@lru_cache(maxsize=16)
+def environment_mark() -> int:
+    """Return a number that changes with the environment variables from which clients are made."""
+    names = ("AWS_", "AZURE_", "GOOGLE_")
+    return hash(frozenset(pair for pair in os.environ.items() if pair[0].startswith(names)))
+
+
 def client_of(root: str, options: HiddenOptions, retries: tuple[int, float]) -> Any:
     """Return obstore's client of a bucket or server."""
+    return _client_of(root, options, retries, environment_mark())
+
+
+@lru_cache(maxsize=16)
+def _client_of(root: str, options: HiddenOptions, retries: tuple[int, float], mark: int) -> Any:
     import obstore
 
     given = dict(options)

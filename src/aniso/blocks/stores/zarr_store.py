@@ -13,7 +13,15 @@ from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import ObjectStore
 
-from aniso.blocks.stores.clients import RETRIES, HiddenOptions, PlaceAway, client_of, explain, patience
+from aniso.blocks.stores.clients import (
+    RETRIES,
+    HiddenOptions,
+    PlaceAway,
+    client_of,
+    environment_mark,
+    explain,
+    patience,
+)
 
 _Result = TypeVar("_Result")
 
@@ -65,7 +73,11 @@ class UrlStore(ObjectStore[Any]):
                 await asyncio.sleep(0.2)
 
 
-@lru_cache(maxsize=16)
 def zarr_store(root: str, options: HiddenOptions, read_only: bool = False) -> UrlStore:
     """Return a bucket as a store of Zarr."""
+    return _zarr_store(root, options, read_only, environment_mark())
+
+
+@lru_cache(maxsize=16)
+def _zarr_store(root: str, options: HiddenOptions, read_only: bool, mark: int) -> UrlStore:
     return UrlStore(root, options, client_of(root, options, RETRIES), read_only=read_only)
