@@ -41,7 +41,7 @@ class PlaceAway(ExplainedError, ConnectionError):
 
 
 class PlaceMissing(ExplainedError, FileNotFoundError):
-    """There is no such bucket."""
+    """The bucket does not exist."""
 
 
 class PlaceTaken(ExplainedError, FileExistsError):
@@ -83,7 +83,7 @@ def explain(error: Exception, root: str) -> ExplainedError | None:
         )
     if re.search(r"169\.254\.|metadata\.google|credentials", text):
         return PlaceDenied(
-            f"there are no credentials for {root}. Set environment variables such as AWS_ACCESS_KEY_ID, or "
+            f"credentials for {root} are missing. Set environment variables such as AWS_ACCESS_KEY_ID, or "
             "give storage options (skip_signature=true for public data)."
         )
     why = (_WHY.search(text) or _NOTHING)[0].lower() or code.lower() or "no answer"

@@ -88,7 +88,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self) -> bytes | None:
-        """Return the contents of a file; None if there is no such file."""
+        """Return the contents of a file, or None if it does not exist."""
 
     @abstractmethod
     def write(self, contents: bytes) -> None:

@@ -1,8 +1,8 @@
 """Places in object stores: S3, Google Cloud, Azure; and, to be read only, web servers.
 
-Zarr reads and writes them with obstore. An object appears at once and complete, but cannot be moved, and
-there are no locks. So the data of a result are written where they stay, and the result appears with the
-object that describes it, which is written last; a lock is an object that only one run can create, and that
+Zarr reads and writes them with obstore. Objects appear at once and complete, but cannot be
+moved, and object stores have no locks. Data are therefore written directly to their final keys, and a result
+becomes visible with the object that describes it, which is written last; a lock is an object that only one run can create, and that
 it renews while it runs.
 """
 
@@ -118,7 +118,7 @@ class RemotePlace(Place):
         return RemotePlace(self.root, folder + slash + name, self.options)
 
     def make_parents(self) -> None:
-        """Do nothing: there are no folders."""
+        """Do nothing, because object stores have no folders."""
 
     def exists(self) -> bool:
         if self.root.startswith(READ_ONLY):  # web servers have no lists
@@ -189,8 +189,8 @@ class RemotePlace(Place):
                 raise PlaceTaken(f"{self} already exists. Choose another name, or delete it first.")
             if (folder / "run.json").read() is None:
                 raise PlaceTaken(
-                    f"{self} has objects, but is not a complete store, and there is no {folder.name} to "
-                    "continue. Choose another name, or delete it first."
+                    f"{self} has objects but is not a complete store, and {folder.name}, from which a run could "
+                    "be continued, does not exist. Choose another name, or delete it first."
                 )
         folder.probe()
 

@@ -33,7 +33,7 @@ def command(
         with report.attempt(word):
             about = describe_run(place_of(word, options_for("target", stores.storage)))
             if about["state"] == "none":
-                raise FileNotFoundError(f"{word} does not exist, and there is no run to it.")
+                raise FileNotFoundError(f"{word} does not exist, and no run has been started for it.")
             report.results.append({"store": word, **about})
             rows = [("state", about["state"])]
             if "blocks" in about:
