@@ -1,9 +1,9 @@
 """Places in object stores: S3, Google Cloud, Azure; and, to be read only, web servers.
 
-Zarr reads and writes them with obstore. Objects appear at once and complete, but cannot be
-moved, and object stores have no locks. Data are therefore written directly to their final keys, and a result
-becomes visible with the object that describes it, which is written last; a lock is an object that only one run can create, and that
-it renews while it runs.
+Zarr reads and writes them with obstore. Objects appear at once and complete, but cannot be moved, and object
+stores have no locks. Data are therefore written directly to their final keys, and a result becomes visible
+with the object that describes it, which is written last. A lock is an object that only one run can create,
+and that this run renews.
 """
 
 # ruff: noqa: D102 (methods are described in Place)
@@ -189,8 +189,8 @@ class RemotePlace(Place):
                 raise PlaceTaken(f"{self} already exists. Choose another name, or delete it first.")
             if (folder / "run.json").read() is None:
                 raise PlaceTaken(
-                    f"{self} has objects but is not a complete store, and {folder.name}, from which a run could "
-                    "be continued, does not exist. Choose another name, or delete it first."
+                    f"{self} has objects but is not a complete store, and {folder.name}, from which a run "
+                    "could be continued, does not exist. Choose another name, or delete it first."
                 )
         folder.probe()
 
