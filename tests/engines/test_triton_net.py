@@ -186,7 +186,7 @@ class TestOperator:
         given = self.with_gradients(arguments(others=others, keeps=keeps))
         tests = ["test_schema", "test_faketensor", "test_autograd_registration"]
         tests += ["test_aot_dispatch_dynamic"] if keeps else []
-        torch.library.opcheck(fused.fused_part, tuple(given), test_utils=tests)
+        torch.library.opcheck(fused.learned_part, tuple(given), test_utils=tests)
 
     def test_gradients(self):
         given = self.with_gradients(arguments())

@@ -24,6 +24,7 @@ from aniso.formulas.gaussian import fold_at_edge
 _RESPONSES, _PIXELS = 2048, Tile(1, 256)
 
 
+@torch.library.custom_op("aniso::learned_part", mutates_args=())
 def learned_part(
     u: Tensor,
     f: Tensor,
@@ -39,23 +40,6 @@ def learned_part(
 
     Gradients are those of the PyTorch operations, which are carried out again.
     """
-    result: tuple[Tensor, Tensor] = fused_part(u, f, whole, kernels, mixing, numbers, others, dilation, keeps)
-    return result
-
-
-@torch.library.custom_op("aniso::learned_part", mutates_args=())
-def fused_part(
-    u: Tensor,
-    f: Tensor,
-    whole: Tensor,
-    kernels: Tensor,
-    mixing: Tensor,
-    numbers: Tensor,
-    others: Tensor | None,
-    dilation: int,
-    keeps: bool,
-) -> tuple[Tensor, Tensor]:
-    """Return channels of images after a stage, and the averages of energies."""
     u, f, kernels, mixing, numbers = (each.contiguous() for each in (u, f, kernels, mixing, numbers))
     others = None if others is None else others.contiguous()
     looked = _smooth(u, dilation)
@@ -107,7 +91,7 @@ def _smooth(u: Tensor, dilation: int) -> Tensor:
     return u
 
 
-@fused_part.register_fake
+@learned_part.register_fake
 def _(
     u: Tensor,
     f: Tensor,
@@ -146,4 +130,4 @@ def _backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
     return (*(next(found) if need else None for need in wanted), None, None)
 
 
-fused_part.register_autograd(_backward, setup_context=_keep)
+learned_part.register_autograd(_backward, setup_context=_keep)
