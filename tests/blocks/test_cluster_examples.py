@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,16 @@ def test_on_this_machine(tmp_path):
         np.testing.assert_array_equal(s3.get_array(f"s3://{s3.BUCKET}/out.zarr", given), aniso.denoise(IMAGE))
 
 
+@pytest.fixture
+def interrupts():
+    """Keep the handler of SIGINT, which importing dask-jobqueue replaces for the whole process."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.filterwarnings("ignore")  # of Dask, about ports and the future
+@pytest.mark.usefixtures("interrupts")
 def test_the_job_of_slurm(monkeypatch):
     from dask_jobqueue.slurm import SLURMCluster
 

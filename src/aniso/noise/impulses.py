@@ -13,25 +13,25 @@ import numpy as np
 
 from aniso.arrays import Array, Mask
 
-# A pixel is no impulse if so many of its neighbours are like it, by the number of axes: on one side of a jump
-# in a signal, on a line of one pixel in images and volumes.
+# A pixel is no impulse if at least this number of neighbours is like it, by the number of axes: on one side of
+# a jump in a signal, on a line of one pixel in images and volumes.
 _ALIKE = {1: 1, 2: 2, 3: 2}
 # How many times farther from its neighbours than usual a hot pixel is, and one of a suspicious grey value.
 _HOT, _SUSPICIOUS = 6.0, 2.0
-# Among so many pixels of a suspicious value, side by side, one of them is part of a region.
+# A pixel of a suspicious value is part of a region if more than this number of them lie side by side.
 _REGION = {1: 2, 2: 4, 3: 9}
-# What is usual is a mean over this distance in pixels, of values up to so many times the median.
+# What is usual is the mean over this radius in pixels of the values up to this multiple of the median.
 _AROUND, _MOST_USUAL = 3, 4.0
 # The distance within which trusted neighbours are looked for.
 _NEAR = 2
 #: The distance in pixels within which other pixels have an influence.
 REACH = 1 + _AROUND + _NEAR
 # A grey value is suspicious if this share of the pixels has it and is far from its neighbours, if most of the
-# pixels that have it are, and if there are so many times fewer of them in the next part of the scale: noise
-# that is clipped has more. So many values are tried.
+# pixels that have it are, and if the next part of the scale has fewer of them by this factor: clipped noise
+# has more there. The last number is how many values are tried.
 _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
-# There are hot pixels if so many are found, and this part of them is still found twice as far away: the
-# distances of texture and of noise decrease faster.
+# There are hot pixels if at least this share of the pixels is found, and this part of them still with twice the
+# threshold: the distances of texture and of noise decrease faster.
 _LEAST_HOT, _FAR_HOT = 3e-5, 0.25
 # Single photons in the dark are as far from their neighbours, but more than this share of the pixels.
 _MOST_HOT = 0.03

@@ -26,7 +26,7 @@ _ALONE = 30_000
 class Base:
     """An array (channels, …) as it is now and another one for what comes next, kernels and threads."""
 
-    #: Steps with the same tensors are taken several at a time, at most so many.
+    #: The largest number of steps with the same tensors that are taken at a time.
     _block: int
     _step_kernel: Any
     #: What the kernel takes after the tensors.
@@ -112,7 +112,7 @@ class Base:
         return self._tensors if len(self._tensors) == size else np.empty(size, self._u.dtype)
 
     def _tiles(self, steps: int) -> list[Any]:
-        """Return all tiles for so many steps, the same for any number of threads."""
+        """Return all tiles for this number of steps, the same for any number of threads."""
         raise NotImplementedError
 
     def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:

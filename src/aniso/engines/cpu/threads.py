@@ -30,7 +30,7 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A helper that waited for work for so many seconds ends. Passes follow each other much faster.
+# A helper that has waited this many seconds for work ends. Passes follow each other much faster.
 _IDLE = 0.1
 
 
@@ -91,7 +91,7 @@ class ThreadTeam:
             _wait_for(self._helpers)
 
     def _call(self, current: _Pass, helpers: int) -> None:
-        """Hand the pass to so many helpers."""
+        """Hand the pass to this number of helpers."""
         if self._process != os.getpid():
             self._hire_none()  # a forked child has no threads but its own
         self._helpers = [helper for helper in self._helpers if not helper.is_set]
