@@ -14,6 +14,8 @@ import aniso
 from tests.blocks import s3
 from tests.processes import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
 IMAGE = aniso.samples.shapes(64, noise=20.0).image.astype(np.float32)
 

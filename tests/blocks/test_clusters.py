@@ -28,6 +28,8 @@ from tests.cli.command_calls import PROGRAM, WIDE
 from tests.processes import PATIENCE, started, wait_until
 from tests.registry import SAMPLES
 
+pytestmark = pytest.mark.slow
+
 psutil: Any = importlib.import_module("psutil")  # comes with distributed, and has no types
 
 

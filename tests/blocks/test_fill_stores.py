@@ -14,6 +14,8 @@ from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
 from tests.blocks.stores import ome_group, result_of, zarr
 
+pytestmark = pytest.mark.slow
+
 IMAGE = aniso.samples.shapes(72, noise=5.0).image[:40, :33]
 VOLUME = aniso.samples.balls(22, noise=5.0).image[:12, :11, :10]
 COLOUR = np.stack([IMAGE, IMAGE[::-1]], -1)
@@ -29,19 +31,19 @@ def stop(done, total):
 
 
 class TestUpsample:
-    @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
     @pytest.mark.parametrize(
-        ("image", "options", "chunks", "block", "limit"),
+        ("image", "dtype", "options", "chunks", "block", "limit"),
         [
-            (IMAGE, {"factor": 2}, (16, 16), (32, 48), 6),
-            (IMAGE, {"factor": 3, "time": 2.0}, (10, 7), (30, 42), 60),
-            (IMAGE, {"factor": 2}, (64, 64), (128, 128), 1000),
-            (IMAGE, {"factor": (1, 4), "spacing": (1, 3)}, (16, 32), (16, 64), 20),
-            (COLOUR, {"factor": 2, "channel_axis": -1}, (20, 20, 1), (40, 40), 40),
-            (VOLUME, {"factor": 2, "time": 1.0}, (5, 6, 5), (10, 12, 20), 6),
-            (VOLUME, {"isotropic": True, "spacing": (3, 1, 1)}, (4, 6, 5), (12, 6, 10), 50),
+            (IMAGE, "float32", {"factor": 2, "time": 1.0}, (16, 16), (32, 48), 6),
+            (IMAGE, "float64", {"factor": 3, "time": 2.0}, (10, 7), (30, 42), 60),
+            (IMAGE, "uint8", {"factor": 2}, (64, 64), (128, 128), 1000),
+            (IMAGE, "float64", {"factor": (1, 4), "spacing": (1, 3), "time": 1.0}, (16, 32), (16, 64), 20),
+            (COLOUR, "float32", {"factor": 2, "channel_axis": -1}, (20, 20, 1), (40, 40), 40),
+            (COLOUR, "uint8", {"factor": 2, "channel_axis": -1}, (20, 20, 1), (40, 40), 40),
+            (VOLUME, "float64", {"factor": 2, "time": 1.0}, (5, 6, 5), (10, 12, 20), 6),
+            (VOLUME, "float32", {"isotropic": True, "spacing": (3, 1, 1)}, (4, 6, 5), (12, 6, 10), 50),
         ],
-        ids=["narrow halos", "odd chunks", "one block", "one axis", "colour", "volume", "thick slices"],
+        ids=["narrow", "odd chunks", "one block", "one axis", "colour", "integers", "volume", "thick slices"],
     )
     def test_same_bits(self, tmp_path, scheduler, cut, dtype, image, options, chunks, block, limit):
         pixels = as_dtype(image, dtype)
@@ -146,18 +148,18 @@ def with_holes(image, mask, channel_axis):
 
 
 class TestInpaint:
-    @pytest.mark.parametrize("kind", ["nan", "array", "store"])
-    @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize(
-        ("image", "channel_axis", "chunks", "block", "limit"),
+        ("image", "dtype", "kind", "channel_axis", "chunks", "block", "limit"),
         [
-            (IMAGE, None, (16, 16), (32, 16), 6),
-            (IMAGE, None, (10, 7), (20, 35), 30),
-            (IMAGE, None, (64, 64), (64, 64), 10000),
-            (COLOUR, -1, (20, 20, 1), (40, 20), 40),
-            (VOLUME, None, (5, 6, 5), (5, 12, 10), 20),
+            (IMAGE, "float32", "nan", None, (16, 16), (32, 16), 6),
+            (IMAGE, "float64", "store", None, (10, 7), (20, 35), 30),
+            (IMAGE, "float32", "array", None, (64, 64), (64, 64), 10000),
+            (COLOUR, "float64", "nan", -1, (20, 20, 1), (40, 20), 40),
+            (COLOUR, "float32", "store", -1, (20, 20, 1), (40, 20), 40),
+            (VOLUME, "float32", "store", None, (5, 6, 5), (5, 12, 10), 20),
+            (VOLUME, "float64", "array", None, (5, 6, 5), (5, 12, 10), 20),
+            (VOLUME, "float64", "nan", None, (5, 6, 5), (5, 12, 10), 40),
         ],
-        ids=["narrow halos", "odd chunks", "one block", "colour", "volume"],
     )
     def test_same_bits(
         self, tmp_path, scheduler, cut, kind, dtype, image, channel_axis, chunks, block, limit

@@ -11,7 +11,10 @@ import pytest
 from tests.blocks import hosts, s3
 from tests.processes import PATIENCE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes"),
+]
 
 
 def test_a_run_a_worker_and_the_scheduler_are_killed():

@@ -15,6 +15,8 @@ from aniso.io.picture import as_dtype
 from tests.blocks import s3
 from tests.blocks.stores import ome_group, zarr
 
+pytestmark = pytest.mark.slow
+
 MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
 DIFFUSE: dict[str, Any] = {"model": MODEL, "time": 1.0}
 IMAGE = aniso.samples.shapes(72, noise=20.0).image[:, :61].astype(np.float32)

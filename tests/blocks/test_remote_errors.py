@@ -16,6 +16,8 @@ from tests.blocks.stores import zarr
 from tests.cli.command_calls import called
 from tests.processes import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 class TestErrors:
     """Clear and soon, before anything is computed."""

@@ -16,6 +16,8 @@ from tests.blocks import s3
 from tests.blocks.stores import ome_group, result_of
 from tests.cli.command_calls import called
 
+pytestmark = pytest.mark.slow
+
 IMAGE = s3.IMAGE
 HOLES = np.zeros(IMAGE.shape, bool)
 HOLES[20:30, 15:40] = True
@@ -339,7 +341,10 @@ class TestProgress:
         aniso.filter_store(source, goal, "diffuse", watch=events.append, **run)
         assert (events[0].before, events[-1].blocks) == (7, 12)
         assert self.status(tmp_path, goal, *words)["results"] == [{"store": goal, "state": "complete"}]
-        assert "no run has been started for it" in self.status(tmp_path, goal + "x", *words)["errors"][0]["error"]
+        assert (
+            "no run has been started for it"
+            in self.status(tmp_path, goal + "x", *words)["errors"][0]["error"]
+        )
 
     def test_events_as_lines_of_json(self, scheduler, source, target, given, tmp_path):
         words = [f"--storage-option={name}={value}" for name, value in given.items()]

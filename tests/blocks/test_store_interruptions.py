@@ -22,6 +22,8 @@ from tests.blocks.stores import MODEL, job, ome_group, run, zarr
 from tests.processes import PATIENCE, kill, started, wait_until
 from tests.registry import SAMPLES
 
+pytestmark = pytest.mark.slow
+
 
 class TestInterruptions:
     def half_done(self, client, source, target, **options):

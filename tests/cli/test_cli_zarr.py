@@ -14,6 +14,8 @@ from tests.blocks.stores import ome_group, zarr
 from tests.cli.command_calls import aniso_command, called
 from tests.registry import SAMPLES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def scheduler():

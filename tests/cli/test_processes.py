@@ -14,6 +14,8 @@ from aniso import io
 from tests.cli.command_calls import PROGRAM, WIDE, contents, noisy
 from tests.processes import PATIENCE, started
 
+pytestmark = pytest.mark.slow
+
 # The encoder stops in the middle, and says so.
 SLOW = """
 import dataclasses, sys, time

@@ -15,6 +15,8 @@ import pytest
 
 from oracles import eigenvector_models
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 #: Rows of tables, which are not statements, are text.
 _BLOCK = re.compile(r"^ *```(python|text)\n(.*?)^ *```$", re.M | re.S)

@@ -14,6 +14,8 @@ from aniso.cli import app
 from docs import command_options
 from tests.io import sample_files
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 

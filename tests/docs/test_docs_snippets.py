@@ -63,6 +63,7 @@ def test_an_error_names_the_line_of_the_page(tmp_path):
     assert caught.traceback[-1].lineno + 1 == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_the_python_of_a_page_runs(page, tmp_path):
     # In a process of its own, as a reader would: no leftovers of other tests, and no windows.

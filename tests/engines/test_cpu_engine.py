@@ -189,6 +189,7 @@ class TestProcesses:
 
 
 class TestCache:
+    @pytest.mark.slow
     def test_a_changed_formula_is_never_met_by_a_stale_kernel(self, tmp_path):
         folder = {"ANISO_CACHE_DIR": str(tmp_path / "cache")}
         before = run(SMALL_RUN, "cpu", **folder).stdout
@@ -221,6 +222,7 @@ class TestCache:
 
 
 class TestCompilation:
+    @pytest.mark.slow
     def test_single_precision_stays_single(self, monkeypatch, tmp_path):
         monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
         caches = generate._loops, generate._tensor_loops

@@ -174,6 +174,7 @@ class TestStencils:
             )
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
     caches = generate._loops, generate._tensor_loops

@@ -18,6 +18,8 @@ from aniso.engines.cpu import cache
 from aniso.engines.cpu.private_folder import make_private
 from tests.engines.kernel_files import ON_UNIX, RUN, SOMEBODY_ELSE, files, root, run, unix
 
+pytestmark = pytest.mark.slow
+
 
 def stamps(folder):
     return {path.name: path.stat().st_mtime_ns for path in files(folder)}

@@ -25,6 +25,8 @@ from tests.engines.test_torch_engine import NoSynchronisation
 from tests.nn.nn_registry import COHERENCE, EDGE, assert_close, batch
 from tests.registry import GRIDS, IMAGES, INTERPRETED_ENGINE, SCHEMES, VOLUMES, random_tensors, rational
 
+pytestmark = pytest.mark.slow
+
 DEVICE = "cuda" if HAS_GPU else "cpu"
 EVERY = [(grid, name) for grid in GRIDS for name in grid.models]
 every_model = pytest.mark.parametrize(("grid", "name"), EVERY, ids=lambda part: getattr(part, "name", part))

@@ -26,6 +26,8 @@ from tests.engines.test_triton import operands
 from tests.nn.nn_registry import EDGE, assert_close, batch
 from tests.registry import random_tensors
 
+pytestmark = pytest.mark.slow
+
 CARD = torch.device("cuda", 1)
 
 

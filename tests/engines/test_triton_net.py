@@ -23,6 +23,8 @@ from aniso.nn import kernels as modules
 from tests.engines.test_torch_engine import NoSynchronisation
 from tests.engines.test_triton import DEVICE
 
+pytestmark = pytest.mark.slow
+
 CASES: list[dict[str, Any]] = [
     {"dilations": [1, 2], "kernels": 2, "side": 3},
     {"dilations": [3], "kernels": 2, "side": 5, "colour": True, "correlated": True},

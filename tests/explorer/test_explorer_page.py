@@ -23,7 +23,7 @@ from tests.explorer.pages import (
 )
 from tests.processes import wait_until
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 def test_it_opens_what_was_given_and_asks_nobody_else(page, server):

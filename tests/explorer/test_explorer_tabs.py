@@ -27,7 +27,7 @@ from tests.explorer.pages import (
 )
 from tests.processes import PATIENCE, wait_until
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 def test_a_lost_connection_leaves_everything_as_it_was(page, files):

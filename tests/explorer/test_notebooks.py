@@ -24,6 +24,8 @@ from PIL import Image
 import aniso
 from aniso.explorer.guard import IN_NOTEBOOKS, NO_FRAMES
 
+pytestmark = pytest.mark.slow
+
 GREY = aniso.samples.shapes(64, noise=20.0).image
 
 

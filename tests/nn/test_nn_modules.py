@@ -121,6 +121,7 @@ def test_a_hundred_steps_stay_a_small_module():
     assert sum(p.numel() for p in net.parameters()) == 14
 
 
+@pytest.mark.slow
 class TestCompiled:
     @staticmethod
     def compiled(module, backend):
@@ -155,6 +156,7 @@ class TestCompiled:
             assert_close(self.compiled(block, "inductor")(image), block(image), 1e-6)
 
 
+@pytest.mark.slow
 @traced_for_export
 def test_exported(specimen):
     module, given = traceable(specimen), inputs(specimen)

@@ -5,6 +5,8 @@ import torch
 
 from aniso.nn import KernelDiffusionNet
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*:FutureWarning")

@@ -36,17 +36,19 @@ class TestGrids:
 
 class TestBlocks:
     @pytest.mark.parametrize("in_one_piece", [2**20, 50])
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize(
-        ("shape", "chunks", "options"),
+        ("shape", "dtype", "chunks", "options"),
         [
-            ((61, 47), 16, {}),
-            ((61, 47), (61, 13), {"spacing": (1, 2), "tolerance": 1e-4}),
-            ((40, 37, 3), (15, 37, 2), {"channel_axis": -1, "max_cycles": 2}),
-            ((17, 15, 20), 8, {}),
-            ((2, 9, 12, 11), (1, 9, 5, 7), {"channel_axis": 0, "spacing": (2, 1, 1), "contrast": 5.0}),
+            ((61, 47), "float32", 16, {}),
+            ((61, 47), "float64", (61, 13), {"spacing": (1, 2), "tolerance": 1e-4}),
+            ((40, 37, 3), "float32", (15, 37, 2), {"channel_axis": -1, "max_cycles": 2}),
+            ((17, 15, 20), "float64", 8, {}),
+            (
+                (2, 9, 12, 11), "float32", (1, 9, 5, 7),
+                {"channel_axis": 0, "spacing": (2, 1, 1), "contrast": 5.0},
+            ),
         ],
-    )
+    )  # fmt: skip
     def test_dask_arrays_give_the_bits_of_memory(
         self, monkeypatch, in_one_piece, shape, chunks, options, dtype
     ):

@@ -1,6 +1,7 @@
 """Plans: what a verb chose, as data that filters further arrays alike."""
 
 import dataclasses
+import functools
 import json
 import math
 import subprocess
@@ -43,9 +44,11 @@ CASES: dict[str, Any] = {
 }
 
 
+@functools.cache
 def plan_of(verb, case, method="diffusion"):
     given = CASES[case]
     image, axis = picture(**given), given.get("channel_axis")
+    image.flags.writeable = False  # several tests use it
     options = {"method": method} if verb == "denoise" else {}
     result, plan = getattr(aniso, verb)(image, channel_axis=axis, return_info=True, **options)
     return image, result, plan

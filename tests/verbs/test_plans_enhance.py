@@ -19,6 +19,8 @@ from aniso.verbs.corrections import FillGaps, KeepToLines, PutBack
 from aniso.verbs.enhance import EnhancePlan
 from aniso.verbs.extension import Extend
 
+pytestmark = pytest.mark.slow
+
 RINGS = aniso.samples.rings(80, period=8.0, seed=5).image
 COLOUR = np.stack([RINGS, 255 - aniso.samples.fingerprint(80, seed=4).image, RINGS.T], -1)
 LAYERS = aniso.samples.layers((28, 18, 20), period=6.0, gaps=3, noise=20.0, seed=3).image
