@@ -69,6 +69,16 @@ def _leave_daemons(codes: list[Any]) -> None:
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def _exit_in(error: BaseException | None) -> SystemExit | None:
+    """Return the exit that caused an error.
+
+    Before Python 3.12, an interrupt while a class is created, by an import say, arrives as a `RuntimeError`.
+    """
+    while error is not None and not isinstance(error, SystemExit):
+        error = error.__cause__
+    return error
+
+
 def main() -> None:
     """Run the command."""
     for each in _handled():
@@ -81,14 +91,14 @@ def main() -> None:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # arrows cannot be encoded everywhere
         _run()
-    except SystemExit as end:
-        codes.append(end.code)
+    except BaseException as error:
+        end = _exit_in(error)
+        codes.append(1 if end is None else end.code)
         if isinstance(end, _Interrupted):
             print("aniso: interrupted; no file was left half-written.", file=sys.stderr)
-        raise
-    except BaseException:
-        codes.append(1)
-        raise
+        if end is None or end is error:
+            raise
+        raise end from None
 
 
 def _run() -> None:

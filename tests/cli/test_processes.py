@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -134,6 +135,23 @@ class TestAnImpatientFinger:
             _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, b"Traceback" in errors) == (130, False)
         assert set(os.listdir(camera)) == {"camera.png"}
+
+    def test_ctrl_c_while_a_class_is_created(self, tmp_path):
+        """Python 3.11 makes an error of its own of what is raised there."""
+        program = textwrap.dedent("""
+            import os, signal
+            from aniso import __main__ as program
+
+            class Attribute:
+                def __set_name__(self, owner, name):
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            program._run = lambda: type("Class", (), {"attribute": Attribute()})
+            program.main()
+        """)
+        answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=WIDE)
+        assert (answer.returncode, answer.stderr.count("\n")) == (130, 1)
+        assert "interrupted" in answer.stderr
 
 
 class TestListeners:
