@@ -13,8 +13,8 @@ import numpy as np
 
 from aniso.arrays import Array, Mask
 
-# A pixel is no impulse if at least this number of neighbours is like it, by the number of axes: on one side of
-# a jump in a signal, on a line of one pixel in images and volumes.
+# A pixel is no impulse if at least this number of neighbours is like it, by the number of axes: on one side
+# of a jump in a signal, on a line of one pixel in images and volumes.
 _ALIKE = {1: 1, 2: 2, 3: 2}
 # How many times farther from its neighbours than usual a hot pixel is, and one of a suspicious grey value.
 _HOT, _SUSPICIOUS = 6.0, 2.0
@@ -30,8 +30,8 @@ REACH = 1 + _AROUND + _NEAR
 # pixels that have it are, and if the next part of the scale has fewer of them by this factor: clipped noise
 # has more there. The last number is how many values are tried.
 _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
-# There are hot pixels if at least this share of the pixels is found, and this part of them still with twice the
-# threshold: the distances of texture and of noise decrease faster.
+# There are hot pixels if at least this share of the pixels is found, and this part of them still with twice
+# the threshold: the distances of texture and of noise decrease faster.
 _LEAST_HOT, _FAR_HOT = 3e-5, 0.25
 # Single photons in the dark are as far from their neighbours, but more than this share of the pixels.
 _MOST_HOT = 0.03
