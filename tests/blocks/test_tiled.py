@@ -139,6 +139,7 @@ def test_no_time_and_integers():
     np.testing.assert_array_equal(result.compute(), image)
 
 
+@pytest.mark.slow
 class TestKilled:
     """Two real processes, one of which is really killed while it has work and results."""
 

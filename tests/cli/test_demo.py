@@ -12,6 +12,8 @@ from aniso.cli.jobs import demonstration
 from aniso.io import FileError, read
 from tests.cli.command_calls import called
 
+pytestmark = pytest.mark.slow
+
 NAMES = {
     *(f"{verb}-{state}.png" for verb in ("denoise", "enhance", "inpaint", "upsample")
       for state in ("before", "after", "truth")),

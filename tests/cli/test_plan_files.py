@@ -254,6 +254,7 @@ def test_commands_that_choose_nothing_have_no_such_options(folder):
     assert "No such option" in words_of(answer)
 
 
+@pytest.mark.slow
 def test_stores(folder, plan):
     image = np.load(folder / "b.npy")
     zarr.create_array(str(folder / "b.zarr"), data=image, chunks=(20, 20))

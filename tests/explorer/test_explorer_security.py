@@ -347,6 +347,7 @@ class TestUploads:
         assert visitor.request("POST", path, b"x", Origin="http://example.org").status == 403
 
 
+@pytest.mark.slow
 class TestSilence:
     """Browsers that vanish, and the end of the server, are not worth a line."""
 
@@ -392,6 +393,7 @@ class TestSilence:
         assert [record.message for record in caplog.records] == ["wrong"]
 
 
+@pytest.mark.slow
 @needs_browser
 class TestInABrowser:
     @pytest.fixture

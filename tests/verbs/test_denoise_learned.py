@@ -213,6 +213,7 @@ def test_bits_of_dask_arrays(case, chunks):
     assert np.array_equal(aniso.denoise(lazy, method="learned").compute(), result)
 
 
+@pytest.mark.slow
 def test_bits_of_stores(case, tmp_path):
     zarr = pytest.importorskip("zarr")
     noisy, result, plan = case

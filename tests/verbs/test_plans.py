@@ -44,11 +44,15 @@ CASES: dict[str, Any] = {
 }
 
 
-@functools.cache
 def plan_of(verb, case, method="diffusion"):
+    image, result, plan = _plan_of(verb, case, method)
+    return image.copy(), result.copy(), plan
+
+
+@functools.cache
+def _plan_of(verb, case, method):
     given = CASES[case]
     image, axis = picture(**given), given.get("channel_axis")
-    image.flags.writeable = False  # several tests use it
     options = {"method": method} if verb == "denoise" else {}
     result, plan = getattr(aniso, verb)(image, channel_axis=axis, return_info=True, **options)
     return image, result, plan
