@@ -149,9 +149,9 @@ def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]
     return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
 
 
-def cell_kernel(length: int, half: Array, margin: int = 0) -> tuple[Array, Array, Array]:
-    """Return the kernel over cells, where mirrored cells are found, and their signs; also in a margin."""
-    fold, sign = centre_fold(length, len(half) - 1 + margin)
+def cell_kernel(length: int, half: Array) -> tuple[Array, Array, Array]:
+    """Return the kernel over cells, where mirrored cells are found, and their signs."""
+    fold, sign = centre_fold(length, len(half) - 1)
     return half, fold, sign.astype(half.dtype)
 
 
