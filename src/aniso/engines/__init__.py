@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -181,6 +180,8 @@ def _has_compiler() -> bool:
 @functools.cache
 def _installed_version(package: str) -> tuple[int, ...]:
     """Return the first two numbers of the version, whatever the name of the distribution."""
+    import importlib.metadata  # takes long, and is rarely needed
+
     names = importlib.metadata.packages_distributions().get(package, [package])
     first, second, *_ = importlib.metadata.version(names[0]).split(".")
     return int(first), int(second)
