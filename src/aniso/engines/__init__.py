@@ -19,6 +19,10 @@ from aniso.models import Model
 from aniso.schemes import Cycle
 from aniso.stencil import Stencil
 
+#: How many steps with the same tensors the cpu engine takes in one pass, for images and volumes. Longer
+#: cycles store tensors.
+STEPS_OF_PASS = {2: 8, 3: 4}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:

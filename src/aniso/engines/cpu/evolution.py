@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.engines import Problem
+from aniso.engines import STEPS_OF_PASS, Problem
 from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels
 from aniso.engines.cpu.volume_evolution import VolumeEvolution
 from aniso.formulas import weights
@@ -62,7 +62,7 @@ class Evolution:
 class ImageEvolution(Base):
     """An evolving image: shape (channels, H, W)."""
 
-    _block = 8
+    _block = STEPS_OF_PASS[2]
 
     def __init__(self, image: Array, problem: Problem) -> None:
         super().__init__(image, problem)

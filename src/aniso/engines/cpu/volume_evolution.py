@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from aniso.engines import Problem
+from aniso.engines import STEPS_OF_PASS, Problem
 from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels, spans
 from aniso.engines.cpu.placeholders import VOLUME_STRIDE
 from aniso.formulas import volume_weights
@@ -27,7 +27,7 @@ _LAYERS, _LAYER_CELLS = 16, 1 << 17
 class VolumeEvolution(Base):
     """An evolving volume: shape (channels, D, H, W)."""
 
-    _block = 4
+    _block = STEPS_OF_PASS[3]
 
     def __init__(self, image: Array, problem: Problem) -> None:
         if not isinstance(problem.stencil, DeltaStencil):
