@@ -131,8 +131,13 @@ def default(arrays: Literal["numpy", "torch"], device: Any = "cpu") -> str:
     rows = [engine for engine in ENGINES.values() if engine.arrays == arrays]
     kind = getattr(device, "type", device)
     for engine in rows:
-        can_start = _has_compiler() or not engine.needs_compiler
-        if kind in engine.devices and can_start and not _missing(engine) and engine.supports(device):
+        # Compilers and packages are looked for in files, on which small images must not wait.
+        if (
+            kind in engine.devices
+            and (not engine.needs_compiler or _has_compiler())
+            and not _missing(engine)
+            and engine.supports(device)
+        ):
             return engine.name
     return rows[0].name
 
