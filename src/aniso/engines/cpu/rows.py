@@ -69,6 +69,25 @@ def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
 
 
 @compiled
+def eight_more_pairs(out, o, row, left, right, k1, k2, k3, k4, k5, k6, k7, k8, n):
+    """Adds eight pairs further out."""
+    for k in range(n):
+        j = index(k)
+        near = (
+            k1 * (row[left + j + index(7)] + row[right + j])
+            + k2 * (row[left + j + index(6)] + row[right + j + index(1)])
+            + k3 * (row[left + j + index(5)] + row[right + j + index(2)])
+            + k4 * (row[left + j + index(4)] + row[right + j + index(3)])
+        )
+        out[o + j] += near + (
+            k5 * (row[left + j + index(3)] + row[right + j + index(4)])
+            + k6 * (row[left + j + index(2)] + row[right + j + index(5)])
+            + k7 * (row[left + j + index(1)] + row[right + j + index(6)])
+            + k8 * (row[left + j] + row[right + j + index(7)])
+        )
+
+
+@compiled
 def along_row(out, o, row, r, kernel, n):
     """Gaussian along a row, which starts at r, one reach before the result.
 
@@ -82,7 +101,14 @@ def along_row(out, o, row, r, kernel, n):
             out, o, row, r + index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n
         )
     k = 5
-    while k + 3 <= reach:
+    while k + 7 <= reach:
+        eight_more_pairs(
+            out, o, row, r + index(reach - k - 7), r + index(reach + k),
+            kernel[k], kernel[k + 1], kernel[k + 2], kernel[k + 3],
+            kernel[k + 4], kernel[k + 5], kernel[k + 6], kernel[k + 7], n,
+        )  # fmt: skip
+        k += 8
+    if k + 3 <= reach:
         four_more_pairs(
             out, o, row, r + index(reach - k - 3), r + index(reach + k),
             kernel[k], kernel[k + 1], kernel[k + 2], kernel[k + 3], n,
