@@ -23,7 +23,6 @@ from aniso.engines.cpu.rows import (
     full_vectors,
     next_row_of_channel,
     restore_fixed,
-    ring_rows,
     taps_of_means,
     workspace,
 )
@@ -224,7 +223,7 @@ def image_steps(
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
     even = np.ones(len(fold_y), u.dtype)
     structures = workspace(3 * structure_n + 16 if averages else 1, u)
-    wide_rings = workspace(ring_rows(3, wide_reach_y) * many if averages else 1, u)
+    wide_rings = workspace(4 * ring_size * many if averages else 1, u)
 
     top_row, bottom_row = max(0, start - count + 1), min(height, stop + count - 1)
     top_structure = first_row_needed(top_row, wide_reach_y, height + 1)

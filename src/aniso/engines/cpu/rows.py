@@ -448,7 +448,7 @@ def four_means(
 
     The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
     row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary: rows beyond it
-    are written with the opposite sign behind the rings.
+    are written with the opposite sign to another ring behind those of the fields.
     """
     count, limit = 2 * reach + 4, min(row + 3, last) + reach + reach
     for field in range(fields):
@@ -468,12 +468,6 @@ def four_means(
             p += 8
         if p < count:
             add_four_rows(cells, o, rings, at, p, taps, n)
-
-
-@compiled
-def ring_rows(fields, reach):
-    """How many rows the rings of `four_means` have, with those for rows beyond the boundary."""
-    return (fields + 1) * (2 * reach + 4)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------

@@ -22,7 +22,6 @@ from aniso.engines.cpu.rows import (
     full_vectors,
     next_smooth_row,
     restore_fixed,
-    ring_rows,
     taps_of_means,
     workspace,
 )
@@ -254,7 +253,7 @@ def structure_layers(
     cells = workspace(4 * 6 * STRIDE, u)
     structures = workspace(6 * many + 16, u)
     ring_size = 2 * wide_reach_y + 4
-    wide_rings = workspace(ring_rows(6, wide_reach_y) * length + STRIDE, u)
+    wide_rings = workspace(7 * ring_size * length + STRIDE, u)
     taps = taps_of_means(wide_y)
     row_at = np.zeros(len(taps) - 3, np.uint64)
 
@@ -323,7 +322,7 @@ def average_layers(
     per_x, per_y, per_z, _, _, _ = numbers
     n, reach = right - left, len(wide_z) - 1
     many, size = full_vectors(n), 2 * reach + 4
-    ring = workspace(ring_rows(6, reach) * many, tensors)
+    ring = workspace(7 * size * many, tensors)
     cells = workspace(4 * 6 * STRIDE, tensors)
     taps = taps_of_means(wide_z)
     row_at = np.zeros(len(taps) - 3, np.uint64)
