@@ -65,10 +65,13 @@ class TestBits:
 
 class TestLoading:
     def test_a_stored_kernel_is_loaded_without_what_only_the_compiler_needs(self, folder):
-        script = RUN + """
+        script = (
+            RUN
+            + """
     import sys
     print("numba.np.linalg" in sys.modules)
 """
+        )
         stored = stamps(folder)
         assert run(folder, script).stdout.split()[-1] == "False"
         assert stamps(folder) == stored

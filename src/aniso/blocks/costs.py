@@ -24,7 +24,7 @@ class Rates:
     tap: float  # per pixel of the radius of the Gaussian that averages structure
 
 
-RATES = {2: Rates(1.5e-9, 2.8e-9, 7.2e-9, 0.8e-9), 3: Rates(7.7e-9, 3.2e-9, 18e-9, 2.5e-9)}
+RATES = {2: Rates(0.8e-9, 2.4e-9, 2.4e-9, 0.45e-9), 3: Rates(3.2e-9, 4.0e-9, 14e-9, 1.4e-9)}
 # Overhead of a task: in a graph of Dask, and if it opens stores.
 TASK_SECONDS, STORE_TASK_SECONDS = 5e-3, 35e-3
 # Between workers on one machine or a fast network; and for one worker that reads from and writes to stores.
