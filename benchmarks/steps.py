@@ -21,7 +21,7 @@ import numpy as np
 import aniso
 from aniso.engines import Problem
 from aniso.schemes import Cycle
-from benchmarks import timing
+from benchmarks import counting, machine, timing
 from benchmarks.baselines import plain
 from benchmarks.eed import ALPHA, CONTRAST, GAMMA, PARAMETERS, SIGMA, STEP
 from benchmarks.report import YARDSTICK, Report, Target
@@ -127,6 +127,15 @@ def measure(size: int, volume_size: int, rounds: int, threads: int, clock: str) 
     return found
 
 
+def add_limits(found: Report, threads: int, pixels_per_second: float) -> None:
+    """Add what the machine can do, and how much of it an EED step on an image uses."""
+    copy, peak = machine.memory_bandwidth(threads)["copy"], machine.peak_arithmetic(threads)
+    operations = counting.operations_per_pixel(EED, STENCIL)
+    found.add("copy", copy / 1e9, "GB/s", "machine", f"EED: {8 * pixels_per_second / copy:.0%} at 8 bytes")
+    share = f"EED: {operations * pixels_per_second / peak:.0%} at {operations} operations per pixel"
+    found.add("multiply-adds", peak / 1e9, "GFLOP/s", "machine", share)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.steps", description=(__doc__ or "").split("\n")[0]
@@ -144,6 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args(arguments)
     found = measure(given.size, given.volume, given.repeats, given.threads, given.clock)
+    if given.clock == "elapsed":
+        milliseconds = found.measurements["2-D: EED"].value
+        add_limits(found, given.threads, 1e3 * given.size**2 / milliseconds)
     found.show()
     if given.json:
         found.save(given.json)

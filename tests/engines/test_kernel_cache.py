@@ -65,6 +65,26 @@ class TestBits:
         assert stamps(tmp_path / "kernels") == stored  # a second process compiles nothing
 
 
+class TestLoading:
+    def test_a_stored_kernel_is_loaded_without_what_only_the_compiler_needs(self, folder):
+        script = (
+            RUN
+            + """
+    import sys
+    print("numba.np.linalg" in sys.modules)
+"""
+        )
+        stored = stamps(folder)
+        assert run(folder, script).stdout.split()[-1] == "False"
+        assert stamps(folder) == stored
+
+    def test_the_compiler_works_after_a_kernel_was_loaded(self, folder):
+        path = next(path for path in files(folder) if ".add." in path.name)
+        path.unlink()
+        assert run(folder).stdout == run(folder).stdout
+        assert path.exists()
+
+
 class TestDamage:
     @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
     def test_a_damaged_file_is_seen_before_it_is_loaded(self, folder, damage):

@@ -51,7 +51,9 @@ def eigenvalues(matrices):
 
 def test_the_root_of_the_cubic():
     r = np.linspace(0, 1, 1001)
-    np.testing.assert_allclose(isolated_root(r), 2 * np.cos(np.arccos(r) / 3), rtol=0, atol=1e-15)
+    root, per_slope = isolated_root(r)
+    np.testing.assert_allclose(root, 2 * np.cos(np.arccos(r) / 3), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(per_slope, 1 / (3 * root**2 - 3), rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

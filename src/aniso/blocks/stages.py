@@ -179,7 +179,7 @@ class Diffuse(Stage):
     def working(self, channels: Channels, ndim: int) -> int:
         """Return the numbers of the image and its successor, of tensors, and of images before."""
         problem, count = self.prepared.problem, channels[self.source]
-        tensors = [cycle for cycle in self.cycles if stores_tensors(cycle, problem.model, count)]
+        tensors = [cycle for cycle in self.cycles if stores_tensors(cycle, problem.model, ndim)]
         # Extrapolation in such long cycles needs the image before and its successor.
         before = any(weight != 1 for cycle in tensors for weight, _ in cycle.steps)
         during = channels | {self.target: count}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -19,6 +18,10 @@ from aniso.engines.cpu.threads import uninterrupted
 from aniso.models import Model
 from aniso.schemes import Cycle
 from aniso.stencil import Stencil
+
+#: How many steps with the same tensors the cpu engine takes in one pass, for images and volumes. Longer
+#: cycles store tensors.
+STEPS_OF_PASS = {2: 8, 3: 4}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +131,13 @@ def default(arrays: Literal["numpy", "torch"], device: Any = "cpu") -> str:
     rows = [engine for engine in ENGINES.values() if engine.arrays == arrays]
     kind = getattr(device, "type", device)
     for engine in rows:
-        can_start = _has_compiler() or not engine.needs_compiler
-        if kind in engine.devices and can_start and not _missing(engine) and engine.supports(device):
+        # Compilers and packages are looked for in files, on which small images must not wait.
+        if (
+            kind in engine.devices
+            and (not engine.needs_compiler or _has_compiler())
+            and not _missing(engine)
+            and engine.supports(device)
+        ):
             return engine.name
     return rows[0].name
 
@@ -181,6 +189,8 @@ def _has_compiler() -> bool:
 @functools.cache
 def _installed_version(package: str) -> tuple[int, ...]:
     """Return the first two numbers of the version, whatever the name of the distribution."""
+    import importlib.metadata  # takes long, and is rarely needed
+
     names = importlib.metadata.packages_distributions().get(package, [package])
     first, second, *_ = importlib.metadata.version(names[0]).split(".")
     return int(first), int(second)

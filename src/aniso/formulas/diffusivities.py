@@ -137,7 +137,8 @@ def coherence_slope(s: Any) -> Any:
 def coherence_slope_between(s: Any, r: Any) -> Any:
     """Return (c(s) − c(r))/(s − r) for s ≥ r: one exponential times its relative loss, no 0/0."""
     t_r = 1 / maximum(r, 0.03125)
-    ratio = r / maximum(s, 0.03125)
+    # 1/s is needed anyway, as in `weickert_slope`.
+    ratio = r * (1 / maximum(s, 0.03125))
     steepness = t_r * t_r * (1 + ratio)
     return coherence_slope(s) * steepness * relative_loss(steepness * (1 - ratio))
 

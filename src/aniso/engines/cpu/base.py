@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ class Base:
         # A single number if there are none yet, since kernels take arrays.
         self._tensors = np.zeros(1, image.dtype)
         self._before: tuple[Array, Array] | None = None
+        self._tiles_for: dict[int, list[Any]] = {}
         self._numbers, self._parameters = _numbers(problem, parameters, image.dtype)
         self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
@@ -90,11 +92,14 @@ class Base:
         stores = computes and stop < len(steps)
         if stores:
             self._tensors = self._room_for_tensors()
+        count = stop - start
+        if count not in self._tiles_for:
+            self._tiles_for[count] = self._tiles(count)
         model = self._numbers, self._parameters, self._tensor_row, computes, stores, self._tensors
         self._run(
             self._step_kernel,
             (u, previous, spare, out_previous, channels, tuple(shape)),
-            self._tiles(stop - start),
+            self._tiles_for[count],
             (*taken, *model, *self._stencil_and_kernels),
         )
         self._u, self._spare = spare, u
@@ -136,22 +141,25 @@ def run_tiles(
         team.run(lambda number: task(number + 1), count - 1)
 
 
-def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> list[Array]:
+@functools.lru_cache(maxsize=64)
+def half_kernels(sigma: float, spacings: tuple[float, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
     """Return the Gaussians along each axis, from the centre outwards, with an even number of pairs.
 
     Where nothing is smoothed, the centre alone.
     """
     full = [gaussian_kernel(sigma / h) for h in spacings]
     if all(len(kernel) == 1 for kernel in full):
-        return [np.ones(1, dtype) for _ in full]
+        return tuple(np.ones(1, dtype) for _ in full)
     halves = [kernel[len(kernel) // 2 :] for kernel in full]
     pairs = [max(2, len(half) - 1 + (len(half) - 1) % 2) for half in halves]
-    return [np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)]
+    return tuple(
+        np.pad(half, (0, n + 1 - len(half))).astype(dtype) for half, n in zip(halves, pairs, strict=True)
+    )
 
 
-def cell_kernel(length: int, half: Array, margin: int = 0) -> tuple[Array, Array, Array]:
-    """Return the kernel over cells, where mirrored cells are found, and their signs; also in a margin."""
-    fold, sign = centre_fold(length, len(half) - 1 + margin)
+def cell_kernel(length: int, half: Array) -> tuple[Array, Array, Array]:
+    """Return the kernel over cells, where mirrored cells are found, and their signs."""
+    fold, sign = centre_fold(length, len(half) - 1)
     return half, fold, sign.astype(half.dtype)
 
 

@@ -28,12 +28,14 @@ import numba
 from numba.core.caching import _Cache
 from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from aniso.engines.cpu.private_folder import check_file, make_private
 
 _rebuild: Any = CompileResult._rebuild
 _dumps: Any = dumps
+_runtime: Any = rtsys
 
 _log = logging.getLogger("aniso")
 
@@ -104,7 +106,6 @@ class KernelCache(_Cache):
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The stored kernel, or None."""
-        target_context.refresh()
         path = self._path(signature, target_context.codegen())
         if path is None:
             return None
@@ -112,6 +113,9 @@ class KernelCache(_Cache):
             content = _read(path)
             if content is None:
                 return None
+            # All that a stored kernel needs. The compiler loads the rest of Numba when it is called: this
+            # takes longer than to load a kernel.
+            _runtime.initialize(target_context)
             kernel = _rebuild(target_context, *pickle.loads(content))
         except Exception as error:
             if isinstance(error, MemoryError) or getattr(error, "errno", None) in _TRANSIENT:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aniso.engines import Problem
+from aniso.engines import STEPS_OF_PASS, Problem
 from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels
 from aniso.engines.cpu.volume_evolution import VolumeEvolution
 from aniso.formulas import weights
@@ -62,17 +62,18 @@ class Evolution:
 class ImageEvolution(Base):
     """An evolving image: shape (channels, H, W)."""
 
-    _block = 8
+    _block = STEPS_OF_PASS[2]
 
     def __init__(self, image: Array, problem: Problem) -> None:
         super().__init__(image, problem)
         model, (height, width) = problem.model, image.shape[1:]
         y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
-        # Further out along x than the kernel reaches: the margin of a tile.
-        narrow = x, edge_fold(width, len(x) - 1 + self._block), y, edge_fold(height, len(y) - 1)
-        y, x = half_kernels(model.integration, problem.spacings, image.dtype)
-        wide = *cell_kernel(width + 1, x, self._block), *cell_kernel(height + 1, y)
-        self._tile_height = max(_TILE_HEIGHT, 4 * (len(y) - 1))
+        wide_y, wide_x = half_kernels(model.integration, problem.spacings, image.dtype)
+        # Further out along x than the kernel reaches: the margin of a tile, and cells to be averaged.
+        fold_x = edge_fold(width, len(x) - 1 + self._block + len(wide_x) - 1)
+        narrow = x, fold_x, y, edge_fold(height, len(y) - 1)
+        wide = wide_x, *cell_kernel(height + 1, wide_y)
+        self._tile_height = max(_TILE_HEIGHT, 4 * (len(wide_y) - 1))
         delta = np.zeros(1, image.dtype)
         if isinstance(problem.stencil, FreeStencil):
             per_area = 1 / np.prod(problem.spacings)

@@ -19,7 +19,6 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    fold_line,
     four_means,
     full_vectors,
     next_row_of_channel,
@@ -182,7 +181,7 @@ def free_row(cells, slot, delta, shape, row, begin, n):
 def image_steps(
     u, previous, out, out_previous, channels, shape, rows, columns, continued, to_be_continued, weights, taus,
     numbers, parameters, tensor_row, computes, stores, tensors, delta, fixed,
-    kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+    kernel_x, fold_x, kernel_y, fold_y, wide_x, wide_y, wide_fold_y, sign_y,
 ):  # fmt: skip
     """Steps of a tile with the same tensors, as many as there are `taus`: u is read once, out written once.
 
@@ -207,29 +206,24 @@ def image_steps(
     pixels = workspace(result + STRIDE, u)
     rate = workspace(count * channels * STRIDE, u)
 
-    # Cells whose structure is needed: those of the tile, or those under the wide kernel, after folding.
+    # Cells whose structure is needed: those of the tile, or those under the wide kernel. Beyond the image
+    # they are those of the mirrored image.
     reach_y, wide_reach_x, wide_reach_y = len(kernel_y) - 1, len(wide_x) - 1, len(wide_y) - 1
     averages = wide_reach_x > 0
-    wide_start = (len(wide_fold_x) - (width + 1)) // 2 - wide_reach_x + begin + 1
-    first, last = begin + 1, begin + n - 1
-    if averages:
-        first, last = width, 0
-        for j in range(wide_start, wide_start + n - 1 + 2 * wide_reach_x):
-            first, last = min(first, wide_fold_x[j]), max(last, wide_fold_x[j])
+    first, last = begin + 1 - wide_reach_x, begin + n - 1 + wide_reach_x
     structure_n = full_vectors(last - first + 2)
     # A row of cells for each step: a, b, c and ζ. Those of averages are computed four at a time.
     slots = (count + 6) // 4 * 4 if averages else count
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
     taps = taps_of_means(wide_y)
-    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
+    row_at = np.zeros(len(taps) - 3, np.uint64)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace((2 * reach_y + 1) * channels * structure_n if computes else 1, u)
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
     even = np.ones(len(fold_y), u.dtype)
-    structures = workspace(3 * structure_n if averages else 1, u)
-    wide_line = workspace(many + 2 * wide_reach_x, u)
-    wide_rings = workspace(3 * ring_size * many if averages else 1, u)
+    structures = workspace(3 * structure_n + 16 if averages else 1, u)
+    wide_rings = workspace(4 * ring_size * many if averages else 1, u)
 
     top_row, bottom_row = max(0, start - count + 1), min(height, stop + count - 1)
     top_structure = first_row_needed(top_row, wide_reach_y, height + 1)
@@ -262,18 +256,14 @@ def image_steps(
                 )  # fmt: skip
                 if row >= top_structure:
                     for field in range(3):
-                        fold_line(
-                            wide_line, structures, index(field * structure_n), first, wide_start, wide_fold_x,
-                            sign_x, field == 1, n - 1 + 2 * wide_reach_x,
-                        )  # fmt: skip
                         at = index((field * ring_size + row % ring_size) * many)
-                        along_row(wide_rings, at, wide_line, wide_x, many)
+                        along_row(wide_rings, at, structures, index(field * structure_n), wide_x, many)
         if top_row <= now <= bottom_row:
             if computes and averages:
                 if (now - top_row) % 4 == 0:
                     four_means(
                         cells, slot, 3, wide_rings, index(0), many, ring_size, now, bottom_row, wide_reach_y,
-                        taps, row_at, row_signs, wide_fold_y, sign_y, 1, 1, many,
+                        taps, row_at, wide_fold_y, sign_y, 1, 1, many,
                     )  # fmt: skip
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 odd = slot + index(STRIDE)

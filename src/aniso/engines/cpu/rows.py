@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined, real
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -69,25 +69,54 @@ def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
 
 
 @compiled
-def along_row(out, o, row, kernel, n):
-    """Gaussian along a row, which starts one reach before the result.
+def eight_more_pairs(out, o, row, left, right, k1, k2, k3, k4, k5, k6, k7, k8, n):
+    """Adds eight pairs further out."""
+    for k in range(n):
+        j = index(k)
+        near = (
+            k1 * (row[left + j + index(7)] + row[right + j])
+            + k2 * (row[left + j + index(6)] + row[right + j + index(1)])
+            + k3 * (row[left + j + index(5)] + row[right + j + index(2)])
+            + k4 * (row[left + j + index(4)] + row[right + j + index(3)])
+        )
+        out[o + j] += near + (
+            k5 * (row[left + j + index(3)] + row[right + j + index(4)])
+            + k6 * (row[left + j + index(2)] + row[right + j + index(5)])
+            + k7 * (row[left + j + index(1)] + row[right + j + index(6)])
+            + k8 * (row[left + j] + row[right + j + index(7)])
+        )
+
+
+@compiled
+def along_row(out, o, row, r, kernel, n):
+    """Gaussian along a row, which starts at r, one reach before the result.
 
     The kernel is given from its centre outwards, padded by zeros to 2, 4, 6, … pairs.
     """
     reach = len(kernel) - 1
     if reach == 2:
-        two_pairs(out, o, row, index(0), kernel[0], kernel[1], kernel[2], n)
+        two_pairs(out, o, row, r, kernel[0], kernel[1], kernel[2], n)
     else:
-        four_pairs(out, o, row, index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n)
+        four_pairs(
+            out, o, row, r + index(reach - 4), kernel[0], kernel[1], kernel[2], kernel[3], kernel[4], n
+        )
     k = 5
-    while k + 3 <= reach:
+    while k + 7 <= reach:
+        eight_more_pairs(
+            out, o, row, r + index(reach - k - 7), r + index(reach + k),
+            kernel[k], kernel[k + 1], kernel[k + 2], kernel[k + 3],
+            kernel[k + 4], kernel[k + 5], kernel[k + 6], kernel[k + 7], n,
+        )  # fmt: skip
+        k += 8
+    if k + 3 <= reach:
         four_more_pairs(
-            out, o, row, index(reach - k - 3), index(reach + k),
+            out, o, row, r + index(reach - k - 3), r + index(reach + k),
             kernel[k], kernel[k + 1], kernel[k + 2], kernel[k + 3], n,
         )  # fmt: skip
         k += 4
     if k < reach:
-        two_more_pairs(out, o, row, index(reach - k - 1), index(reach + k), kernel[k], kernel[k + 1], n)
+        left, right = r + index(reach - k - 1), r + index(reach + k)
+        two_more_pairs(out, o, row, left, right, kernel[k], kernel[k + 1], n)
 
 
 @compiled
@@ -242,7 +271,7 @@ def next_row_of_channel(
             if done < height - 1:
                 begin = max(left, 0)
                 fetch_row(u, at + index((done + 1) * width + begin), min(left + n, width) - begin)
-            along_row(ring, r + index(done % size * length), line, kernel_x, many)
+            along_row(ring, r + index(done % size * length), line, index(0), kernel_x, many)
         across_rows(out, o, ring, r, length, y, kernel_y, fold_y, even, many)
     # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
     if left < 0:
@@ -286,25 +315,11 @@ def clear_row(row, at, n):
 
 
 @compiled
-def fold_line(line, field, f, first, start, fold, sign, odd, n):
-    """Values of a mirrored row of cells, n of them from position `start` of `fold` on.
-
-    The field holds cells from `first` on, at offset f. Where they follow each other, they are copied.
-    """
-    begin, end = 0, n
-    while begin < n and sign[start + begin] < 0:
-        begin += 1
-    while end > begin and (
-        sign[start + end - 1] < 0 or fold[start + end - 1] - fold[start + begin] != end - 1 - begin
-    ):
-        end -= 1
-    copy_row(line, index(begin), field, f + index(fold[start + begin] - first), end - begin)
-    for j in range(begin):
-        value = field[f + index(fold[start + j] - first)]
-        line[j] = value * sign[start + j] if odd else value
-    for j in range(end, n):
-        value = field[f + index(fold[start + j] - first)]
-        line[j] = value * sign[start + j] if odd else value
+def negate_row(out, o, row, r, n):
+    """Copy a row with the opposite sign."""
+    for k in range(n):
+        j = index(k)
+        out[o + j] = -row[r + j]
 
 
 @compiled
@@ -333,38 +348,58 @@ def full_vectors(n):
 # Averages over the integration scale -----------------------------------------------------------------
 
 
-@compiled
-def add_to_means(out, o, rows, r, at, signs, is_signed, p, taps, t, n):
-    """Adds rows p … p+7 under a kernel, times their signs, to four means, each one row further than the last.
+# Rows under a kernel are added to four means, each one row further than the last, one after another from the
+# first to the last, so that a mean does not depend on which of the four it is.
 
-    Row p is at r + at[p]. Rows are added one after another from the first to the last, so that a mean does
-    not depend on which of the four it is.
-    """
-    a, b, c, d = r + at[p], r + at[p + 1], r + at[p + 2], r + at[p + 3]
-    e, f, g, h = r + at[p + 4], r + at[p + 5], r + at[p + 6], r + at[p + 7]
-    k0, k1, k2, k3, k4, k5 = taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5]
-    k6, k7, k8, k9, k10 = taps[t + 6], taps[t + 7], taps[t + 8], taps[t + 9], taps[t + 10]
-    near, far = (k0, k1, k2, k3, k4, k5, k6), (k4, k5, k6, k7, k8, k9, k10)
-    if is_signed:
-        sa, sb, sc, sd = signs[p], signs[p + 1], signs[p + 2], signs[p + 3]
-        se, sf, sg, sh = signs[p + 4], signs[p + 5], signs[p + 6], signs[p + 7]
-        for k in range(n):
-            j = index(k)
-            w, x, y, z = load_means(out, o + j)
-            values = sa * rows[a + j], sb * rows[b + j], sc * rows[c + j], sd * rows[d + j]
-            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-            values = se * rows[e + j], sf * rows[f + j], sg * rows[g + j], sh * rows[h + j]
-            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-            store_means(out, o + j, w, x, y, z)
-    else:
-        for k in range(n):
-            j = index(k)
-            w, x, y, z = load_means(out, o + j)
-            values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-            w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-            values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
-            w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-            store_means(out, o + j, w, x, y, z)
+
+@compiled
+def begin_means(out, o, rows, at, taps, n):
+    """Begin four means with rows 0 … 7; row p is at at[p]."""
+    a, b, c, d, e, f, g, h = at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
+    near, far = seven_taps(taps, 0), seven_taps(taps, 4)
+    for k in range(n):
+        j = index(k)
+        zero = real(0.0)
+        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+        w, x, y, z = add_four_to_means(zero, zero, zero, zero, values, near)
+        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
+        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+        store_means(out, o + j, w, x, y, z)
+
+
+@compiled
+def add_eight_rows(out, o, rows, at, p, taps, n):
+    """Adds rows p … p+7 to four means."""
+    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
+    e, f, g, h = at[p + 4], at[p + 5], at[p + 6], at[p + 7]
+    near, far = seven_taps(taps, p), seven_taps(taps, p + 4)
+    for k in range(n):
+        j = index(k)
+        w, x, y, z = load_means(out, o + j)
+        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
+        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
+        store_means(out, o + j, w, x, y, z)
+
+
+@compiled
+def add_four_rows(out, o, rows, at, p, taps, n):
+    """Adds rows p … p+3 to four means."""
+    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
+    near = seven_taps(taps, p)
+    for k in range(n):
+        j = index(k)
+        w, x, y, z = load_means(out, o + j)
+        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
+        store_means(out, o + j, w, x, y, z)
+
+
+@inlined
+def seven_taps(taps, t):
+    """The taps that four rows have in four means."""
+    return taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5], taps[t + 6]
 
 
 @inlined
@@ -394,9 +429,12 @@ def add_four_to_means(w, x, y, z, values, taps):
 
 @allocating
 def taps_of_means(kernel):
-    """A kernel that is given from its centre outwards as `add_to_means` reads it."""
+    """A kernel that is given from its centre outwards, with three zeros on either side.
+
+    Rows under four means are three fewer than these, and a multiple of four.
+    """
     reach = len(kernel) - 1
-    taps = workspace((2 * reach + 11) // 8 * 8 + 3, kernel)
+    taps = workspace(2 * reach + 7, kernel)
     for k in range(2 * reach + 1):
         taps[3 + k] = kernel[abs(k - reach)]
     return taps
@@ -404,26 +442,32 @@ def taps_of_means(kernel):
 
 @compiled
 def four_means(
-    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, signs, fold, sign,
-    odd, odd_too, n,
-):  # fmt: skip
+    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, fold, sign, odd, odd_too, n
+):
     """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
 
     The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
-    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary.
+    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary: rows beyond it
+    are written with the opposite sign to another ring behind those of the fields.
     """
-    limit, is_mirrored = min(row + 3, last) + reach + reach, False
-    for p in range(len(at)):
-        place = min(row + p, limit)
-        at[p], signs[p] = index(fold[place] % size * length), sign[place]
-        is_mirrored |= sign[place] < 0
+    count, limit = 2 * reach + 4, min(row + 3, last) + reach + reach
     for field in range(fields):
         o, r = slot + index(field * STRIDE), begin + index(field * size * length)
-        for k in range(4):
-            clear_row(cells, o + index(k * ENTRIES * STRIDE), n)
-        is_signed = is_mirrored and field in (odd, odd_too)
-        for p in range(0, len(at), 8):
-            add_to_means(cells, o, rings, r, at, signs, is_signed, p, taps, p, n)
+        is_odd = field in (odd, odd_too)
+        for p in range(count):
+            place = min(row + p, limit)
+            at[p] = r + index(fold[place] % size * length)
+            if is_odd and sign[place] < 0:
+                mirrored = index((fields * size + p) * length)
+                negate_row(rings, mirrored, rings, at[p], n)
+                at[p] = mirrored
+        begin_means(cells, o, rings, at, taps, n)
+        p = 8
+        while p + 8 <= count:
+            add_eight_rows(cells, o, rings, at, p, taps, n)
+            p += 8
+        if p < count:
+            add_four_rows(cells, o, rings, at, p, taps, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------

@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from aniso.engines import Problem
+from aniso.engines import STEPS_OF_PASS, Problem
 from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels, spans
 from aniso.engines.cpu.placeholders import VOLUME_STRIDE
 from aniso.formulas import volume_weights
@@ -27,7 +27,7 @@ _LAYERS, _LAYER_CELLS = 16, 1 << 17
 class VolumeEvolution(Base):
     """An evolving volume: shape (channels, D, H, W)."""
 
-    _block = 4
+    _block = STEPS_OF_PASS[3]
 
     def __init__(self, image: Array, problem: Problem) -> None:
         if not isinstance(problem.stencil, DeltaStencil):
@@ -38,12 +38,13 @@ class VolumeEvolution(Base):
         super().__init__(image, problem)
         model, (depth, height, width) = problem.model, image.shape[1:]
         z, y, x = half_kernels(model.presmoothing, problem.spacings, image.dtype)
-        # Half kernels and folds along x (further out: the margin of a tile) and y, a whole kernel along z.
-        fold_x, fold_y = edge_fold(width, len(x) + self._block), edge_fold(height, len(y) - 1)
+        wide_z, wide_y, wide_x = half_kernels(model.integration, problem.spacings, image.dtype)
+        # Half kernels and folds along x and y, a whole kernel along z. Folds go further out along x: a tile
+        # has a margin, and cells are averaged.
+        fold_x, fold_y = edge_fold(width, len(x) + self._block + len(wide_x)), edge_fold(height, len(y) - 1)
         whole_z = np.concatenate([z[:0:-1], z])
         self._narrow = x, fold_x, y, fold_y, whole_z, edge_fold(depth, len(z) - 1)
-        z, y, x = half_kernels(model.integration, problem.spacings, image.dtype)
-        self._wide = cell_kernel(width + 1, x), cell_kernel(height + 1, y), cell_kernel(depth + 1, z)
+        self._wide = wide_x, cell_kernel(height + 1, wide_y), cell_kernel(depth + 1, wide_z)
         if model.entries is not None:
             per_axis = (1 / h for h in reversed(problem.spacings))
             scaled = volume_weights.volume_scaled(*model.entries, *per_axis)
@@ -71,7 +72,7 @@ class VolumeEvolution(Base):
             self._loops.structure_layers,
             (self._u, channels, shape),
             list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows))),
-            (self._numbers, tensors, *self._narrow, *wide_x, *wide_y),
+            (self._numbers, tensors, *self._narrow, wide_x, *wide_y),
         )
         self._run(
             self._loops.average_layers,

@@ -18,7 +18,6 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    fold_line,
     four_means,
     full_vectors,
     next_smooth_row,
@@ -229,15 +228,17 @@ def volume_steps(
 def structure_layers(
     u, channels, shape, layers, rows, numbers, tensors,
     kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
-    wide_x, wide_fold_x, sign_x, wide_y, wide_fold_y, sign_y,
+    wide_x, wide_y, wide_fold_y, sign_y,
 ):  # fmt: skip
     """Layers of cells: their structure, mean over the channels, averaged within the layer."""
     (depth, height, width), (front, back), (start, stop) = shape, layers, rows
     per_x, per_y, per_z, _, _, _ = numbers
     share, n = real(1.0) / real(channels), width + 1
-    many, piece = full_vectors(width + 2), STRIDE - 16
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     wide_reach_x, wide_reach_y = len(wide_x) - 1, len(wide_y) - 1
+    # Columns of cells whose structure is needed; beyond the volume it is that of the mirrored volume.
+    columns, piece = n + 2 * wide_reach_x, STRIDE - 16
+    many, length = full_vectors(columns + 1), full_vectors(n)
     # Rows of cells whose structure is needed, and rows of voxels for them.
     begin, end = first_row_needed(start, wide_reach_y, height + 1), min(stop - 1 + wide_reach_y, height)
     first, last = max(begin - 1, 0), min(end, height - 1)
@@ -250,12 +251,11 @@ def structure_layers(
     line = workspace(many + 2 * reach_x, u)
     even = np.ones(len(fold_y), u.dtype)
     cells = workspace(4 * 6 * STRIDE, u)
-    structures = workspace(6 * many, u)
-    wide_line = workspace(many + 2 * wide_reach_x, u)
+    structures = workspace(6 * many + 16, u)
     ring_size = 2 * wide_reach_y + 4
-    wide_rings = workspace(6 * ring_size * many + STRIDE, u)
+    wide_rings = workspace(7 * ring_size * length + STRIDE, u)
     taps = taps_of_means(wide_y)
-    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, u)
+    row_at = np.zeros(len(taps) - 3, np.uint64)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -263,8 +263,8 @@ def structure_layers(
             for channel in range(channels):
                 smooth_plane(
                     smooth, index((2 * channel + z % 2) * size), u, index(channel * depth * height * width),
-                    shape, z, (first, last + 1), -1, width + 2, many, blurred, offsets, ring, line, even,
-                    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+                    shape, z, (first, last + 1), -1 - wide_reach_x, columns + 1, many, blurred, offsets, ring,
+                    line, even, kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
                 )  # fmt: skip
         if k == front - 1:
             continue
@@ -274,8 +274,8 @@ def structure_layers(
                 done += 1
                 upper, lower = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
                 # Cells 1 … of a piece are those from column `left` on.
-                for left in range(0, n, piece - 1):
-                    count = min(piece, full_vectors(n - left + 1))
+                for left in range(0, columns, piece - 1):
+                    count = min(piece, full_vectors(columns - left + 1))
                     for channel in range(channels):
                         near, far = (2 * channel + before % 2) * size, (2 * channel + z % 2) * size
                         a, b = index(near + upper + left), index(near + lower + left)
@@ -284,26 +284,22 @@ def structure_layers(
                             cells, index(0), channel, smooth, a, b, c, d, per_x, per_y, per_z, share, count
                         )
                     # A row that fits the buffer of cells is averaged from there.
-                    for field in range(6 if n >= piece else 0):
+                    for field in range(6 if columns >= piece else 0):
                         copy_row(
                             structures, index(field * many + left), cells, index(field * STRIDE + 1),
-                            min(piece - 1, n - left),
+                            min(piece - 1, columns - left),
                         )  # fmt: skip
-                source, distance, skip = (structures, many, 0) if n >= piece else (cells, STRIDE, 1)
+                source, distance, skip = (structures, many, 0) if columns >= piece else (cells, STRIDE, 1)
                 for field in range(6):
-                    fold_line(
-                        wide_line, source, index(field * distance + skip), 0, 0, wide_fold_x, sign_x,
-                        field == 1 or field == 3, n + 2 * wide_reach_x,
-                    )  # fmt: skip
-                    slot = index((field * ring_size + done % ring_size) * many)
-                    along_row(wide_rings, slot, wide_line, wide_x, many)
+                    slot = index((field * ring_size + done % ring_size) * length)
+                    along_row(wide_rings, slot, source, index(field * distance + skip), wide_x, length)
                     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             for left in range(0, n, piece):
                 four_means(
-                    cells, index(0), 6, wide_rings, index(left), many, ring_size, i, stop - 1, wide_reach_y,
-                    taps, row_at, row_signs, wide_fold_y, sign_y, 1, 4, min(piece, many - left),
+                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
+                    taps, row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
                 )  # fmt: skip
                 for row in range(i, min(i + 4, stop)):
                     at = index((row - i) * 6 * STRIDE)
@@ -326,10 +322,10 @@ def average_layers(
     per_x, per_y, per_z, _, _, _ = numbers
     n, reach = right - left, len(wide_z) - 1
     many, size = full_vectors(n), 2 * reach + 4
-    ring = workspace(6 * size * many, tensors)
+    ring = workspace(7 * size * many, tensors)
     cells = workspace(4 * 6 * STRIDE, tensors)
     taps = taps_of_means(wide_z)
-    row_at, row_signs = np.zeros(len(taps) - 3, np.uint64), workspace(len(taps) - 3, tensors)
+    row_at = np.zeros(len(taps) - 3, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
     for k in range(0, depth + 1, 4):
@@ -342,8 +338,8 @@ def average_layers(
             for field in range(6):
                 fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
         four_means(
-            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, row_signs,
-            wide_fold_z, sign_z, 3, 4, many,
+            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, wide_fold_z,
+            sign_z, 3, 4, many,
         )  # fmt: skip
         for this in range(k, min(k + 4, depth + 1)):
             slot = index((this - k) * 6 * STRIDE)
