@@ -6,7 +6,7 @@ import pytest
 import aniso
 from aniso import noise
 from aniso.noise.curve_models import make_model
-from aniso.noise.fitting import Curve
+from aniso.noise.fitting import Curve, fit_curve
 from aniso.noise.selection import kept_part, steepness_gain
 from aniso.noise.statistics import collect_blocks
 
@@ -115,3 +115,16 @@ def test_levels_that_depend_on_the_grey_value_are_less_certain():
     too_high = noise.PoissonGaussian(1.03)
     _, plan = aniso.denoise(photons, noise=too_high, method="diffusion", return_info=True)
     assert plan.mixed == 1
+
+
+@pytest.mark.parametrize("dark", [0.5, 0.9])  # share of blocks without signal
+def test_the_level_of_magnitudes_is_not_too_low(dark):
+    model, found = noise.Rician(12.0), []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        means = np.where(random.random(1200) < dark, 12 * np.sqrt(np.pi / 2), 150.0)
+        variances = model.variance(means)
+        energies = variances * random.chisquare(40, len(means)) / 40
+        means += random.normal(0, np.sqrt(variances) / 16)
+        found.append(fit_curve("rician", means, energies[np.newaxis], [40.0]).level)
+    assert np.mean(found) == pytest.approx(12, rel=0.01)

@@ -36,6 +36,9 @@ _START_FLOOR = 0.01
 # Share of a normal distribution below one standard deviation; how many flat blocks must be there to look at
 # their distribution; and the least part of the degrees of freedom of normal noise that it may have.
 _BELOW, _ENOUGH_FLAT, _LEAST_FREEDOM = 0.1587, 30, 0.7
+# Levels of magnitudes that are tried, over the root mean square of what is seen; and parts of the ratio of
+# two of them, within which better ones are looked for.
+_LEVELS, _FINER = np.geomspace(0.7, 2.0, 16), (1.0, 0.4, 0.15, 0.06)
 # Powers of the mean that curves have.
 _POWERS = {"gaussian": 0, "poisson": 1, "speckle": 2}
 
@@ -228,10 +231,20 @@ def _fit_power(power: int) -> _Fit:
 
 
 def _fit_rician(means: Field, energies: Field, flat: Field, before: Field) -> tuple[tuple[float, ...], Field]:
-    level = math.sqrt(max(float(flat @ before / flat.sum()), 1e-300))
-    for _ in range(8):
-        shape = Rician(level).variance(means) / level**2
-        level = math.sqrt(max(float(flat @ (energies / shape) / flat.sum()), 1e-300))
+    """Return the likeliest level.
+
+    Averaging the ratios of energies and variances is not enough: with a level that is too low, a background
+    looks like a weak signal, whose larger variance explains that level.
+    """
+    largest = math.sqrt(max(float(flat @ energies / flat.sum()), 1e-300))
+
+    def loss(level: float) -> float:
+        variances = Rician(level).variance(means)
+        return float(flat @ (np.log(variances) + energies / variances))
+
+    level, step = largest, _LEVELS[1] / _LEVELS[0]
+    for factors in (_LEVELS, *(step ** (part * np.linspace(-1, 1, 5)) for part in _FINER)):
+        level = min((float(level * factor) for factor in factors), key=loss)
     return (level,), Rician(level).variance(means)
 
 

@@ -46,7 +46,10 @@ def remark_on_change(
     `smoothing` means that the image is diffused, and `filling` that impulses are replaced.
     """
     example = f"{2 * noise:.2g}" if noise > 0 else "4"
-    advice = f"give a level, e.g. noise={example} (on the command line --noise {example})"
+    advice = (
+        f"give a higher level: begin with noise={example} (on the command line --noise {example}), and "
+        "double it until the result is smooth enough"
+    )
     doubt = (
         f"the noise level {noise:.3g} is in doubt, since hardly any part of the image is flat"
         if certainty < _DOUBTFUL
