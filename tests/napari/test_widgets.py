@@ -1,9 +1,11 @@
 """The widgets in a real viewer: on layers of all kinds, results equal those of the library to the bit."""
 
 import json
+import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -313,6 +315,36 @@ def test_the_manifest_has_all_verbs(display):
     assert [each["command"] for each in menu] == commands
     for name in names:
         assert PluginManager.instance().commands.get(f"aniso.{name}") is getattr(widgets, name.capitalize())
+
+
+def test_an_installed_wheel_is_discovered(tmp_path):
+    root = Path(__file__).parents[2]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(build, cwd=root, capture_output=True, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    target = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(target)
+    program = """
+import json, os, sys
+from npe2 import PluginManager, PluginManifest
+target = os.path.realpath(sys.argv[1])
+places = [
+    os.path.realpath(found.distribution.locate_file(""))
+    for found in PluginManifest.discover()
+    if found.manifest is not None and found.manifest.name == "aniso"
+]
+manager = PluginManager.instance()
+manager.discover()
+command = manager.commands.get("aniso.denoise")
+print(json.dumps([target in places, sys.modules["aniso"].__file__, command.__name__]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(target), "QT_QPA_PLATFORM": "offscreen"}
+    words = [sys.executable, "-c", program, str(target)]
+    answer = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    found, module, command = json.loads(answer.stdout)
+    assert found
+    assert Path(module).is_relative_to(target)
+    assert command == "Denoise"
 
 
 def test_samples_open(viewer):

@@ -1,7 +1,8 @@
 """Read and write image files, with their metadata.
 
-PNG, JPEG, BMP, TIFF and NPY; with the extra `volumes` also NIfTI and MRC, and with `medical` NRRD, MetaImage
-(MHA) and series of DICOM files. The format follows from the suffix; a series of DICOM files is a folder.
+PNG, JPEG, BMP, TIFF and NPY; with the extra `volumes` also NIfTI and MRC, with `medical` NRRD, MetaImage
+(MHA) and series of DICOM files, and with `microscopy` CZI, LIF and ND2. The format follows from the suffix; a
+series of DICOM files is a folder.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def read(path: str | os.PathLike[str], *, limit: int | None = LIMIT) -> Picture:
     Parameters
     ----------
     path : str or path
-        A PNG, JPEG, BMP, TIFF, NPY, NIfTI, MRC, NRRD, MetaImage or DICOM file, by its suffix; or a folder
-        with the files of one DICOM series.
+        A PNG, JPEG, BMP, TIFF, NPY, NIfTI, MRC, NRRD, MetaImage, DICOM, CZI, LIF or ND2 file, by its suffix;
+        or a folder with the files of one DICOM series.
     limit : int, optional
         Bytes that any file may take in memory. Beyond it, files that would expand to more than 200 times
         their size are rejected as decompression bombs. None: no limit.

@@ -122,8 +122,9 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="Image files: PNG, JPEG, BMP, TIFF, NPY, with the extra 'volumes' also NIfTI and MRC, and with "
-        "'medical' NRRD, MHA and DICOM (a folder is a series). Patterns such as 'scans/*.tif' are expanded.",
+        help="Image files: PNG, JPEG, BMP, TIFF, NPY, with the extra 'volumes' also NIfTI and MRC, with "
+        "'medical' NRRD, MHA and DICOM (a folder is a series), with 'microscopy' CZI, LIF and ND2. Patterns "
+        "such as 'scans/*.tif' are expanded.",
         show_default=False,
     ),
 ]

@@ -1,6 +1,7 @@
 """File formats: one module each, with a row `FORMAT` that says what such files can hold.
 
-Modules of this package are found automatically. They import their third-party libraries when these are used.
+Formats that differ in little but their names share a module with a tuple of rows, `FORMATS`. Modules of this
+package are found automatically. They import their third-party libraries when these are used.
 """
 
 from __future__ import annotations
@@ -221,4 +222,8 @@ def _bytes(number: int) -> str:
 
 _modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 #: All formats by name.
-FORMATS: dict[str, Format] = {each.FORMAT.name: each.FORMAT for each in _modules if hasattr(each, "FORMAT")}
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for each in _modules
+    for row in getattr(each, "FORMATS", (each.FORMAT,) if hasattr(each, "FORMAT") else ())
+}

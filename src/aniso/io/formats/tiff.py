@@ -143,8 +143,10 @@ def write(path: Path, picture: Picture) -> None:
 
     details = FORMAT.details(picture)
     true = details if details.get("shape") == picture.shape else {}  # what holds for one size only
-    samples, channels, text, options = _arrange(picture, details)
-    if text is None and (picture.spacing is not None or channels > 1 or len(picture.shape) > 3):
+    # What the axes are also holds if another format said so.
+    samples, channels, text, options = _arrange(picture, picture.details)
+    known = picture.spacing is not None or "pages" in picture.details
+    if text is None and (known or channels > 1 or len(picture.shape) > 3):
         text, true = tiff_descriptions.imagej(picture, channels), {}
     text = text or picture.description
     if text is not None:

@@ -85,6 +85,8 @@ def _length(value: Any) -> float | None:
 def imagej(picture: Picture, channels: int) -> str:
     """Describe spacing and pages as ImageJ does, which most programs read."""
     frames, slices = (1, 1, *picture.shape[:-2])[-2:]
+    if picture.details.get("pages") == "T":
+        frames, slices = slices, frames
     counts = {"channels": channels, "slices": slices, "frames": frames}
     several = {name: count for name, count in counts.items() if count > 1}
     planes = {"images": math.prod(counts.values())} if several else {}
