@@ -57,6 +57,7 @@ def norms(u):
 
 
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
+@pytest.mark.slow
 class TestStability:
     @pytest.mark.parametrize("dtype", SIZE, ids=str)
     def test_no_parameters_make_the_norm_grow_or_change_the_mean(self, dtype, colour):
@@ -313,6 +314,7 @@ class TestCorrelation:
                 assert (shift[6:] == 0).all()
 
 
+@pytest.mark.slow
 class TestPyTorch:
     @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
     def test_gradients_are_right(self, colour):
@@ -411,6 +413,7 @@ class TestPreset:
         assert f"{count:,} parameters" in card
 
 
+@pytest.mark.slow
 class TestTraining:
     @pytest.fixture
     def folder(self, tmp_path):
