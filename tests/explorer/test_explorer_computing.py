@@ -152,10 +152,14 @@ class TestWorkers:
     def test_it_also_ends_between_the_tasks_of_a_diffusion(self):
         worker, begun, ended = Worker("test", interrupts=True), threading.Event(), []
 
+        def task(number):
+            begun.set()
+            time.sleep(0.001)
+
         def job(ticket):
             with contextlib.closing(ThreadTeam(1)) as team:
                 try:
-                    team.run(lambda number: begun.set() or time.sleep(0.001), 10**9)
+                    team.run(task, 10**9)
                 finally:
                     ended.append("long")
 

@@ -78,7 +78,7 @@ class ThreadTeam:
         self._pass = current = _Pass(task, count)
         try:
             self._call(current, helpers)
-            current.work(current_check())
+            current.work()
         finally:
             # After an exception, the helpers end with the task they are at.
             current.finish()
@@ -126,7 +126,8 @@ class _Pass:
         self.stopped = False
         self.error: BaseException | None = None
 
-    def work(self, check: Callable[[], object]) -> None:
+    def work(self) -> None:
+        check = current_check()  # of this thread: helpers have none
         # The counter is advanced under the interpreter's lock, so that each number is drawn once.
         while not self.stopped and (number := next(self._numbers)) < self._count:
             check()
@@ -137,7 +138,7 @@ class _Pass:
         done = _Flag()
         self._helping.append(done)
         try:
-            self.work(current_check())
+            self.work()
         except BaseException as error:  # it is the caller's
             self.error, self.stopped = error, True
         finally:
