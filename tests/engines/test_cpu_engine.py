@@ -1,5 +1,6 @@
 """What is particular to the cpu engine: threads, processes, compilation and its cache."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ import pytest
 
 import aniso
 from aniso import engines
+from aniso.cancelling import watched
 from aniso.engines.cpu import cache, generate
 from aniso.engines.cpu.evolution import Evolution
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
@@ -117,6 +119,32 @@ class TestThreadTeam:
         team.run(done.append, 1000)
         team.close()
         assert sorted(done) == list(range(1000))
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_a_watched_thread_can_be_stopped_between_tasks(self, threads):
+        done, lock = [], threading.Lock()
+
+        def task(number):
+            with lock:
+                done.append(number)
+            time.sleep(0.001)
+
+        def check():
+            if len(done) >= 5:
+                raise TimeoutError
+
+        with contextlib.closing(ThreadTeam(threads)) as team:
+            with watched(check), pytest.raises(TimeoutError):
+                team.run(task, 1000)
+            assert 5 <= len(done) < 100
+            other = threading.Thread(target=team.run, args=(task, 50))
+            with watched(check):  # does not concern other threads
+                other.start()
+                other.join()
+            before = len(done)
+            team.run(task, 50)
+        assert len(done) == before + 50
+        assert before >= 55
 
     def test_an_error_in_any_thread_reaches_the_caller(self):
         team = ThreadTeam(3)

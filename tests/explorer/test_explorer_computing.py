@@ -1,5 +1,6 @@
 """What the explorer computes, without a browser: previews, workers and films."""
 
+import contextlib
 import threading
 import time
 from functools import partial
@@ -10,6 +11,7 @@ import pytest
 
 import aniso
 from aniso import noise
+from aniso.engines.cpu.threads import ThreadTeam
 from aniso.explorer.choosing.choices import Choices, methods
 from aniso.explorer.choosing.scene import Part, View, block_means
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
@@ -146,6 +148,27 @@ class TestWorkers:
         worker.submit(lambda ticket: ended.append("new"))
         worker.close()
         assert ended == ["endless", "new"]
+
+    def test_it_also_ends_between_the_tasks_of_a_diffusion(self):
+        worker, begun, ended = Worker("test", interrupts=True), threading.Event(), []
+
+        def task(number):
+            begun.set()
+            time.sleep(0.001)
+
+        def job(ticket):
+            with contextlib.closing(ThreadTeam(1)) as team:
+                try:
+                    team.run(task, 10**9)
+                finally:
+                    ended.append("long")
+
+        worker.submit(job)
+        assert begun.wait(PATIENCE)
+        worker.withdraw()
+        worker.submit(lambda ticket: ended.append("new"))
+        worker.close()
+        assert ended == ["long", "new"]
 
     def test_without_a_request_there_is_no_thread(self):
         worker = Worker("an idle one", interrupts=True)

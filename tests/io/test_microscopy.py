@@ -119,7 +119,7 @@ class TestImages:
         assert pages.is_volume(after, None) == ("Z" in order)
         with tifffile.TiffFile(tmp_path / "a.tif") as file:
             axes = order.replace("CZ", "ZC")  # as ImageJ has them
-            assert (file.series[0].axes, file.pages[0].samplesperpixel) == (axes, 1)
+            assert (file.series[0].axes, file.series[0].keyframe.samplesperpixel) == (axes, 1)
 
     def test_command(self, tmp_path, suffix):
         MAKERS[suffix](tmp_path / f"a{suffix}", _stack("TZYX"), "TZYX")
@@ -176,7 +176,7 @@ class TestCzi:
         write(tmp_path / "a.tif", picture)
         np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), picture.pixels)
         with tifffile.TiffFile(tmp_path / "a.tif") as file:
-            assert file.pages[0].photometric == tifffile.PHOTOMETRIC.RGB
+            assert file.series[0].keyframe.photometric == tifffile.PHOTOMETRIC.RGB
 
     def test_several_scenes(self, tmp_path):
         with czi.create_czi(str(tmp_path / "a.czi")) as file:

@@ -8,7 +8,8 @@ import pytest
 from scipy import ndimage
 
 import aniso
-from aniso.verbs.corrections import FillGaps
+from aniso.verbs.corrections import FillGaps, PutBack
+from aniso.verbs.line_scales import LineScales
 
 
 def rms(difference):
@@ -54,6 +55,31 @@ def test_quarter_turns_commute(make, turns):
     np.testing.assert_allclose(
         aniso.enhance(np.rot90(image, turns)), np.rot90(aniso.enhance(image), turns), atol=1e-8
     )
+
+
+def test_it_can_be_cancelled_while_it_chooses(monkeypatch):
+    events = []
+
+    def note(owner, name):
+        function = getattr(owner, name)
+
+        def noted(*arguments, **options):
+            events.append(name)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    for owner, name in (
+        (LineScales, "estimate"),
+        *((correction, name) for correction in (FillGaps, PutBack) for name in ("observe", "correct")),
+    ):
+        note(owner, name)
+    frames = np.stack([aniso.samples.rings(48, seed=seed).image for seed in range(3)])
+    monkeypatch.setattr(aniso.plans.EnhancePlan, "filter", lambda *_: events.append("chosen"))
+    aniso.enhance(frames, frame_axis=0, progress=lambda done, total: events.append("asked"))
+    assert {"estimate", "observe", "correct"} < set(events)
+    long_ones = [place for place, event in enumerate(events) if event not in ("asked", "chosen")]
+    assert all(events[place - 1] == "asked" for place in long_ones)
 
 
 def test_mirroring_commutes():

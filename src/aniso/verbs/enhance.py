@@ -276,9 +276,13 @@ def choose(
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
     windows = source.checked_sample()
+    source.alive()
     level = _choose_level(noise, windows, known)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
-    estimates = [LineScales.estimate(one, settings.spacings, noise=level, **wishes) for one in windows]
+    estimates = []
+    for window in windows:
+        source.alive()
+        estimates.append(LineScales.estimate(window, settings.spacings, noise=level, **wishes))
     scales = LineScales.combine(estimates)
     rounds = 0 if scales.flat or refine is False else _ROUNDS
     plan = EnhancePlan(
@@ -322,7 +326,10 @@ def _choose_level(noise: float | Auto, windows: list[Array], known: list[Mask] |
 def _learn(
     plan: EnhancePlan, windows: list[Array], settings: Settings, alive: Callable[[], object]
 ) -> EnhancePlan:
-    """Return the plan with what is usual in windows of the image: they are enhanced side by side."""
+    """Return the plan with what is usual in windows of the image: they are enhanced side by side.
+
+    `alive` is called on the way.
+    """
     pipeline = plan.pipeline(windows[0].shape[1:], settings)
     region = whole_region(pipeline.grid)
     inner = tuple(slice(m, m + n) for m, n in zip(pipeline.margins, pipeline.shape, strict=True))
@@ -336,16 +343,20 @@ def _learn(
             for state in states:
                 stage.run(state, region, alive)
             continue
-        observed = [stage.observe(state) for state in states]
+        observed = []
+        for state in states:
+            alive()
+            observed.append(stage.observe(state))
         differences = np.concatenate([np.abs(one[0]).ravel() for one in observed])
         # What is constant or left alone, except for rounding, does not count.
         differences = differences[differences >= 1e-9 * differences.max()]
         quantile, factor = stage.quantiles[len(inner)]
         stage = replace(stage, usual=factor * float(np.quantile(differences, quantile)))
         usual[type(stage)].append(stage.usual)
-        corrected[type(stage)] = [
-            stage.correct(state, *one)[inner] for state, one in zip(states, observed, strict=True)
-        ]
+        corrected[type(stage)] = []
+        for state, one in zip(states, observed, strict=True):
+            alive()
+            corrected[type(stage)].append(stage.correct(state, *one)[inner])
     return replace(
         plan,
         departures=tuple(usual[FillGaps]),

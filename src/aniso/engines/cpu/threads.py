@@ -27,6 +27,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
+from aniso.cancelling import current_check
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -63,11 +65,14 @@ class ThreadTeam:
     def run(self, task: Callable[[int], object], count: int) -> None:
         """Carry out task(0) … task(count − 1), in any order; return when all are done.
 
-        The task must hold its arrays itself: not look them up in an object that may change.
+        The task must hold its arrays itself: not look them up in an object that may change. If the calling
+        thread is `watched`, it may be stopped between tasks.
         """
         helpers = min(self._most, count - 1)
         if helpers < 1:
+            check = current_check()
             for number in range(count):
+                check()
                 task(number)
             return
         self._pass = current = _Pass(task, count)
@@ -122,8 +127,10 @@ class _Pass:
         self.error: BaseException | None = None
 
     def work(self) -> None:
+        check = current_check()  # of this thread: helpers have none
         # The counter is advanced under the interpreter's lock, so that each number is drawn once.
         while not self.stopped and (number := next(self._numbers)) < self._count:
+            check()
             self._task(number)
 
     def help(self) -> None:

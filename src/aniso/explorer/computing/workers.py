@@ -6,6 +6,8 @@ import contextlib
 import threading
 from collections.abc import Callable
 
+from aniso.cancelling import watched
+
 
 class Stale(Exception):
     """Raised within a computation whose result is no longer wanted."""
@@ -30,6 +32,10 @@ class Ticket:
     def progress(self, done: float, total: float) -> None:
         """Record the progress; stop a computation that is no longer wanted."""
         self.share = done / total if total > 0 else 1.0
+        self.check()
+
+    def check(self) -> None:
+        """Stop a computation that is no longer wanted."""
         if not self.wanted:
             raise Stale
 
@@ -95,7 +101,7 @@ class Worker:
                 lane = next(iter(self._waiting))
                 job, ticket = self._waiting.pop(lane)
                 self._running = lane, ticket
-            with contextlib.suppress(Stale):
+            with contextlib.suppress(Stale), watched(ticket.check):
                 job(ticket)
             # The job's arrays must not outlive it while the thread waits.
             del job, ticket

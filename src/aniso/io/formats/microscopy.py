@@ -45,11 +45,9 @@ def read(path: Path, limit: int | None, *, name: str) -> Picture:
     pixels = image.get_image_data(f"{pages}YX{channels}")
     if channels == "S" and name in _BLUE_FIRST:
         pixels = pixels[..., ::-1]
-    # As in TIFF files, which results are: channels of a microscope are pages, and not red, green and blue.
-    details: dict[str, Any] = {"rgb": channels == "S"}
-    if pages:
-        details["pages"] = pages
+    details: dict[str, Any] = {"pages": pages} if pages else {}
     if channels == "C":
+        # As in TIFF files, which results are: channels of a microscope are pages, not red, green and blue.
         details |= {"channel": len(pages), "planar": False}
     spacing = _spacing(image.physical_pixel_sizes, volume="Z" in pages)
     return Picture(
