@@ -105,6 +105,19 @@ class TestPreviews:
             pace.record(call, 10_000, 0.02)
         assert fast > 1.5 * pace.affordable(call)
 
+    def test_coarse_previews_of_denoise_do_without_the_net(self):
+        scene = scene_of(np.tile(aniso.samples.shapes(128, noise=20.0).image, (2, 2)))
+        coarse, fine = Part(0, 64, 0, 64, 4), Part(0, 64, 0, 64, 1)
+        own = {("denoise", "method"): "learned"}
+        for values, part, method in (({}, coarse, "diffusion"), ({}, fine, None), (own, coarse, "learned")):
+            call = previews.rehearse(Choices("denoise", values=values).call(scene), scene)
+            trial = previews.coarsen(call, scene, part)
+            assert trial.call.options.get("method") == method
+            assert ("with method diffusion" in trial.words) == (method == "diffusion")
+        pace = Pace()
+        pace.record(call, 10_000, 0.001, factor=4)
+        assert pace.affordable(call, 4) > 2 * pace.affordable(call, 1)
+
 
 class TestWorkers:
     def test_stale_requests_are_dropped_and_never_queued(self):

@@ -41,7 +41,9 @@ class Verb:
     fills: bool = False
     #: Options that make a preview quick: switches are replaced, numbers are lower limits.
     preview: Mapping[str, Any] = field(default_factory=dict)
-    #: What these options change, in words that follow "preview".
+    #: Choices for previews on a coarser grid, where they make little difference, unless the user made others.
+    coarse: Mapping[str, Any] = field(default_factory=dict)
+    #: What the options of `preview` change, in words that follow "preview".
     preview_note: str = ""
 
     @property
@@ -102,6 +104,7 @@ _ROWS = (
         ),
         seconds=2e-6,
         arrays=10,
+        coarse={"method": "diffusion"},
         output="{stem}_denoised{suffix}",
     ),
     Verb(

@@ -107,14 +107,20 @@ class Pace:
 
         It is large enough for something to be seen.
         """
-        seconds = self._seconds.get(call.kind, call.verb.seconds)
+        seconds = self._seconds.get(_kind(call, factor), call.verb.seconds)
         return max(BUDGET / (seconds * call.steps(factor)), _LEAST_PIXELS)
 
     def record(self, call: Call, pixels: int, seconds: float, factor: int = 1) -> None:
         """Learn from a computation; the first one of its kind may have included compilation."""
-        new, known = seconds / pixels / call.steps(factor), self._seconds.get(call.kind)
+        kind = _kind(call, factor)
+        new, known = seconds / pixels / call.steps(factor), self._seconds.get(kind)
         limit = 3 * call.verb.seconds
-        self._seconds[call.kind] = min(new, limit) if known is None else 0.5 * (known + new)
+        self._seconds[kind] = min(new, limit) if known is None else 0.5 * (known + new)
+
+
+def _kind(call: Call, factor: int) -> tuple[str, ...]:
+    """Return what the time per pixel depends on, on a grid that is this many times coarser."""
+    return (*call.kind, "coarse") if factor > 1 and call.verb.coarse else call.kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +183,16 @@ def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
         seen = part.of(mask)
         arguments = (LazyMask(lambda: seen, lambda: seen), *arguments[1:])
     spacing = tuple(part.factor * h for h in options.get("spacing", (1.0, 1.0)))
+    notes = [verb.preview_note, "of this slice only" if scene.whole else ""]
     if part.factor > 1:
         options["spacing"] = spacing
+        for name, value in verb.coarse.items():
+            if options.get(name, "auto") == "auto":
+                options[name] = value
+                notes.append(f"with {name} {value}")
         for name, parameter in verb.parameters.items():
             if parameter.about.unit == "grey values":
                 options[name] = _coarse_noise(options.get(name), parameter.about.kinds, scene, part.factor)
-    notes = [verb.preview_note, "of this slice only" if scene.whole else ""]
     words = "".join(f" {note}" for note in notes if note)
     slab = Slab(part.of(image), None, spacing, part.factor)
     return Trial(replace(call, arguments=arguments, options=options), slab, words)
