@@ -145,10 +145,14 @@ def test_channels_are_counted_in_memory():
     prepared = Settings(spacings=(1.0, 1.0)).prepare(aniso.EdgeEnhancing(3.0), (40, 40))
     stage = Diffuse("image", "image", prepared, (aniso.schemes.Cycle(0.1, ((1.0, 0.1),)),))
     double = replace(stage, cycles=(aniso.schemes.Cycle(0.2, ((1.0, 0.1),) * 2),))
-    extrapolated = replace(stage, cycles=(aniso.schemes.Cycle(0.2, ((1.5, 0.1),) * 2),))
-    # The image and its successor; a tensor, which channels share; the image before and its successor.
+    long = replace(stage, cycles=(aniso.schemes.Cycle(0.9, ((1.0, 0.1),) * 9),))
+    extrapolated = replace(stage, cycles=(aniso.schemes.Cycle(0.9, ((1.5, 0.1),) * 9),))
+    # The image and its successor; of cycles that take several passes, a tensor, which channels share; the
+    # image before and its successor.
     assert stage.working({"image": 1}, 2) == 2
-    assert stage.working({"image": 3}, 2) == 6 + 3
-    assert double.working({"image": 1}, 2) == 2 + 3
+    assert stage.working({"image": 3}, 2) == 6
+    assert double.working({"image": 3}, 2) == 6
+    assert long.working({"image": 1}, 2) == 2 + 3
+    assert long.working({"image": 3}, 2) == 6 + 3
     assert extrapolated.working({"image": 1}, 2) == 4 + 3
     assert extrapolated.working({"image": 1}, 3) == 4 + 6

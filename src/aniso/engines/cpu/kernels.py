@@ -23,6 +23,7 @@ from aniso.engines.cpu.rows import (
     full_vectors,
     next_row_of_channel,
     restore_fixed,
+    rows_of_ring,
     taps_of_means,
     workspace,
 )
@@ -132,7 +133,7 @@ def next_structure_row(
     """
     (height, width), many, share = shape, full_vectors(n), real(1.0) / real(channels)
     y, above = min(max(row, 0), height - 1), min(max(row - 1, 0), height - 1)
-    ring_size, now = (2 * len(kernel_y) - 1) * many, done
+    ring_size, now = rows_of_ring(len(kernel_y) - 1, height) * many, done
     for channel in range(channels):
         base = 2 * channel * (many + 1)
         top, bottom = index(base + above % 2 * (many + 1)), index(base + y % 2 * (many + 1))
@@ -219,7 +220,7 @@ def image_steps(
     taps = taps_of_means(wide_y)
     row_at = np.zeros(len(taps) - 3, np.uint64)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
-    rings = workspace((2 * reach_y + 1) * channels * structure_n if computes else 1, u)
+    rings = workspace(rows_of_ring(reach_y, height) * channels * structure_n if computes else 1, u)
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
     even = np.ones(len(fold_y), u.dtype)
     structures = workspace(3 * structure_n + 16 if averages else 1, u)

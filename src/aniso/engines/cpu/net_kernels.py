@@ -17,7 +17,14 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real, weighted_sum
-from aniso.engines.cpu.rows import copy_row, cut_row, first_row_needed, full_vectors, next_smooth_row
+from aniso.engines.cpu.rows import (
+    copy_row,
+    cut_row,
+    first_row_needed,
+    full_vectors,
+    next_smooth_row,
+    rows_of_ring,
+)
 from aniso.formulas.learned import energy, learned_step, response_weight, scaled_square
 
 # Folds of a row ----------------------------------------------------------------------------------------
@@ -407,7 +414,7 @@ def smooth_or_step(
     (height, width), (start, stop), (left, right) = shape, rows, columns
     n, reach = right - left, len(kernel) - 1
     many = full_vectors(n)
-    ring = np.empty((2 * reach + 1) * many, source.dtype)
+    ring = np.empty(rows_of_ring(reach, height) * many, source.dtype)
     line = np.zeros(many + 2 * reach, source.dtype)
     smooth = np.zeros(many, source.dtype)
     even = np.ones(len(fold_y), source.dtype)

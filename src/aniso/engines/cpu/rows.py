@@ -168,13 +168,13 @@ def ring_row(fold, sign, place, here, slot, size, length):
 
 
 @compiled
-def across_rows(out, o, ring, r, length, y, kernel, fold, sign, n):
+def across_rows(out, o, ring, r, length, size, y, kernel, fold, sign, n):
     """Gaussian across rows in the ring at r, `length` apart: row y + k is fold[reach + y + k] times sign.
 
-    The kernel is given as in `along_row`.
+    The ring has `size` rows. The kernel is given as in `along_row`.
     """
     reach = len(kernel) - 1
-    size, here = 2 * reach + 1, y + reach
+    here = y + reach
     slot, k = fold[here] % size, 0
     while k < reach:
         first, second, third, fourth = k + 1, k + 2, min(k + 3, reach), min(k + 4, reach)
@@ -207,6 +207,12 @@ def across_rows(out, o, ring, r, length, y, kernel, fold, sign, n):
                 k1 * sa, k1 * sb, k2 * sc, k2 * sd, k3 * se, k3 * sf, k4 * sg, k4 * sh, n,
             )  # fmt: skip
         k += 4
+
+
+@compiled
+def rows_of_ring(reach, height):
+    """How many rows a ring has: those under a kernel, or all rows if the kernel folds more than once."""
+    return min(2 * reach + 1, height)
 
 
 @compiled
@@ -247,8 +253,9 @@ def next_smooth_row(
     `many` ≥ n values are computed; those after n mean nothing.
     """
     return next_row_of_channel(
-        out, o, u, at, height, width, y, done, ring, index(0), len(ring) // (2 * len(kernel_y) - 1), line,
-        left, n, many, kernel_x, fold_x, kernel_y, fold_y, even,
+        out, o, u, at, height, width, y, done, ring, index(0),
+        len(ring) // rows_of_ring(len(kernel_y) - 1, height), line, left, n, many,
+        kernel_x, fold_x, kernel_y, fold_y, even,
     )  # fmt: skip
 
 
@@ -262,7 +269,7 @@ def next_row_of_channel(
     if reach_x == 0:
         cut_row(out, o, u, at + index(y * width), width, left, fold_x, n)
     else:
-        size = 2 * reach_y + 1
+        size = rows_of_ring(reach_y, height)
         while done < min(y + reach_y, height - 1):
             done += 1
             cut_row(
@@ -272,7 +279,7 @@ def next_row_of_channel(
                 begin = max(left, 0)
                 fetch_row(u, at + index((done + 1) * width + begin), min(left + n, width) - begin)
             along_row(ring, r + index(done % size * length), line, index(0), kernel_x, many)
-        across_rows(out, o, ring, r, length, y, kernel_y, fold_y, even, many)
+        across_rows(out, o, ring, r, length, size, y, kernel_y, fold_y, even, many)
     # Pixels beyond the border equal those before it to the last bit: then no flux crosses it.
     if left < 0:
         out[o + index(-left - 1)] = out[o + index(-left)]

@@ -22,6 +22,7 @@ from aniso.engines.cpu.rows import (
     full_vectors,
     next_smooth_row,
     restore_fixed,
+    rows_of_ring,
     taps_of_means,
     workspace,
 )
@@ -131,7 +132,7 @@ def volume_steps(
     smooth = workspace(2 * channels * size if computes else 1, u)
     blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if computes else 1, u)
     offsets = np.zeros(len(weights_z), np.uint64)
-    ring = workspace((2 * reach_y + 1) * many, u)
+    ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
     even = np.ones(len(fold_y), u.dtype)
 
@@ -247,7 +248,7 @@ def structure_layers(
     smooth = workspace(2 * channels * size + STRIDE, u)
     blurred = workspace(blur_size(shape, (first, last + 1), reach_y), u)
     offsets = np.zeros(len(weights_z), np.uint64)
-    ring = workspace((2 * reach_y + 1) * many, u)
+    ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
     even = np.ones(len(fold_y), u.dtype)
     cells = workspace(4 * 6 * STRIDE, u)
