@@ -36,6 +36,11 @@ class TestVersion:
         assert f"\nversion: {VERSION}\n" in citation
         assert f"\n## {VERSION} - {date[1]}\n" in read("CHANGELOG.md")
 
+    def test_the_page_of_versions_lists_all_releases(self):
+        page = read("docs/versions.md")
+        for version, date in re.findall(r"^## (\S+) - (\S+)$", read("CHANGELOG.md"), re.M):
+            assert f"\n- **{version}**, {date}, " in page
+
     def test_the_documentation_shows_it(self):
         assert re.findall(r'"version": "(.*)"', read("docs/command_line.md")) == [VERSION]
 

@@ -21,7 +21,7 @@ INTRODUCTION = f"""\
 
 This page tests the claims of Schrader, Weickert and Krause (2023), {PAPER}.
 For each claim, it describes the test, the measurements and the verdict. Equation numbers follow the order
-in the paper; [theory](theory.md) contains the derivations. The measurements of this page were made on {{date}} by
+in the paper; [theory](theory.md) contains the derivations. The measurements were made on {{date}} by
 
 ```sh
 python -m benchmarks.reproduce
@@ -63,7 +63,12 @@ BEYOND = (
 
 def page(findings: Findings, environment: dict[str, Any], minutes: float, quick: bool) -> str:
     """The whole text."""
-    parts = [INTRODUCTION.format(date=environment["date"]), "## Summary\n", summary(findings), machine(environment, minutes, quick)]
+    parts = [
+        INTRODUCTION.format(date=environment["date"]),
+        "## Summary\n",
+        summary(findings),
+        machine(environment, minutes, quick),
+    ]
     number = 0
     for title, claims in GROUPS.items():
         measured = [claim for claim in claims if claim.key in findings]
