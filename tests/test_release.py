@@ -62,6 +62,23 @@ class TestConda:
         assert requirements("host") == [python, "pip", *PROJECT["build-system"]["requires"]]
 
 
+class TestPaper:
+    """The form that the Journal of Open Source Software asks for."""
+
+    def test_fields_and_sections(self):
+        _, fields, text = read("paper/paper.md").split("---\n", 2)
+        for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
+            assert re.search(rf"^{field}:", fields, re.M), field
+        headings = re.findall(r"^# (.*)$", text, re.M)
+        assert headings[:3] == ["Summary", "Statement of need", "State of the field"]
+        assert headings[-1] == "References"
+        assert 250 <= len(text.split()) <= 1000
+
+    def test_references_are_those_that_are_cited(self):
+        cited = set(re.findall(r"@(\w+)", read("paper/paper.md").split("---\n", 2)[2]))
+        assert cited == set(re.findall(r"^@\w+\{(\w+),", read("paper/paper.bib"), re.M))
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 class TestWorkflows:
     def test_actions_are_pinned_to_commits(self, workflow):
