@@ -73,13 +73,15 @@ def is_measured(table):
 
 def undocumented(page):
     """The first lines of tables of figures without a command and a date."""
-    missing, named, level = [], {}, 0
+    missing: list[str] = []
+    named: set[int] = set()  # levels of headings under which a source was named
+    level = 0
     for kind, text in blocks(page):
         if kind == "heading":
             level = len(text) - len(text.lstrip("#"))
-            named = {above: known for above, known in named.items() if above < level}
+            named = {above for above in named if above < level}
         elif kind == "text" and COMMAND.search(text) and DATE.search(text):
-            named[level] = True
+            named.add(level)
         elif kind == "table" and not named and is_measured(text):
             missing.append(text.splitlines()[0])
     return missing
