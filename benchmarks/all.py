@@ -3,7 +3,8 @@
     python -m benchmarks.all [--quick] [--folder FOLDER] [NAME…]
 
 Figures, pictures and pages replace those in benchmarks/results and docs; with --quick or --apart, they go to
-the folder of the report. A benchmark that fails does not stop the others. The exit code is 1 if one failed.
+the folder of the report. A benchmark that fails does not stop the others. The exit code is 1 if
+any has an exit code other than 0: it failed, or found something that should not be, such as a slower step.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def page(conditions: dict[str, object], outcomes: list[Outcome]) -> Iterator[str
         text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else value
         yield f"- {name}: {text}"
     minutes = sum(one.seconds for one in outcomes) / 60
-    yield f"- {len(outcomes)} benchmarks in {minutes:.0f} minutes, {len(failed)} of them failed"
+    yield f"- {len(outcomes)} benchmarks in {minutes:.0f} minutes, {len(failed)} with another exit code than 0"
     yield ""
     yield "| command | load before | seconds | exit code | main figures |"
     yield "|---|---|---|---|---|"

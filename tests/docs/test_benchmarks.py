@@ -53,7 +53,7 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(tmp_path, monkeypatc
     report = (tmp_path / "report.md").read_text("utf-8")
     assert re.search(r"\| `python -m benchmarks.compare --no-such-option` \| .* \| \*\*2\*\* \|", report)
     assert re.search(r"\| `python -m benchmarks.report` \| .* \| 0 \| no output \|", report)
-    assert "2 benchmarks in 0 minutes, 1 of them failed" in report
+    assert "2 benchmarks in 0 minutes, 1 with another exit code than 0" in report
     assert re.search(r"^# Benchmarks, \d{4}-\d\d-\d\d$", report, re.M)
     for condition in ("processor", "cores", "load before", "versions", "commit"):
         assert f"\n- {condition}: " in report
