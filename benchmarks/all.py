@@ -105,7 +105,8 @@ def page(conditions: dict[str, object], outcomes: list[Outcome]) -> Iterator[str
         text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else value
         yield f"- {name}: {text}"
     minutes = sum(one.seconds for one in outcomes) / 60
-    yield f"- {len(outcomes)} benchmarks in {minutes:.0f} minutes, {len(failed)} with another exit code than 0"
+    count = len(outcomes)
+    yield f"- {count} benchmarks in {minutes:.0f} minutes, {len(failed)} with another exit code than 0"
     yield ""
     yield "| command | load before | seconds | exit code | main figures |"
     yield "|---|---|---|---|---|"
