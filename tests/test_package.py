@@ -8,8 +8,6 @@ import importlib.resources
 import pickle
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,12 +44,6 @@ def test_a_stencil_and_its_bound_need_neither_numba_nor_torch():
 @pytest.mark.quick
 def test_the_version_is_that_of_the_metadata():
     assert aniso.__version__ == importlib.metadata.version("aniso")
-
-
-def test_the_version_to_cite_is_that_of_the_package():
-    root = Path(__file__).parents[1]
-    version = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text("utf-8")
 
 
 def test_dir_lists_the_public_names():
