@@ -15,6 +15,7 @@ from aniso.blocks.stores.urls import place_of
 from tests.blocks import s3
 from tests.blocks.stores import ome_group, result_of
 from tests.cli.command_calls import called
+from tests.processes import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -274,7 +275,7 @@ class TestLocks:
         monkeypatch.setattr(lease, "_RENEWAL", 0.05)
         place = journal.folder_of(place_of(target, given)) / "lock"
         with journal.folder_of(place_of(target, given)).lock():
-            before, end = place.read(), time.monotonic() + 20
+            before, end = place.read(), time.monotonic() + PATIENCE
             while place.read() == before:
                 assert time.monotonic() < end
         assert place.read() is None

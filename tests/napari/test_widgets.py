@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ import aniso
 from aniso.explorer.choosing.choices import methods
 from aniso.napari.target import Target
 from aniso.verbs.table import VERBS
-from tests.napari.conftest import pump, threads, wait_for
+from tests.napari.conftest import threads, wait_for
 
 # Warnings of napari are its own.
 pytestmark = [
@@ -199,19 +198,14 @@ def test_cancel_and_close_leave_no_thread(display, errors):
     wait_for(lambda: widget.rows)
     for end in (widget.cancel, viewer.close):
         widget.run()
-        pump(0.2)
+        wait_for(lambda: widget._worker._running is not None)
         assert not widget.run_button.isEnabled()
-        running = widget._worker._running
-        assert running is not None
-        start = time.perf_counter()
         end()
-        wait_for(lambda: widget._worker._running is None, 30)
+        wait_for(lambda: widget._worker._running is None)
         if end == widget.cancel:
             assert widget.run_button.isEnabled()
             assert [layer.name for layer in viewer.layers] == ["scene"]
-            took = time.perf_counter() - start
-    wait_for(lambda: not threads(), 30)
-    assert took < 30  # how long it takes is measured in benchmarks
+    wait_for(lambda: not threads())
 
 
 def test_layers_that_cannot_be_filtered(viewer, errors):
