@@ -55,6 +55,14 @@ def test_scattered_masks(share, value):
     assert found.certainty > 0.5
 
 
+@pytest.mark.parametrize("shape", [(12, 24, 18), (13, 40)])
+def test_scattered_masks_of_small_arrays(shape):
+    random = np.random.default_rng(1)
+    mask = random.random(shape) < 0.05
+    found = noise.estimate(np.where(mask, 1000.0, 100 + random.normal(0, 10, shape)), mask=mask)
+    assert 7.5 < found.level < 13
+
+
 def test_denoise_with_scattered_masks():
     noisy = TRUTH + white(20)
     mask = np.random.default_rng(1).random(TRUTH.shape) < 0.1

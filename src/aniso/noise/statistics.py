@@ -19,7 +19,6 @@ from aniso.noise.selection import steepness_axes
 
 #: The differences that are taken, from fine to coarse. Those of order 4 see the least of texture.
 PROBES: tuple[Probe, ...] = ((4, 1), (2, 1), (4, 2), (2, 2), (2, 3), (2, 4), (2, 6))
-_MARGIN = max(math.prod(probe) for probe in PROBES) // 2
 # Lines are seen through a Gaussian of this width. A block consists of them if the energies of second
 # derivatives across and along them differ by more than this part of their sum.
 _LINE_SEEN, _COHERENT = 1.0, 0.8
@@ -145,17 +144,21 @@ def collect_blocks(
     if allowed >= 2 and energies[0].any():
         trusted &= energies[0] > 0  # not within the constant regions
     if allowed == 3 and masks is not None:
-        energies = [each / seen for each, seen in zip(energies, _seen_of_covered(masks, probes), strict=True)]
+        seen = _seen_of_covered(masks, probes, margin)
+        energies = [each / part for each, part in zip(energies, seen, strict=True)]
     blocks = Blocks(means, wider, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
     return blocks.take(trusted) if trusted.any() else None
 
 
-def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe]) -> Field:
-    """Return what differences see of white unit noise in which masked pixels are copies of others."""
+def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe], margin: int) -> Field:
+    """Return what differences see of white unit noise in which masked pixels are copies of others.
+
+    Pixels up to the margin, where differences may reach beyond the border, do not count.
+    """
     random, seen = np.random.default_rng(0), []
     for mask in masks:
         white = cover_masked(random.normal(size=mask.shape), mask)
-        inner = tuple(slice(_MARGIN, n - _MARGIN) for n in mask.shape)
+        inner = tuple(slice(margin, n - margin) for n in mask.shape)
         seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[3:]])
     return np.mean(seen, axis=0)
 
