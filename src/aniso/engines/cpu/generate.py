@@ -57,6 +57,8 @@ from aniso.models import TensorFormula
 from aniso.models.diffusivity import SecantDecline, SecantSlope
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
+#: Of functions that are called by compiled code only.
+_INNER = "no_cpython_wrapper=True, pipeline_class=InnerCompiler"
 
 
 # Several threads need the same module once.
@@ -243,15 +245,16 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             "from numba.core import types",
             "from numba.extending import intrinsic",
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
+            "from aniso.engines.cpu.inner import InnerCompiler",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
             f"ENTRIES = {4 if ndim == 2 else 6}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             # Functions that allocate nothing need not count references to arrays, which is done atomically.
-            f"allocating = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
-            f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False)",
+            f"allocating = numba.njit({_OPTIONS}, {_INNER})",
+            f"compiled = numba.njit({_OPTIONS}, {_INNER}, _nrt=False)",
             # A call that is not inlined keeps a loop from being vectorised.
-            f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False, forceinline=True)",
+            f"inlined = numba.njit({_OPTIONS}, {_INNER}, _nrt=False, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",

@@ -22,6 +22,7 @@ from aniso.engines.cpu.rows import (
     four_means,
     full_vectors,
     next_row_of_channel,
+    ones,
     restore_fixed,
     rows_of_ring,
     taps_of_means,
@@ -218,11 +219,11 @@ def image_steps(
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
     taps = taps_of_means(wide_y)
-    row_at = np.zeros(len(taps) - 3, np.uint64)
+    row_at = np.empty(len(taps) - 3, np.uint64)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace(rows_of_ring(reach_y, height) * channels * structure_n if computes else 1, u)
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
-    even = np.ones(len(fold_y), u.dtype)
+    even = ones(len(fold_y), u)
     structures = workspace(3 * structure_n + 16 if averages else 1, u)
     wide_rings = workspace(4 * ring_size * many if averages else 1, u)
 

@@ -340,10 +340,20 @@ def restore_fixed(out, o, u, at, fixed, pixel, n):
 @allocating
 def workspace(count, image):
     """Zeros of the image's type that begin at a cache line: aligned vectors are loaded faster."""
-    whole = np.zeros(count + 16, image.dtype)
+    whole = np.empty(count + 16, image.dtype)
+    clear_row(whole, index(0), count + 16)
     skip = whole.ctypes.data % 64 // whole.itemsize
     begin = 16 - skip if skip > 0 else 0
     return whole[begin : begin + count]
+
+
+@allocating
+def ones(count, image):
+    """Ones of the image's type."""
+    row = workspace(count, image)
+    for k in range(count):
+        row[k] = 1
+    return row
 
 
 @compiled
@@ -363,7 +373,7 @@ def full_vectors(n):
 def begin_means(out, o, rows, at, taps, n):
     """Begin four means with rows 0 … 7; row p is at at[p]."""
     a, b, c, d, e, f, g, h = at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
-    near, far = seven_taps(taps, 0), seven_taps(taps, 4)
+    near, far = seven_taps(taps, index(0)), seven_taps(taps, index(4))
     for k in range(n):
         j = index(k)
         zero = real(0.0)
@@ -379,7 +389,7 @@ def add_eight_rows(out, o, rows, at, p, taps, n):
     """Adds rows p … p+7 to four means."""
     a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
     e, f, g, h = at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    near, far = seven_taps(taps, p), seven_taps(taps, p + 4)
+    near, far = seven_taps(taps, index(p)), seven_taps(taps, index(p + 4))
     for k in range(n):
         j = index(k)
         w, x, y, z = load_means(out, o + j)
@@ -394,7 +404,7 @@ def add_eight_rows(out, o, rows, at, p, taps, n):
 def add_four_rows(out, o, rows, at, p, taps, n):
     """Adds rows p … p+3 to four means."""
     a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
-    near = seven_taps(taps, p)
+    near = seven_taps(taps, index(p))
     for k in range(n):
         j = index(k)
         w, x, y, z = load_means(out, o + j)
@@ -406,7 +416,8 @@ def add_four_rows(out, o, rows, at, p, taps, n):
 @inlined
 def seven_taps(taps, t):
     """The taps that four rows have in four means."""
-    return taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5], taps[t + 6]
+    a, b, c, d = taps[t], taps[t + index(1)], taps[t + index(2)], taps[t + index(3)]
+    return a, b, c, d, taps[t + index(4)], taps[t + index(5)], taps[t + index(6)]
 
 
 @inlined
@@ -469,12 +480,10 @@ def four_means(
                 negate_row(rings, mirrored, rings, at[p], n)
                 at[p] = mirrored
         begin_means(cells, o, rings, at, taps, n)
-        p = 8
-        while p + 8 <= count:
+        for p in range(8, count - 7, 8):
             add_eight_rows(cells, o, rings, at, p, taps, n)
-            p += 8
-        if p < count:
-            add_four_rows(cells, o, rings, at, p, taps, n)
+        if count % 8 > 0:
+            add_four_rows(cells, o, rings, at, count - 4, taps, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------
