@@ -37,7 +37,7 @@ if a verdict is not the expected one.
 - *not testable here*: the required hardware was not available.
 
 Statements that cannot be measured are not included: that the derivation is simpler and the program concise,
-and the outlook.
+and the outlook. The last group contains claims of this library that extend those of the paper.
 """
 
 #: What goes beyond the paper: claim, beginning of the figure's name, and what it says.
