@@ -96,7 +96,8 @@ def _conditions(found: Report) -> str:
     machine, settings = found.environment, found.settings
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
-        f"{machine['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; "
+        f"Measured by `python -m benchmarks.peers` on {machine['date']}: {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['system']}; "
         f"{settings['threads']} threads, best of {settings['rounds']} rounds (others: at most 3); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]

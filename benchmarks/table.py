@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -277,10 +276,11 @@ def meanings() -> str:
 def filled(text: str) -> str:
     """Return the README with commands and table between their markers up to date."""
     for marker, part in (("commands", commands()), ("meanings", meanings())):
-        pattern = rf"(<!-- {marker} -->\n).*?(\n<!-- /{marker} -->)"
-        text, count = re.subn(pattern, lambda found, part=part: found[1] + part + found[2], text, flags=re.S)
-        if count != 1:
-            raise ValueError(f"benchmarks/README.md must have the marker {marker} once, got {count}.")
+        begin, end = f"<!-- {marker} -->\n", f"\n<!-- /{marker} -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"benchmarks/README.md must have the markers of {marker} once.")
+        before, rest = text.split(begin)
+        text = before + begin + part + end + rest.split(end)[1]
     return text
 
 

@@ -1,7 +1,7 @@
 """How Sphinx builds the documentation of aniso."""
 
 import sys
-from importlib.metadata import version as installed_version
+import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # for gallery_order
@@ -9,7 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # for gallery_order
 project = "aniso"
 author = "The aniso developers"
 copyright = "2026, the aniso developers"
-release = version = installed_version("aniso")
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+release = version = PROJECT["version"]
 
 extensions = [
     "myst_parser",

@@ -36,6 +36,11 @@ class TestVersion:
         assert f"\nversion: {VERSION}\n" in citation
         assert f"\n## {VERSION} - {date[1]}\n" in read("CHANGELOG.md")
 
+    def test_the_page_of_versions_lists_all_releases(self):
+        page = read("docs/versions.md")
+        for version, date in re.findall(r"^## (\S+) - (\S+)$", read("CHANGELOG.md"), re.M):
+            assert f"\n- **{version}**, {date}, " in page
+
     def test_the_documentation_shows_it(self):
         assert re.findall(r'"version": "(.*)"', read("docs/command_line.md")) == [VERSION]
 
@@ -55,6 +60,23 @@ class TestConda:
         python = f"python{PROJECT['project']['requires-python']}"
         assert requirements("run") == [python, *PROJECT["project"]["dependencies"]]
         assert requirements("host") == [python, "pip", *PROJECT["build-system"]["requires"]]
+
+
+class TestPaper:
+    """The form that the Journal of Open Source Software asks for."""
+
+    def test_fields_and_sections(self):
+        _, fields, text = read("paper/paper.md").split("---\n", 2)
+        for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
+            assert re.search(rf"^{field}:", fields, re.M), field
+        headings = re.findall(r"^# (.*)$", text, re.M)
+        assert headings[:3] == ["Summary", "Statement of need", "State of the field"]
+        assert headings[-1] == "References"
+        assert 250 <= len(text.split()) <= 1000
+
+    def test_references_are_those_that_are_cited(self):
+        cited = set(re.findall(r"@(\w+)", read("paper/paper.md").split("---\n", 2)[2]))
+        assert cited == set(re.findall(r"^@\w+\{(\w+),", read("paper/paper.bib"), re.M))
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
