@@ -33,7 +33,7 @@ def opened(context, address):
     tab.goto(address)
     settled(tab)
     yield tab
-    assert tab.wrong == [], tab.wrong  # this module is not rewritten by pytest
+    assert tab.wrong == [], tab.wrong
     tab.goto("about:blank")  # so that the page says that it is closed
     tab.close()
 
