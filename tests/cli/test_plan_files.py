@@ -83,6 +83,7 @@ class TestSaving:
         answer = called(folder, "denoise", "f?.npy", "--save-plan", "p.json")
         assert answer.exit_code == 0, answer.output
         expected, chosen = aniso.denoise(frames, frame_axis=0, return_info=True)
+        assert answer.output.count("noise level") == 1
         assert aniso.Plan.from_json((folder / "p.json").read_text()) == chosen
         for k, result in enumerate(expected):
             np.testing.assert_array_equal(np.load(folder / f"f{k}_denoised.npy"), result)

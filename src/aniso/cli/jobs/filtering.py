@@ -217,6 +217,8 @@ def filter_files(
         if job.report.errors:
             job.report.finish()
     each_file(job.report, job.paths, action)
+    if choose_for_all is not None and saved:
+        job.report.say(columns(summary_rows(saved)))
     job.report.finish(**(facts or {}))
 
 
