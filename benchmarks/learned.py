@@ -152,9 +152,10 @@ def measure_choice(images: dict[str, Image], levels: Sequence[float]) -> Report:
     """Measure what the choice between the net and diffusions loses to the better one of both."""
     settings = {"images": ", ".join(images), "levels": list(levels)}
     found = Report("choice between learned and other diffusions", settings, timing.environment(("aniso",)))
-    random, losses = np.random.default_rng(1), []
-    for (name, image), level in itertools.product(images.items(), levels):
-        noisy = image + level * random.standard_normal(image.shape, np.float32)
+    losses = []
+    random = {level: np.random.default_rng(1) for level in levels}
+    for level, (name, image) in itertools.product(levels, images.items()):
+        noisy = image + level * random[level].standard_normal(image.shape, np.float32)
         known = {method: ours(method)(noisy, level, False) for method in ("learned", "diffusion")}
         chosen, plan = aniso.denoise(noisy, noise=level, return_info=True)
         net, other, auto = (psnr(result, image) for result in (*known.values(), chosen))
