@@ -178,7 +178,8 @@ BENCHMARKS = (
             "the learned diffusion of `denoise`: quality and time compared with BM3D (if the package "
             "`bm3d` is installed), non-local means, total variation and diffusions whose parameters are "
             "chosen; with `--folder`, on the PNG files of a folder, with `--colour` in colour, with "
-            "`--levels` and no numbers the times alone"
+            "`--levels` and no numbers the times alone; with `--choice`, what `method=\"auto\"` loses to the "
+            "better one of net and diffusions on images of many kinds"
         ),
     ),
     Benchmark(
