@@ -12,6 +12,8 @@ from aniso.noise.statistics import Blocks, next_place
 
 # Energies over the variance of the noise that count, and the least number of pairs of neighbours.
 _RANGE, _LEAST_PAIRS = (1e-3, 3.0), 30
+# Degree of the polynomial that explains energies by the mean.
+_DEGREE = 2
 # By how many standard errors a correlation must exceed 0.
 _CLEAR = 3.0
 
@@ -28,9 +30,12 @@ def shared_spread(blocks: Blocks, variances: Field, probe: Probe, correlation: f
     inside = (ratios > _RANGE[0]) & (ratios < _RANGE[1])
     order = np.argsort(blocks.places[inside])
     places, logs = blocks.places[inside][order], np.log(ratios[inside][order])
-    if not len(places):
+    if len(places) < _LEAST_PAIRS:
         return 0.0
-    logs -= logs.mean()
+    # What depends on the mean may be an error of the curve of variances.
+    ranks = np.empty(len(logs))
+    ranks[np.argsort(blocks.means[inside][order], kind="stable")] = np.linspace(-1, 1, len(logs))
+    logs -= np.polynomial.legendre.legval(ranks, np.polynomial.legendre.legfit(ranks, logs, _DEGREE))
     products = []
     for axis in range(blocks.ndim):
         beside = np.searchsorted(places, places + next_place(axis, blocks.ndim))

@@ -63,7 +63,7 @@ _COARSE_START, _SURELY_COARSE = 1.0, 0.6
 _WIDEST = 1.6
 # Spread of the logarithm of energies that neighbouring blocks may have in common before they are texture
 # rather than correlated noise; and the largest certainty then.
-_MOST_SHARED, _DOUBTED = 0.34, 0.05
+_MOST_SHARED, _DOUBTED = 0.29, 0.05
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
