@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aniso.engines.cpu.means import four_means, taps_of_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -18,13 +19,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    four_means,
     full_vectors,
     next_smooth_row,
     ones,
     restore_fixed,
     rows_of_ring,
-    taps_of_means,
     workspace,
 )
 from aniso.engines.cpu.volume_rows import (
