@@ -297,6 +297,8 @@ def structure_layers(
                     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
+            # To be written soon.
+            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
