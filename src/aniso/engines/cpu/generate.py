@@ -29,6 +29,7 @@ import numpy as np
 from aniso.engines.cpu import (
     arithmetic,
     kernels,
+    means,
     net_kernels,
     rows,
     similar_kernels,
@@ -85,9 +86,12 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 @uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
-        formulas, texts = (weights, cell, bounds), (rows, kernels)
+        formulas, texts = (weights, cell, bounds), (rows, means, kernels)
     else:
-        formulas, texts = (weights, volume_weights, volume_cell, bounds), (rows, volume_rows, volume_kernels)
+        formulas, texts = (
+            (weights, volume_weights, volume_cell, bounds),
+            (rows, means, volume_rows, volume_kernels),
+        )
     check_names(arithmetic, *formulas, *texts)
     parts = [_header(dtype, spaced, ndim, cache=True), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
@@ -103,8 +107,8 @@ def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndi
 
 def _first_alike(function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(function, SecantDecline | SecantSlope):
-        return type(function)(first_alike(function.diffusivity))
-    return first_alike(function)
+        return type(function)(_first_alike(function.diffusivity))
+    return function if _is_known(function) else first_alike(function)
 
 
 @functools.lru_cache(maxsize=128)

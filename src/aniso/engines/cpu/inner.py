@@ -45,7 +45,6 @@ class InnerLowering(_NativeLowering):
         name = function.qualname.split(".")[-1]
         known = _make_function(function.lookup_module(), name, "", 0, state.cr.env, (library,))
         state.targetctx.insert_user_function(known, function, [library])
-        state.reload_init.extend(library._reload_init)
         state["cr"] = state.cr._replace(cfunc=known)
         return True
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.arithmetic import unit_structure
+from aniso.engines.cpu.means import four_means, taps_of_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -19,13 +20,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    four_means,
     full_vectors,
     next_row_of_channel,
     ones,
     restore_fixed,
     rows_of_ring,
-    taps_of_means,
     workspace,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
@@ -154,10 +153,10 @@ def stored_row(cells, slot, tensors, shape, row, begin, n):
     """Stored tensors of n cells from column `begin` on, without those beyond the image."""
     (height, width), first, last = shape, max(begin, 0), min(begin + n - 1, shape[1])
     for field in range(3):
-        copy_row(
-            cells, slot + index(field * STRIDE + first - begin),
-            tensors, index((field * (height + 1) + row) * (width + 1) + first), last - first + 1,
-        )  # fmt: skip
+        at, count = index((field * (height + 1) + row) * (width + 1) + first), last - first + 1
+        copy_row(cells, slot + index(field * STRIDE + first - begin), tensors, at, count)
+        if row < height:
+            fetch_row(tensors, at + index(width + 1), count)
 
 
 @compiled

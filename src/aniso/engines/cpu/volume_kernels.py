@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aniso.engines.cpu.means import four_means, taps_of_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -18,13 +19,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    four_means,
     full_vectors,
     next_smooth_row,
     ones,
     restore_fixed,
     rows_of_ring,
-    taps_of_means,
     workspace,
 )
 from aniso.engines.cpu.volume_rows import (
@@ -298,6 +297,8 @@ def structure_layers(
                     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
+            # To be written soon.
+            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
