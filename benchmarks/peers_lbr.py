@@ -41,11 +41,16 @@ def worker(python: str) -> subprocess.Popen[bytes]:
     )
     assert process.stdout is not None
     if process.stdout.readline() != b"ready\n":
-        process.kill()
-        process.wait()
+        stop(process)
         raise ImportError(f"{python} cannot import itk-anisotropicdiffusionlbr")
-    atexit.register(process.kill)
+    atexit.register(stop, process)
     return process
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a worker and close its pipes."""
+    process.kill()
+    process.communicate()
 
 
 def call(image: Image, **options: Any) -> Image:

@@ -20,7 +20,7 @@ def main():
     # ITK writes to standard output, where results go.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    itk.CoherenceEnhancingDiffusionImageFilter  # load the module before the first call is timed
+    itk.CoherenceEnhancingDiffusionImageFilter.GetTypes()  # loads the module, or fails before it is ready
     output.write(b"ready\n")
     output.flush()
     for line in iter(sys.stdin.buffer.readline, b""):
