@@ -120,7 +120,9 @@ def machine(environment: dict[str, Any], minutes: float, quick: bool) -> str:
         f"{environment['date']}; the run took {minutes:.0f} minutes",
     ]
     note = ["**This was a quick run: its results are not meaningful.**\n"] if quick else []
-    if (environment["load before"] or 0) > 0.5 * environment["cores"]:
+    if "timings" in environment:
+        note.append(f"Timings are those of an earlier run: {environment['timings']}.\n")
+    elif (environment["load before"] or 0) > 0.5 * environment["cores"]:
         note.append("**The machine was busy: the timings are not meaningful.**\n")
     return "\n".join([*note, "Measured on: " + "; ".join(facts) + ".\n"])
 

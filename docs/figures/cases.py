@@ -1,4 +1,4 @@
-"""The pictures of cases.md: each function runs the Python of one section of the page and shows what it computes."""
+"""The pictures of cases.md: each function runs the code of a section and shows the results."""
 
 import contextlib
 import re
