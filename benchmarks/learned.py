@@ -2,18 +2,23 @@
 
     python -m benchmarks.learned --folder set12
     python -m benchmarks.learned --colour
+    python -m benchmarks.learned --choice
 
 Quality is the mean PSNR of the clipped results over all images, with white Gaussian noise of given level; by
 default on five photographs of scikit-image, with `--folder` on all PNG files of a folder. Times are those of
 one image of 1024² pixels, interleaved, the best of several rounds; `--levels` without numbers measures only
 these. BM3D takes part if it is installed (`pip install bm3d`). Parameters of the others are those that their
 authors recommend for a known noise level; `denoise, automatic` estimates the level and compares methods.
+
+`--choice` measures how well `method="auto"` chooses between the net and diffusions, with the level given: on
+photographs, textures, text, microscopy, lines and smooth images, or on the images of a folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +39,11 @@ Image = npt.NDArray[np.float32]
 Denoiser = Callable[[Image, float, bool], npt.NDArray[Any]]
 
 LEVELS, SIZE = (15.0, 25.0, 50.0), 1024
+KINDS = (
+    *("camera", "chelsea", "rocket", "moon", "coins", "brick", "grass", "gravel", "text", "page"),
+    *("cell", "microaneurysms", "immunohistochemistry", "retina", "hubble_deep_field"),
+)
+LINES = (aniso.samples.rings, aniso.samples.fingerprint, aniso.samples.shapes)
 COLOURED = ("astronaut", "coffee", "chelsea")
 OURS, DIFFUSIONS, AUTOMATIC, BM3D = "denoise, learned", "denoise, diffusions", "denoise, automatic", "BM3D"
 
@@ -124,6 +134,39 @@ def measure(images: list[Image], colour: bool, levels: Sequence[float], rounds: 
     return found
 
 
+def kinds() -> dict[str, Image]:
+    """Return grey images of many kinds, 256² pixels or less: of scikit-image, of lines, and smooth ones."""
+    from skimage import data
+
+    found = {}
+    for name in KINDS:
+        image = np.atleast_3d(getattr(data, name)()).mean(axis=2)
+        middle = tuple(slice(max(n - 256, 0) // 2, max(n - 256, 0) // 2 + 256) for n in image.shape)
+        found[name] = image[middle]
+    found |= {maker.__name__: np.asarray(maker(256, noise=0.0).truth) for maker in LINES}
+    found |= {"constant": np.full((256, 256), 120.0), "ramp": np.tile(np.arange(256.0), (256, 1))}
+    return {name: image.astype(np.float32) for name, image in found.items()}
+
+
+def measure_choice(images: dict[str, Image], levels: Sequence[float]) -> Report:
+    """Measure what the choice between the net and diffusions loses to the better one of both."""
+    settings = {"images": ", ".join(images), "levels": list(levels)}
+    found = Report("choice between learned and other diffusions", settings, timing.environment(("aniso",)))
+    losses = []
+    random = {level: np.random.default_rng(1) for level in levels}
+    for level, (name, image) in itertools.product(levels, images.items()):
+        noisy = image + level * random[level].standard_normal(image.shape, np.float32)
+        known = {method: ours(method)(noisy, level, False) for method in ("learned", "diffusion")}
+        chosen, plan = aniso.denoise(noisy, noise=level, return_info=True)
+        net, other, auto = (psnr(result, image) for result in (*known.values(), chosen))
+        losses.append(max(net, other) - auto)
+        note = f"{net:.2f} and {other:.2f} dB, took {'the net' if plan.learned else 'diffusions'}"
+        found.add(f"{name}, noise {level:g}: loss", losses[-1], "dB", "ours", note)
+    found.add("mean loss", float(np.mean(losses)), "dB", "ours")
+    found.targets.append(Target("mean loss", float(np.mean(losses)), 0.1, "at most", " dB"))
+    return found
+
+
 def _owner(name: str) -> Kind:
     return "ours" if name in (OURS, DIFFUSIONS, AUTOMATIC) else "theirs"
 
@@ -164,9 +207,14 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="of the timing; 0 for none")
     parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--choice", action="store_true", help='what method="auto" loses to the better one')
     chosen = parser.parse_args()
     images = images_of(chosen.folder, chosen.colour)
-    found = measure(images, chosen.colour, chosen.levels, chosen.rounds)
+    if chosen.choice:
+        named = {f"image {k + 1}": image for k, image in enumerate(images)} if chosen.folder else kinds()
+        found = measure_choice(named, chosen.levels)
+    else:
+        found = measure(images, chosen.colour, chosen.levels, chosen.rounds)
     found.show()
     if chosen.json:
         found.save(chosen.json)

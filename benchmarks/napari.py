@@ -30,7 +30,13 @@ from benchmarks.virtual_display import start_display
 TARGET = 150.0
 #: Milliseconds within which a computation should have stopped.
 STOP = 500.0
-SLIDERS = {"Diffuse": "contrast", "Denoise": "noise", "Enhance": "contrast"}
+SLIDERS = {
+    "Diffuse": "contrast",
+    "Denoise": "noise",
+    "Enhance": "contrast",
+    "Inpaint": "contrast",
+    "Upsample": "contrast",
+}
 
 
 def wait(condition: Callable[[], bool], seconds: float = 120.0) -> float:
@@ -71,10 +77,13 @@ def measured(size: int, rounds: int) -> Report:
     report = Report("previews in napari", {"size": size, "rounds": rounds}, environment)
     viewer = napari.Viewer(show=False)
     image = np.tile(aniso.samples.shapes(256, noise=20.0).image, (size // 256, size // 256)).astype("float32")
+    viewer.add_labels(np.random.default_rng(0).integers(0, 2, image.shape), name="mask", visible=False)
     viewer.add_image(image, name="scene")
     for title, name in SLIDERS.items():
         widget = getattr(widgets, title)(viewer)
         viewer.window.add_dock_widget(widget)
+        if title == "Inpaint":
+            widget.masks.setCurrentText("mask")
         wait(lambda widget=widget: widget.preview_layer is not None)  # type: ignore[misc]
         times = sorted(follow(widget, name, rounds))
         note = f"{size}², {len(times)} previews, 90 % within {times[int(0.9 * (len(times) - 1))]:.0f} ms"

@@ -1,6 +1,7 @@
 """Diffusion filters of other packages, where they are installed.
 
-None of them offers edge-enhancing diffusion; what comes closest is taken, and `note` says what that is.
+ITKTubeTK and ITK's LBR (`peers_lbr.py`) have edge-enhancing diffusion; of the others, what comes closest is
+taken, and `note` says what that is.
 Images are converted before the clock starts, and results back to arrays after it has stopped.
 """
 
@@ -134,6 +135,25 @@ def _gmic_array(gmic: Any, result: Any) -> Image:
     return np.asarray(pixels[0] if len(pixels) == 1 else pixels)
 
 
+def _tubetk(itk: Any, image: Image, threads: int, strength: float, spacing: Spacing) -> Filter:
+    if not hasattr(itk, "TubeTK"):
+        raise ImportError("this ITK has no TubeTK")
+    given = itk.image_from_array(image)
+    if spacing is not None:
+        given.SetSpacing(spacing[::-1])
+
+    def run(iterations: int) -> Any:
+        filter = itk.TubeTK.EnhanceEdgesUsingDiffusion.New(given)
+        filter.SetContrastParameterLambdaE(strength)
+        filter.SetSigma(1.0)
+        filter.SetTimeStep(TUBETK.step(image.ndim))
+        filter.SetNumberOfIterations(iterations)
+        filter.Update()
+        return itk.array_from_image(filter.GetOutput())
+
+    return run
+
+
 #: SimpleITK warns above 1/2ⁿ⁺¹.
 SIMPLEITK_STEPS: dict[str, tuple[tuple[int, float | None], ...]] = {
     "Gradient": ((2, 0.125), (3, 0.0625)),
@@ -223,12 +243,25 @@ GMIC = Package(
     iterations=1,
 )
 
+TUBETK = Package(
+    "ITKTubeTK EED",
+    "itk",
+    "pip install itk-tubetk",
+    _tubetk,
+    _itself,
+    "edge-enhancing, volumes only",
+    strength=10.0,
+    steps=((3, 0.0625),),
+    takes_spacing=True,
+)
+
 PERONA_MALIK = (OPENCV, MEDPY, GRADIENT, CURVATURE, DIPLIB)
 PACKAGES = (*PERONA_MALIK, COHERENCE, GMIC)
 
 #: Distributions whose versions a reader wants to know.
 DISTRIBUTIONS = (
     "opencv-contrib-python-headless", "opencv-contrib-python", "medpy", "SimpleITK", "diplib", "gmic",
+    "itk-tubetk", "bm3d",
 )  # fmt: skip
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import other_packages, peers_page, peers_quality, peers_speed, timing
 from benchmarks.peers_contestants import Filter, contestants
@@ -32,6 +33,35 @@ def judge(found: Report, filters: Iterable[Filter]) -> None:
             found.measurements[f"law, {law.name}: {filter.name}"] = Measurement(
                 finding.value, "of the range", filter.kind, note
             )
+
+
+def section_of(measurement: str) -> str:
+    """The section that a figure belongs to, by its name."""
+    if measurement.startswith(("iteration, ", "time ")):
+        return "speed"
+    return "laws" if measurement.startswith("law, ") else "quality"
+
+
+def merge(reports: Sequence[Report]) -> Report:
+    """Return one report with each section as in the last report that has it, and when that was measured."""
+    last, runs = reports[-1], dict[str, Any]()
+    merged = Report(last.benchmark, {}, last.environment)
+    for report in reports:
+        sections = dict.fromkeys(map(section_of, report.measurements))
+        facts = {
+            "date": report.environment["date"],
+            "aniso": report.environment["versions"]["aniso"],
+            "load before": report.environment["load before"],
+        }
+        runs |= {section: report.settings.get("runs", {}).get(section, facts) for section in sections}
+        kept = {
+            name: entry for name, entry in merged.measurements.items() if section_of(name) not in sections
+        }
+        merged.measurements = kept | report.measurements
+        merged.settings |= report.settings
+        merged.skipped |= report.skipped
+    merged.settings["runs"] = runs
+    return merged
 
 
 def measure(sections: Iterable[str], quick: bool, rounds: int, threads: int) -> Report:
@@ -65,14 +95,19 @@ def main(arguments: list[str] | None = None) -> int:
     add_places(parser)
     parser.add_argument("--markdown", type=Path, help="where to write the page of the documentation")
     parser.add_argument(
-        "--from", type=Path, dest="earlier", metavar="JSON", help="figures of an earlier run: measure nothing"
+        "--from",
+        type=Path,
+        nargs="+",
+        dest="earlier",
+        metavar="JSON",
+        help="figures of earlier runs: measure nothing. Later ones replace the sections that they have",
     )
     given = parser.parse_args(arguments)
     unknown = [name for name in given.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {unknown[0]!r}; the sections are {', '.join(SECTIONS)}")
     if given.earlier:
-        found = Report.load(given.earlier)
+        found = merge([Report.load(path) for path in given.earlier])
     else:
         rounds = min(given.repeats, 2) if given.quick else given.repeats
         found = measure(given.sections or SECTIONS, given.quick, rounds, given.threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import aniso
-from benchmarks import other_packages
+from benchmarks import other_packages, peers_lbr
 from benchmarks.other_packages import Package, Spacing
 from benchmarks.report import Kind
 
@@ -75,7 +76,7 @@ def _named(name: str, ndim: int) -> str:
 
 def of_package(package: Package, ndim: int) -> Filter:
     """A filter of another package with its standing parameters; ImportError where it is missing."""
-    importlib.import_module(package.module)
+    package.loaded(np.zeros((8,) * ndim, np.float32), 1)
 
     def run(image: Array, grey: float, spacing: Spacing) -> Array:
         strength = package.strength * (grey if package.in_grey_values else 1.0)
@@ -103,23 +104,55 @@ def _nonlocal_means(image: Array, grey: float, spacing: Spacing) -> Array:
     return np.asarray(denoise_nl_means(image, patch_size=5, patch_distance=6, h=15.0 * grey))
 
 
-def scikit_image() -> list[Filter]:
-    """Return two filters with the same purpose that are not diffusion."""
-    importlib.import_module("skimage.restoration")
-    runs = {"scikit-image total variation": _total_variation, "scikit-image non-local means": _nonlocal_means}
-    return [Filter(name, run) for name, run in runs.items()]
+def _block_matching(image: Array, grey: float, spacing: Spacing) -> Array:
+    from bm3d import bm3d
+
+    return np.asarray(bm3d(image, 15.0 * grey))
+
+
+def _opencv_means(image: Array, grey: float, spacing: Spacing) -> Array:
+    import cv2
+
+    return np.asarray(cv2.fastNlMeansDenoising(image, h=15.0))
+
+
+#: Filters with the same purpose that are not diffusion: module, distribution, and the filter.
+OTHERS: tuple[tuple[str, str, Filter], ...] = (
+    ("skimage", "scikit-image", Filter("scikit-image total variation", _total_variation)),
+    ("skimage", "scikit-image", Filter("scikit-image non-local means", _nonlocal_means)),
+    (
+        "cv2",
+        "opencv-contrib-python-headless",
+        Filter("OpenCV non-local means", _opencv_means, only_bytes=True),
+    ),
+    ("bm3d", "bm3d", Filter("BM3D", _block_matching)),
+)
+
+
+def does_nothing(filter: Filter) -> bool:
+    """Whether noise is returned unchanged: such a filter keeps all laws."""
+    noise = np.random.default_rng(0).normal(100, 20, (24,) * filter.ndim).astype(np.float32)
+    given = noise.clip(0, 255).astype(np.uint8) if filter.only_bytes else noise
+    return bool((filter(given) == given).all())
 
 
 def contestants(missing: Callable[[str, str], object]) -> list[Filter]:
     """Return all installed filters; `missing` is called with the others and the reason."""
     found = ours()
-    for package in other_packages.PACKAGES:
+    for package in (*other_packages.PACKAGES, other_packages.TUBETK, peers_lbr.EDGE, peers_lbr.COHERENT):
         try:
-            found += [of_package(package, ndim) for ndim in package.dimensions]
+            filters = [of_package(package, ndim) for ndim in package.dimensions]
         except ImportError as error:
             missing(package.name, f"{error} ({package.install})")
-    try:
-        found += scikit_image()
-    except ImportError as error:
-        missing("scikit-image", f"{error} (pip install scikit-image)")
+            continue
+        for filter in filters:
+            if does_nothing(filter):
+                missing(filter.name, "returns its input unchanged")
+            else:
+                found.append(filter)
+    for module, distribution, filter in OTHERS:
+        if importlib.util.find_spec(module):
+            found.append(filter)
+        else:
+            missing(filter.name, f"pip install {distribution}")
     return found

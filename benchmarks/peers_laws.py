@@ -106,6 +106,7 @@ def same_again(filter: Filter) -> float:
     # Small images show what is left in memory, large ones several threads that do not wait for each other.
     tiled = np.tile(image, (8, 8) if filter.ndim == 2 else (1, 2, 2))
     white = np.full_like(image, RANGE)
+    white.flat[0] = 0  # DIPlib's CED refuses constant images
     return max(_changed(filter, image, white), _changed(filter, image), _changed(filter, tiled))
 
 

@@ -18,7 +18,12 @@ TEXT = Path(__file__).with_suffix(".md")
 Group = dict[str, Measurement]
 
 #: What a filter's time is compared with: the same kind of filter in aniso.
-COUNTERPARTS = {"DIPlib CED": "aniso CED", "G'MIC smooth": None}
+COUNTERPARTS = {
+    "DIPlib CED": "aniso CED",
+    "ITK LBR CED": "aniso CED",
+    "ITK LBR EED": "aniso EED",
+    "G'MIC smooth": None,
+}
 SIGNS = {"kept": "✓", "broken": "✗", "refused": "error", "not offered": "–"}
 FACES = {"kept": "#cfe8cf", "broken": "#f2b8b0", "refused": "#f6e3b4", "not offered": "#e6e6e6"}
 
@@ -101,7 +106,15 @@ def _conditions(found: Report) -> str:
         f"{settings['threads']} threads, best of {settings['rounds']} rounds (others: at most 3); "
         f"load before {machine['load before']}. Versions: {versions}.",
     ]
-    if (machine["load before"] or 0) > 1:
+    runs = settings.get("runs", {})
+    if len({run["date"] for run in runs.values()}) > 1:
+        words = (
+            f"{section} {run['date']} with aniso {run['aniso']}, load before {run['load before']}"
+            for section, run in runs.items()
+        )
+        lines.append(f"\nThe sections are of different runs: {'; '.join(words)}.")
+    load = runs.get("speed", machine)["load before"]
+    if (load or 0) > 1:
         lines.append("\n**The machine was busy: times and their ratios are not meaningful.**")
     if settings["quick"]:
         lines.append("\nA short run on small images: its results are not meaningful.")

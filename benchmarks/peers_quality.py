@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import aniso
 from aniso.samples import Sample
-from benchmarks import quality_denoise, quality_enhance, quality_inpaint, quality_volumes
+from benchmarks import peers_lbr, quality_denoise, quality_enhance, quality_inpaint, quality_volumes
 from benchmarks.other_packages import CURVATURE, DIPLIB, GMIC, GRADIENT, MEDPY, OPENCV, Package
 from benchmarks.quality_inpaint import psnr
 from benchmarks.report import Kind, Report
@@ -38,6 +38,8 @@ GRIDS: dict[Package, tuple[tuple[float, ...], int]] = {
     GRADIENT: ((0.75, 1.0, 1.25, 1.5, 2.0, 3.0), 48),
     CURVATURE: ((0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0), 48),
     OPENCV: ((0.05, 0.1, 0.15, 0.2, 0.25, 0.3), 32),
+    peers_lbr.EDGE: ((0.02, 0.05, 0.1, 0.2), 24),
+    peers_lbr.COHERENT: ((0.02, 0.05, 0.1, 0.2), 48),
     GMIC: ((10.0, 20.0, 30.0, 40.0, 60.0, 90.0, 130.0), 4),
 }
 
@@ -60,6 +62,19 @@ def coherent(image: Array) -> Iterator[Path]:
             dip.CoherenceEnhancingDiffusion, derivativeSigma=sigma, regularizationSigma=rho, iterations=4
         )
         yield _repeated(run, image, 10)
+
+
+def opencv_means(noisy: Array, level: float) -> Iterator[Path]:
+    """OpenCV's non-local means, which takes bytes, with several strengths."""
+    cv2 = importlib.import_module("cv2")
+    given = np.rint(noisy.clip(0, 255)).astype(np.uint8)
+    for factor in (0.7, 0.85, 1.0, 1.15, 1.3):
+        yield iter([np.asarray(cv2.fastNlMeansDenoising(given, h=factor * level), np.float64)])
+
+
+def block_matching(noisy: Array, level: float) -> Array:
+    """BM3D, which is told the noise level."""
+    return np.asarray(importlib.import_module("bm3d").bm3d(noisy, level))
 
 
 def _repeated(run: Callable[[Array], Any], image: Array, times: int) -> Path:
@@ -139,7 +154,11 @@ def denoising(found: Report, images: Sequence[str], levels: Sequence[float]) -> 
         for rival, results in quality_denoise.RIVALS.items():
             if rival != quality_denoise.TUNED:
                 table.enter(_owner(rival), each(results, noisy, level, None), score)
+        table.enter("BM3D, noise given", single(block_matching, noisy, level), score)
+        table.enter("OpenCV non-local means, tuned", partial(opencv_means, noisy, level), score)
         for package in GRIDS:
+            if package is peers_lbr.COHERENT:
+                continue
             table.enter(f"{package.name}, tuned", partial(iterated, package, noisy, level), score)
     table.close()
 
@@ -187,6 +206,8 @@ def coherence(found: Report, variants: Sequence[tuple[int, float, int]], levels:
         table.enter("aniso CED, tuned", single(quality_enhance.plain_coherence, sample), score)
         table.enter("DIPlib CED, tuned", partial(coherent, image), score)
         table.enter(f"{GMIC.name}, tuned", partial(iterated, GMIC, image, level), score)
+        lbr = peers_lbr.COHERENT
+        table.enter(f"{lbr.name}, tuned", partial(iterated, lbr, image, level), score)
         table.enter("SciPy Gaussian, tuned", single(quality_enhance.gaussian, sample), score)
     table.close()
 

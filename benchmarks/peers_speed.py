@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import aniso
-from benchmarks import other_packages, timing, volumes
+from benchmarks import other_packages, peers_lbr, timing, volumes
 from benchmarks.eed import CONTRAST, SIGMA, STEP, evolved
 from benchmarks.other_packages import COHERENCE, GMIC, Package
 from benchmarks.report import Report
@@ -18,7 +18,7 @@ from benchmarks.timing import Contestant
 #: How far the second figure goes, in squared pixels: the width of a Gaussian of √20 ≈ 4.5 pixels.
 TIME = 10.0
 #: Packages that take seconds per call; they run once, without a warm-up, with this number of iterations.
-SLOW = {COHERENCE: 1, GMIC: 1}
+SLOW = {COHERENCE: 1, GMIC: 1, peers_lbr.EDGE: 1, peers_lbr.COHERENT: 1}
 #: Largest volume for these, in voxels along a side.
 SLOW_SIDE = 128
 
@@ -36,6 +36,8 @@ WHAT = {
     "SimpleITK gradient diffusion": "Perona–Malik, contrast from the mean gradient",
     "SimpleITK curvature diffusion": "modified curvature",
     "DIPlib Perona–Malik": "Perona–Malik",
+    "ITK LBR EED": "edge-enhancing, tensor from a smoothed gradient, σ 1; time 0.2 in its own steps",
+    "ITK LBR CED": "coherence-enhancing, σ 1, ρ 3; time 0.2 in its own steps",
     "DIPlib CED": "coherence-enhancing, σ 1, ρ 3, other eigenvalues",
     "G'MIC smooth": "one call: line integrals along a tensor field, amplitude 60",
 }
@@ -55,7 +57,11 @@ def _contest(found: Report, size: str, pixels: Any, iterations: int, rounds: int
         entrants.append(Contestant(name, partial(evolved, pixels, iterations, threads, model), iterations))
         entrants.append(Contestant(f"{name}, FED", partial(_fast, pixels, model, threads)))
     packages: dict[str, Package] = {}
-    candidates = tuple(p for p in other_packages.PACKAGES if pixels.ndim in p.dimensions)
+    candidates = tuple(
+        p
+        for p in (*other_packages.PACKAGES, peers_lbr.EDGE, peers_lbr.COHERENT)
+        if pixels.ndim in p.dimensions
+    )
     for package, run in other_packages.installed(candidates, pixels, threads, found.skip):
         count = SLOW.get(package, iterations)
         if package in SLOW and pixels.ndim == 3 and pixels.shape[0] > SLOW_SIDE:

@@ -2,8 +2,9 @@
 
     python -m benchmarks.reproduce
 
-`--quick` takes a minute, `--untimed` omits the timings; both write only to `--output` and `--json`. The exit
-code is 1 if a verdict is not the one that is expected.
+`--quick` takes a minute, `--untimed` omits the timings; both write only to `--output` and `--json`. With
+`--timings`, the timings of an earlier run are kept, and the page says of when they are. The exit code
+is 1 if a verdict is not the one that is expected.
 """
 
 from __future__ import annotations
@@ -126,6 +127,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
     parser.add_argument("--untimed", action="store_true", help="leave the timings out")
     parser.add_argument(
+        "--timings", type=Path, metavar="JSON", help="with --untimed: keep the timings of this earlier run"
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         help=f"the page; pictures go to images/ in its folder (default {PAGE.name} in docs)",
@@ -137,6 +141,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--rewrite", action="store_true", help="only regenerate the page from the last results"
     )
     given = parser.parse_args(arguments)
+    if given.timings and not given.untimed:
+        parser.error("--timings goes with --untimed")
     if given.rewrite:
         rewrite(given.output or PAGE, given.json or FIGURES)
         return 0
@@ -146,11 +152,19 @@ def main(arguments: list[str] | None = None) -> int:
     claims = [claim for claim in CLAIMS if not (given.untimed and claim.timed)]
     findings = measured(claims, given.quick)
     minutes = (time.perf_counter() - start) / 60
+    if given.timings:
+        earlier = json.loads(given.timings.read_text("utf-8"))
+        timed = {claim.key for claim in CLAIMS if claim.timed}
+        findings |= from_data([entry for entry in earlier["claims"] if entry["key"] in timed])
+        facts["timings"] = f"{earlier['environment']['date']}, load {earlier['environment']['load before']}"
+        claims = [claim for claim in CLAIMS if claim.key in findings]
     if given.output:
         for finding in findings.values():
             for picture in finding.pictures:
+                if (drawn := picture.draw()) is None:  # of an earlier run, and drawn then
+                    continue
                 dpi = report.PHOTO_DPI if picture.photo else report.LINE_DPI
-                report.save_picture(picture.draw(), given.output.parent / "images" / picture.name, dpi=dpi)
+                report.save_picture(drawn, given.output.parent / "images" / picture.name, dpi=dpi)
         given.output.parent.mkdir(parents=True, exist_ok=True)
         given.output.write_text(page(findings, facts, minutes, given.quick), "utf-8")
         CONSOLE.print(f"wrote {given.output}", highlight=False)

@@ -124,9 +124,9 @@ BENCHMARKS = (
             "follows from them. Writes `docs/reproduction.md`, its pictures and "
             "`results/reproduction.json`, in less than 20 minutes. The claims are in `claims/`, one "
             "module per group. `--quick` takes a minute, `--untimed` omits the timings (both write only "
-            "to `--output` and `--json`), `--rewrite` regenerates the page from the last results. The "
-            "exit code is 1 if a verdict is not the expected one. With a CUDA device, the claims about "
-            "GPUs are tested as well"
+            "to `--output` and `--json`; `--timings` keeps those of an earlier run), `--rewrite` "
+            "regenerates the page from the last results. The exit code is 1 if a verdict is not the "
+            "expected one. With a CUDA device, the claims about GPUs are tested as well"
         ),
     ),
     Benchmark(
@@ -178,7 +178,8 @@ BENCHMARKS = (
             "the learned diffusion of `denoise`: quality and time compared with BM3D (if the package "
             "`bm3d` is installed), non-local means, total variation and diffusions whose parameters are "
             "chosen; with `--folder`, on the PNG files of a folder, with `--colour` in colour, with "
-            "`--levels` and no numbers the times alone"
+            '`--levels` and no numbers the times alone; with `--choice`, what `method="auto"` loses to the '
+            "better one of net and diffusions on images of many kinds"
         ),
     ),
     Benchmark(
@@ -199,12 +200,13 @@ BENCHMARKS = (
             "{pages}/peers.md"
         ),
         (
-            "aniso compared with OpenCV, SimpleITK, MedPy, DIPlib, G'MIC and scikit-image: speed on 2048² "
-            "pixels and 128³ and 256³ voxels, invariants (mean, range, rotation, integers, determinism, "
-            "grey units, spacing, …), and quality with the others tuned with the ground truth. `pip "
-            "install -r benchmarks/peers-requirements.txt` installs them, without PyTorch; `python -m "
-            "benchmarks.peers laws` runs one section, `--from` regenerates picture and page from earlier "
-            "results"
+            "aniso compared with OpenCV, SimpleITK, MedPy, DIPlib, G'MIC, scikit-image, BM3D and ITK's LBR "
+            "(in a process of Python 3.9): speed on 2048² pixels and 128³ and 256³ voxels, invariants (mean, "
+            "range, rotation, integers, determinism, grey units, spacing, …), and quality with the others "
+            "tuned with the ground truth. `pip install -r benchmarks/peers-requirements.txt` installs them, "
+            "without PyTorch; `python -m benchmarks.peers laws` runs one section, `--from` regenerates "
+            "picture and page from earlier results; of several, later ones replace the sections that they "
+            "have"
         ),
     ),
     Benchmark(

@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import os
 import re
+import signal
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 HAS_GPU = any(os.path.exists(device) for device in ("/dev/nvidia0", "/dev/kfd"))
 if not HAS_GPU:
     os.environ["TRITON_INTERPRET"] = "1"  # kernels run on the CPU; Triton reads this when it is imported
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt themselves and their children
 
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)

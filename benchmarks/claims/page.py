@@ -37,7 +37,7 @@ if a verdict is not the expected one.
 - *not testable here*: the required hardware was not available.
 
 Statements that cannot be measured are not included: that the derivation is simpler and the program concise,
-and the outlook.
+and the outlook. The last group contains claims of this library that extend those of the paper.
 """
 
 #: What goes beyond the paper: claim, beginning of the figure's name, and what it says.
@@ -120,7 +120,9 @@ def machine(environment: dict[str, Any], minutes: float, quick: bool) -> str:
         f"{environment['date']}; the run took {minutes:.0f} minutes",
     ]
     note = ["**This was a quick run: its results are not meaningful.**\n"] if quick else []
-    if (environment["load before"] or 0) > 0.5 * environment["cores"]:
+    if "timings" in environment:
+        note.append(f"Timings are those of an earlier run: {environment['timings']}.\n")
+    elif (environment["load before"] or 0) > 0.5 * environment["cores"]:
         note.append("**The machine was busy: the timings are not meaningful.**\n")
     return "\n".join([*note, "Measured on: " + "; ".join(facts) + ".\n"])
 

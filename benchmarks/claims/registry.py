@@ -1,4 +1,4 @@
-"""All claims, in the order of the paper."""
+"""All claims, in the order of the paper, then those of the library that go beyond it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from benchmarks.claims import (
     bound,
     consistency,
     definiteness,
+    extensions,
     family,
     invariance,
     networks,
@@ -24,5 +25,6 @@ GROUPS: dict[str, list[Claim]] = {
     "Residual networks (section 4)": networks.CLAIMS,
     "Speed (section 4)": timings.CLAIMS,
     "Acceleration (section 5)": acceleration.CLAIMS,
+    "Beyond the paper": extensions.CLAIMS,
 }
 CLAIMS = [claim for group in GROUPS.values() for claim in group]

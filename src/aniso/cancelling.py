@@ -25,5 +25,10 @@ def current_check() -> Callable[[], object]:
     return getattr(_local, "check", _do_nothing)
 
 
+def check_cancelled() -> None:
+    """Stop here if the computation in this thread is to be stopped: for long ones without tasks."""
+    current_check()()
+
+
 def _do_nothing() -> None:
     pass

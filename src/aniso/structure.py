@@ -19,6 +19,7 @@ from aniso import arrays, checks, engines
 from aniso.blocks import halo, lazy
 from aniso.blocks.halo import Region
 from aniso.blocks.lazy import BlockTask
+from aniso.cancelling import check_cancelled
 from aniso.checks import Spacing
 from aniso.dispatch import takes_arrays
 from aniso.formulas import orientation as formulas
@@ -37,6 +38,8 @@ Entries = tuple[Any, ...]
 #: From the entries of tensors, the unit of grey values per length in which they are, and a type to a result.
 Quantity = Callable[[Entries, float, str], Any]
 
+# Pixels for which a quantity is computed at once.
+_AT_ONCE = 2**17
 # Labels of axes would not fit the results, which have other axes.
 _takes_arrays = takes_arrays(torch=None, dask=None, labelled="image.data")
 
@@ -291,7 +294,16 @@ class _Map:
         if self.over_pixels:
             entries = tuple(views.pixel_means(entry, len(self.spacings)) for entry in entries)
         with np.errstate(over="ignore"):  # the result is looked at
-            return self.quantity(entries, unit, self.dtype)
+            if tensors:
+                return self.quantity(entries, unit, self.dtype)
+            ndim, length = len(self.spacings), len(entries[0])
+            rows = max(1, _AT_ONCE * length // max(1, entries[0].size))
+            parts = []
+            for first in range(0, length, rows):
+                check_cancelled()
+                slab = tuple(entry[first : first + rows] for entry in entries)
+                parts.append(self.quantity(slab, unit, self.dtype))
+        return np.concatenate(parts, axis=-ndim)
 
     def _compute_lazily(self, source: Any, vectors: int) -> Any:
         """From a Dask array (channels, …), with `vectors` axes in front."""

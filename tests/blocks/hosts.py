@@ -20,12 +20,13 @@ IMAGE = aniso.samples.shapes(160, noise=20.0).image.astype(np.float32)
 SOURCE, TARGET = f"s3://{s3.BUCKET}/in.zarr", f"s3://{s3.BUCKET}/out.zarr"
 TIME = 4.0
 MODEL = aniso.EdgeEnhancing(12.0, sigma=0.5)
-# Dask gives up connections after so long; by default it waits for minutes.
-_SOON = {
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "6s",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "6s",
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "20",
+# Workers that are killed may all have had the same block.
+_FAILURES = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "20"}
+#: Dask gives up connections after so long; by default it waits for minutes. Busy processes are late, too.
+SOON = {
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "20s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "30s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s",
 }
 _RUN = """
 import sys
@@ -45,9 +46,10 @@ if __name__ == "__main__":
 class Hosts:
     """Processes of a cluster and of a run; `prefix` are words before a command, by the name of its host."""
 
-    def __init__(self, address, folder, prefix=None, scheduler="127.0.0.1"):
+    def __init__(self, address, folder, prefix=None, scheduler="127.0.0.1", settings=None):
         self.environment = {
-            **os.environ, **_SOON, **s3.environment(address), "PYTHONPATH": os.pathsep.join(sys.path),
+            **os.environ, **_FAILURES, **(settings or {}), **s3.environment(address),
+            "PYTHONPATH": os.pathsep.join(sys.path),
         }  # fmt: skip
         self.folder, self.prefix, self.host = Path(folder), prefix or {}, scheduler
         self.processes: dict[str, subprocess.Popen] = {}

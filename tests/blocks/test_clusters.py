@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,6 +19,7 @@ import dask
 import numpy as np
 import pytest
 from dask.distributed import Client, KilledWorker, LocalCluster, Security
+from distributed import diskutils
 
 import aniso
 from aniso.blocks.groups import cut_stages
@@ -98,6 +101,8 @@ class TestBudget:
 
 def test_threads_of_a_worker_share_its_memory():
     class Scheduler:
+        cluster = None
+
         def wait_for_workers(self, n_workers, timeout): ...
 
         def scheduler_info(self, n_workers):
@@ -117,9 +122,17 @@ def _listening():
     return {
         (connection.laddr.ip, connection.laddr.port)
         for process in (this, *this.children(recursive=True))
-        for connection in process.net_connections(kind="inet")
+        for connection in _connections(process)
         if connection.status == psutil.CONN_LISTEN
     }
+
+
+def _connections(process):
+    """The connections of a process; it may be one of an earlier test that is just ending."""
+    try:
+        return process.net_connections(kind="inet")
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return []
 
 
 def test_workers_listen_to_this_machine_only():
@@ -132,6 +145,22 @@ def test_workers_listen_to_this_machine_only():
     assert len(new) >= 6  # a scheduler and its page, two nannies, two workers at least
     assert {address for address, _ in new} == {"127.0.0.1"}
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
+
+
+def test_a_busy_disk_is_not_worth_a_warning(monkeypatch):
+    """Dask warns if a folder is not there after a second, in this process and in its workers."""
+    prepare = diskutils.WorkSpace.__init__
+
+    def slow(*given):
+        time.sleep(1.1)
+        prepare(*given)
+
+    monkeypatch.setattr(diskutils.WorkSpace, "__init__", slow)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with cluster.connect(None, 1, "1GB") as client:
+            (rules,) = client.run(lambda: sys.warnoptions).values()
+    assert "ignore:Creating scratch directories:UserWarning" in rules
 
 
 class TestSchedulers:
@@ -208,14 +237,22 @@ class TestSchedulers:
 def test_a_cluster_without_workers_is_reported(monkeypatch):
     monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
-        Client(local) as client,
+        LocalCluster(
+            n_workers=0,
+            processes=False,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        ) as local,
+        Client(local.scheduler_address) as client,
         pytest.raises(ConnectionError, match="the Dask cluster has no workers"),
     ):
         cluster.capacity(client)
 
 
-def test_workers_that_come_late_are_waited_for():
+def test_workers_that_come_late_are_waited_for(monkeypatch):
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.1)  # for those of another scheduler
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
         Client(local) as client,

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -38,7 +39,9 @@ def _reason():
 
 @contextlib.contextmanager
 def three_hosts():
-    """Yield the address of this host, and the names of three namespaces with their addresses."""
+    """Yield the address of this host, the names of three namespaces, the address of the first of them, and
+    functions that cut the network of the last one and restore it.
+    """
     mark = f"{os.getpid() % 10000:04}"
     bridge, net = f"an{mark}", f"10.{77 + os.getpid() % 100}.{os.getpid() % 250}"
     names = {role: f"aniso-{role}-{mark}" for role in ("scheduler", "worker0", "worker1")}
@@ -54,7 +57,8 @@ def three_hosts():
             _call("ip", "-n", name, "address", "add", f"{net}.{number}/24", "dev", inner)
             _call("ip", "-n", name, "link", "set", inner, "up")
             _call("ip", "-n", name, "link", "set", "lo", "up")
-        yield f"{net}.1", names, f"{net}.2", lambda: _call("ip", "link", "set", f"an{mark}v4", "down")
+        link = "ip", "link", "set", f"an{mark}v4"
+        yield f"{net}.1", names, f"{net}.2", partial(_call, *link, "down"), partial(_call, *link, "up")
     finally:
         for name in names.values():
             _call("ip", "netns", "delete", name, check=False)
@@ -65,18 +69,24 @@ def test_the_network_of_a_worker_is_cut(tmp_path):
     """A scheduler and two workers on hosts of their own: the run goes on with the worker that is left."""
     if (reason := _reason()) is not None:
         pytest.skip(reason)
-    with three_hosts() as (here, names, scheduler, cut), s3.s3_server(here) as address:
+    with three_hosts() as (here, names, scheduler, cut, restore), s3.s3_server(here) as address:
         given = s3.options(address)
         s3.put_array(hosts.SOURCE, given, hosts.IMAGE, chunks=(16, 16))
         prefix = {role: ("ip", "netns", "exec", name) for role, name in names.items()}
-        with hosts.Hosts(address, tmp_path, prefix, scheduler).all() as cluster:
+        with hosts.Hosts(address, tmp_path, prefix, scheduler, hosts.SOON).all() as cluster:
             cluster.start_cluster()
-            cluster.start_run()
-            run = cluster.processes["run"]
-            hosts.wait(lambda: (cluster.reported() or 0) > 0.2 or run.poll() is not None, cluster)
-            assert run.poll() is None, cluster.log()
-            cut()
-            assert cluster.reported() < 1
-            run.wait(PATIENCE)
-            assert run.returncode == 0, cluster.log()
+            for _ in range(10):
+                cluster.start_run()
+                run = cluster.processes["run"]
+                hosts.wait(lambda run=run: (cluster.reported() or 0) > 0.2 or run.poll() is not None, cluster)
+                if run.poll() is None:
+                    cut()
+                    if cluster.reported() < 1:
+                        break
+                    restore()
+                assert run.wait(PATIENCE) == 0, cluster.log()
+                s3.remove(hosts.TARGET, given)  # it was faster: begin again
+            else:
+                pytest.fail("the run was always faster than this test")
+            assert run.wait(PATIENCE) == 0, cluster.log()
         assert hosts.is_there(given)

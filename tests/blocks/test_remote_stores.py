@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
+from zarr.core.sync import sync
 
 import aniso
 from aniso.blocks.stores import journal, lease, remote
 from aniso.blocks.stores.urls import place_of
 from tests.blocks import s3
-from tests.blocks.stores import ome_group, result_of
+from tests.blocks.stores import ome_group, result_of, zarr
 from tests.cli.command_calls import called
+from tests.processes import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +107,24 @@ class TestSameBits:
 
 
 class TestFaults:
+    def test_each_operation_of_zarr_is_repeated(self, server, given, target):
+        """Answers that end too early are not repeated by obstore, nor are conditional writes."""
+        proxy = s3.FaultyProxy(server, share=0.5, seed=4)
+        with proxy.started() as address:
+            place = place_of(target, s3.options(address))
+            group = zarr.open_group(place.node, mode="w")
+            group.create_array("deep/0", data=IMAGE)
+            assert [name for name, _ in group.groups()] == ["deep"]
+            store, key = group.store_path.store, f"{place.key}/zarr.json"
+            assert sync(store.exists(key))
+            assert sync(store.getsize(key)) == len(place_of(f"{target}/zarr.json", given).read() or b"")
+            np.testing.assert_array_equal(group["deep/0"][:], IMAGE)
+            for _ in range(10):
+                with (place / "run").lock():
+                    assert (place / "run").lock_holder() is not None
+        assert proxy.faults["cut within"] > 3
+        assert place_of(f"{target}/deep/zarr.json", given).read() is not None
+
     def test_requests_that_fail(self, workers, server, given, source, target, cut):
         """Nothing is lost, and the bits are the same."""
         proxy = s3.FaultyProxy(server, share=0.05, delays=0.005, seed=3)
@@ -203,6 +223,16 @@ class TestAppearance:
         aniso.filter_store(source, target, "diffuse", **run)
         np.testing.assert_array_equal(s3.get_array(target, given), expected)
 
+    def test_nothing_is_written_beside_it(self, scheduler, given, source, target, cut):
+        """Zarr would make groups of all folders around an array, up to the bucket."""
+        cut((32, 32), 8)
+        deep = target.replace("out.zarr", "a/b/out.zarr")
+        run: dict[str, Any] = {"scheduler": scheduler, "storage_options": given, **DIFFUSE}
+        assert aniso.filter_store(source, deep, "diffuse", **run).passes > 1
+        folder = target.removesuffix("/out.zarr")
+        assert all(name.startswith(("in.zarr/", "a/b/out.zarr/")) for name in s3.names(folder, given))
+        assert place_of(f"s3://{s3.BUCKET}/zarr.json", given).read() is None
+
     def test_nothing_is_overwritten(self, scheduler, given, source, target):
         (place_of(target, given) / "notes.txt").write(b"mine")
         for kind in ("notes.txt", "zarr.json"):
@@ -274,7 +304,7 @@ class TestLocks:
         monkeypatch.setattr(lease, "_RENEWAL", 0.05)
         place = journal.folder_of(place_of(target, given)) / "lock"
         with journal.folder_of(place_of(target, given)).lock():
-            before, end = place.read(), time.monotonic() + 20
+            before, end = place.read(), time.monotonic() + PATIENCE
             while place.read() == before:
                 assert time.monotonic() < end
         assert place.read() is None

@@ -76,11 +76,43 @@ class TestSaving:
         assert answer.exit_code == 0, answer.output
         assert f"{plan.noise:.4g}" in answer.output
 
-    def test_several_files(self, folder):
-        words = (
-            "there are 2 inputs. Make it from one of them, e.g. aniso denoise first.tif --save-plan p.json"
+    def test_several_files_have_one_plan(self, folder):
+        frames = np.stack([noisy(SHAPE, "float32", seed=k) + 10 * k for k in range(6)])
+        for k, frame in enumerate(frames):
+            np.save(folder / f"f{k}.npy", frame)
+        answer = called(folder, "denoise", "f?.npy", "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        expected, chosen = aniso.denoise(frames, frame_axis=0, return_info=True)
+        assert answer.output.count("noise level") == 1
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == chosen
+        for k, result in enumerate(expected):
+            np.testing.assert_array_equal(np.load(folder / f"f{k}_denoised.npy"), result)
+        call = "denoise", "f?.npy", "-o", "again/", "--save-plan", "p.json"
+        assert_rejected(folder, 1, "p.json exists already", *call)
+
+    def test_pages_of_several_files_have_one_plan(self, folder):
+        pages = np.stack([noisy(SHAPE, "float32", seed=k) + 10 * k for k in range(6)])
+        for k in (0, 1):
+            np.save(folder / f"s{k}.npy", pages[3 * k : 3 * k + 3])
+        call = "enhance", "s*.npy", "--channel-axis", "none"
+        assert_rejected(
+            folder, 1, "there are 3 pages, and each has its own", *call, "--slices", "--save-plan", "p.json"
         )
-        assert_rejected(folder, 2, words, "denoise", "*.npy", "--save-plan", "p.json")
+        answer = called(folder, *call, "--frames", "--save-plan", "p.json")
+        assert answer.exit_code == 0, answer.output
+        expected, chosen = aniso.enhance(pages, frame_axis=0, return_info=True)
+        assert aniso.Plan.from_json((folder / "p.json").read_text()) == chosen
+        found = [np.load(folder / f"s{k}_enhanced.npy") for k in (0, 1)]
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+
+    def test_one_plan_needs_files_alike(self, folder):
+        words = "different shapes ((40, 44), (50, 36)), so that one plan cannot be made"
+        assert_rejected(folder, 1, words, "denoise", "*.npy", "--save-plan", "p.json")
+        np.save(folder / "c.npy", np.full(SHAPE, np.nan))
+        assert_rejected(folder, 1, "c.npy", "denoise", "a.npy", "c.npy", "--save-plan", "p.json")
+        words = "--save-plan for several files takes no mask"
+        call = "denoise", "a.npy", "b.npy", "--save-plan", "p.json", "--mask-value", "0"
+        assert_rejected(folder, 2, words, *call)
 
     def test_frames_have_one_plan(self, folder):
         pages = np.stack([noisy(SHAPE, "float32", seed=k) + 10 * k for k in range(9)])

@@ -212,7 +212,7 @@ libc = ctypes.CDLL(None)
 libc.__cxa_atexit(libc.abort, None, None)
 
 def run():
-    threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+    threading.Thread(target=time.sleep, args=({3 * PATIENCE},), daemon=True).start()
     atexit.register(print, "handlers ran")
     print("output")
     {end}
@@ -220,6 +220,6 @@ def run():
 entry._run = run
 entry.main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == code
     assert done.stdout.splitlines() == ["output", "handlers ran"]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from aniso.cli import app
 from docs import command_options
+from tests.docs.test_docs_snippets import program
 from tests.io import sample_files
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,8 @@ SKIPPED = (
     "aniso explore",  # serves until it is interrupted; tests of its pages start it
     "python examples/",
 )
+# The files of these pages are written by their Python blocks.
+WITH_FILES_OF_THEIR_OWN = ("cases.md",)
 SETTINGS = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
@@ -85,6 +88,8 @@ WITH_COMMANDS = [page for page in PAGES if "```sh" in page.read_text("utf-8")]
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_the_commands_of_a_page(page, samples):
+    if page.name in WITH_FILES_OF_THEIR_OWN:
+        exec(compile(program(page), str(page), "exec"), {})
     for lines, shown in blocks(page.read_text("utf-8")):
         said = ""
         for line in filter(None, map(runnable, lines)):

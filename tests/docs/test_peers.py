@@ -1,11 +1,15 @@
 """The comparison with other packages: its laws can be kept and broken, and its page says which."""
 
+import ast
+import atexit
 import json
+import pathlib
+import sys
 
 import numpy as np
 import pytest
 
-from benchmarks import other_packages, peers, peers_contestants, peers_page, peers_quality
+from benchmarks import other_packages, peers, peers_contestants, peers_lbr, peers_page, peers_quality
 from benchmarks.other_packages import Package
 from benchmarks.peers_contestants import Filter
 from benchmarks.peers_laws import LAWS
@@ -178,6 +182,104 @@ def test_a_package_that_is_missing_is_left_out_with_a_line(monkeypatch):
     assert "pip install absent" in missing["Absent"]
     assert {entrant.kind for entrant in found} <= {"ours", "theirs"}
     assert not any(entrant.name.startswith("Absent") for entrant in found)
+
+
+def test_a_filter_that_refuses_constant_images_can_be_deterministic():
+    def refusing(image, grey, spacing):
+        if image.min() == image.max():
+            raise ValueError("constant")
+        return smoothed(image)
+
+    law = next(law for law in LAWS if law.name == "deterministic")
+    assert law.finding(Filter("refusing", refusing)).verdict == "kept"
+
+
+def test_a_filter_that_does_nothing_is_not_praised(monkeypatch):
+    idle = Package(
+        "Idle", "numpy", "", lambda module, image, *_: lambda n: image, lambda m, r: r, "",
+        strength=1.0, steps=((2, None), (3, None)),
+    )  # fmt: skip
+    monkeypatch.setattr(other_packages, "PACKAGES", (idle,))
+    missing: dict[str, str] = {}
+    found = peers_contestants.contestants(missing.__setitem__)
+    assert missing["Idle"] == missing["Idle 3-D"] == "returns its input unchanged"
+    assert not any(entrant.name.startswith("Idle") for entrant in found)
+    assert not peers_contestants.does_nothing(Filter("exact", exact))
+
+
+class TestPython39:
+    """ITK's LBR runs in another interpreter; here a worker of this one stands for it."""
+
+    WORKER = """
+import io, json, sys
+import numpy as np
+print("ready", flush=True)
+for line in iter(sys.stdin.buffer.readline, b""):
+    options = json.loads(line)
+    image = np.load(io.BytesIO(sys.stdin.buffer.read(options["bytes"])))
+    if options["enhancement"] == "CED" and image.shape != (8, 8):
+        sys.stdout.buffer.write(json.dumps({"error": "no"}).encode() + b"\\n")
+    else:
+        content = io.BytesIO()
+        np.save(content, image * options["contrast"] + options["time"])
+        sys.stdout.buffer.write(json.dumps({"bytes": content.tell()}).encode() + b"\\n" + content.getvalue())
+    sys.stdout.buffer.flush()
+"""
+
+    @pytest.fixture(autouse=True)
+    def fresh(self, tmp_path, monkeypatch):
+        worker = tmp_path / "worker.py"
+        worker.write_text(self.WORKER, "utf-8")
+        monkeypatch.setattr(peers_lbr, "WORKER", worker)
+        monkeypatch.setenv("LBR_PYTHON", sys.executable)
+        peers_lbr.worker.cache_clear()
+        yield
+        if peers_lbr.worker.cache_info().currsize:
+            process = peers_lbr.worker(sys.executable)
+            atexit.unregister(peers_lbr.stop)
+            peers_lbr.stop(process)
+        peers_lbr.worker.cache_clear()
+
+    def test_arrays_and_options_arrive_and_results_come_back(self):
+        image = np.arange(12, dtype=np.float32).reshape(3, 4)
+        for _ in range(2):
+            result = peers_lbr.EDGE.filtered(image, 5, 1, 2.0, None)
+            np.testing.assert_array_equal(result, 2 * image + 1)
+
+    def test_errors_are_raised(self):
+        with pytest.raises(RuntimeError, match="no"):
+            peers_lbr.COHERENT.filtered(np.zeros((3, 4), np.float32), 5)
+
+    def test_without_the_package_it_is_skipped_with_a_message(self, monkeypatch):
+        peers_lbr.WORKER.write_text("import no_such_module", "utf-8")
+        monkeypatch.setattr(other_packages, "PACKAGES", ())
+        missing: dict[str, str] = {}
+        peers_contestants.contestants(missing.__setitem__)
+        assert "cannot import itk-anisotropicdiffusionlbr" in missing["ITK LBR EED"]
+        assert "LBR_PYTHON" in missing["ITK LBR CED"]
+
+    def test_the_worker_is_python_3_9(self):
+        text = (pathlib.Path(peers_lbr.__file__).with_name("peers_lbr_worker.py")).read_text("utf-8")
+        ast.parse(text, feature_version=(3, 9))
+
+
+def test_sections_of_several_runs_are_merged_and_dated():
+    runs = []
+    for date, names in (
+        ("2026-01-01", ("iteration, 2048²: a", "law, mean: a")),
+        ("2026-02-02", ("law, mean: b",)),
+    ):
+        found = Report("peers", {}, {"date": date, "versions": {"aniso": "1"}, "load before": 3.0})
+        for name in names:
+            found.add(name, 1.0, "", "ours")
+        runs.append(found)
+    merged = peers.merge(runs)
+    assert list(merged.measurements) == ["iteration, 2048²: a", "law, mean: b"]
+    assert {section: run["date"] for section, run in merged.settings["runs"].items()} == {
+        "speed": "2026-01-01",
+        "laws": "2026-02-02",
+    }
+    assert peers.merge([merged]).settings == merged.settings
 
 
 class TestQuality:

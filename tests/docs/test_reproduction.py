@@ -3,11 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from aniso.stability import paper_bound, spectral_bound
 from benchmarks import reproduce
-from benchmarks.claims import acceleration, bound, networks, splitting, steps
+from benchmarks.claims import acceleration, bound, extensions, networks, splitting, steps
+from benchmarks.claims import page as page_module
 from benchmarks.claims.claim import Claim, Figure, Finding, Picture, Verdict, at_least, at_most, shown
 from benchmarks.claims.page import BEYOND, page, section
 from benchmarks.claims.registry import CLAIMS
@@ -38,6 +40,9 @@ def test_a_quick_measurement_gives_the_expected_verdict(claim):
         ("anisotropies", steps, "spectral_bound", lambda *given: 0.9 * spectral_bound(*given)),
         ("members", quadrature, "one_sided", lambda corners: quadrature.bilinear(2)),
         ("block-1d", networks, "flux", lambda derivative: derivative),
+        ("large-cells", extensions, "attained", lambda size, side: 0.9),
+        ("learned", extensions, "photographs", lambda quick: [np.full((9, 9), np.nan)]),
+        ("gpu-bytes", extensions, "eager_step", lambda: (100.0, 120)),
         ("backbone", acceleration, "spectral_bound", lambda *given: 0.5 * spectral_bound(*given)),
     ],
 )
@@ -111,6 +116,27 @@ class TestCommand:
         assert {entry["key"]: entry["verdict"] for entry in found["claims"]} == {
             claim.key: claim.expected for claim in chosen
         }
+
+    def test_timings_of_an_earlier_run_are_kept_and_dated(self, monkeypatch, tmp_path):
+        def never(quick):
+            raise AssertionError("timed")
+
+        timed = Claim("t", "Timed", "", "", "", never, None, timed=True)
+        monkeypatch.setattr(reproduce, "CLAIMS", [claim_with(GOOD), timed])
+        monkeypatch.setattr(page_module, "GROUPS", {"Group": reproduce.CLAIMS})
+        earlier = tmp_path / "earlier.json"
+        data = reproduce.as_data([timed], {"t": Finding([shown("seconds", 2.5)])})
+        facts = {"date": "2026-01-02", "load before": 0.25}
+        earlier.write_text(json.dumps({"environment": facts, "claims": data}), "utf-8")
+        target, figures = tmp_path / "page.md", tmp_path / "page.json"
+        places = ["--output", str(target), "--json", str(figures)]
+        assert reproduce.main(["--untimed", "--timings", str(earlier), *places]) == 0
+        text = target.read_text("utf-8")
+        assert "Timings are those of an earlier run: 2026-01-02, load 0.25." in text
+        assert "| seconds | 2.5 |" in text
+        assert [entry["key"] for entry in json.loads(figures.read_text("utf-8"))["claims"]] == ["key", "t"]
+        with pytest.raises(SystemExit):
+            reproduce.main(["--timings", str(earlier)])
 
     def test_a_refuted_claim_says_so_in_the_page(self):
         claim = claim_with(BAD)

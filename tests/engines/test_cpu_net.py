@@ -87,13 +87,16 @@ def test_bits_depend_neither_on_threads_nor_on_tiles(monkeypatch):
     assert np.array_equal(run(image, net, 20.0), whole)
 
 
+@pytest.mark.parametrize("width", [1, 17, 40, 130])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_images_in_one_array_are_independent(channels):
-    net, images = load_net("denoise-2-75"), noisy(3, 2, channels, 31, 40).astype(np.float32)
+def test_images_in_one_array_are_independent(channels, width, monkeypatch):
+    net, images = load_net("denoise-2-75"), noisy(3, 2, channels, 31, width).astype(np.float32)
     stages = net.at_level(20.0, channels)
-    found = cpu_net.run_net(images, images, net, stages)
-    for place in np.ndindex(3, 2):
-        assert np.array_equal(found[place], cpu_net.run_net(images[place], images[place], net, stages))
+    for tasks in (1, 3, 6):  # up to six, two and one of them side by side
+        monkeypatch.setattr(cpu_net, "_TASKS", tasks)
+        found = cpu_net.run_net(images, images, net, stages)
+        for place in np.ndindex(3, 2):
+            assert np.array_equal(found[place], cpu_net.run_net(images[place], images[place], net, stages))
 
 
 def test_colours_of_several_images():
@@ -175,6 +178,8 @@ def run_all_shapes():
         net = a_pair(options)[1]
         for shape in SHAPES:
             run(noisy(3, *shape).astype(np.float32), net, 20.0, threads=1)
+        several = noisy(45, 3, 20, 48).astype(np.float32)
+        cpu_net.run_net(several, several, net, net.at_level(20.0, 3), threads=1)
 
 
 def test_loops_stay_within_their_arrays():

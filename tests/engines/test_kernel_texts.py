@@ -2,13 +2,14 @@
 
 import textwrap
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.cpu import function_texts, user_functions
+from aniso.engines.cpu import function_texts, generate, user_functions
+from aniso.engines.cpu.inner import InnerLibrary
 from aniso.formulas.diffusivities import weickert_diffusivity
 from aniso.models import ImageDriven, TensorFormula
 from tests.engines import sample_formulas
@@ -130,3 +131,25 @@ class TestUserFunctions:
             model = aniso.PeronaMalik(contrast=9, diffusivity=lambda r: 1 / (1 + 3 * r))
             aniso.diffuse(np.eye(5), model, 0.2, engine="cpu")
         assert generate._tensor_loops.cache_info().misses == before + 1
+
+
+def test_functions_that_only_kernels_call_have_no_machine_code():
+    text = """
+@compiled
+def add_twice(out, row, j):
+    out[j] += row[j] + row[j]
+
+@entry
+def add_rows(out, row):
+    for j in range(len(row)):
+        add_twice(out, row, j)
+"""
+    module = ModuleType("aniso_rows")
+    header = generate._header(np.dtype("float32"), False, 2, cache=False)
+    generate._execute(header + text, "<test of inner functions>", module)
+    out, row = np.ones(20, np.float32), np.arange(20, dtype=np.float32)
+    module.add_rows(out, row)
+    np.testing.assert_array_equal(out, 1 + 2 * row)
+    (inner,), (kernel,) = (f.overloads.values() for f in (module.add_twice, module.add_rows))
+    assert isinstance(inner.library, InnerLibrary)
+    assert not isinstance(kernel.library, InnerLibrary)

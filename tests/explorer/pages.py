@@ -33,7 +33,7 @@ def opened(context, address):
     tab.goto(address)
     settled(tab)
     yield tab
-    assert tab.wrong == []
+    assert tab.wrong == [], tab.wrong
     tab.goto("about:blank")  # so that the page says that it is closed
     tab.close()
 

@@ -169,6 +169,7 @@ def test_what_cannot_be_filtered_is_refused_with_advice(value, dtype, advice):
 
     async def scenario(session, notes):
         source = Source(aniso.io.Picture(pixels), "pixels.npy", "", True)
+        session.choices = Choices("upsample")
         await session.open(lambda: source)
         assert re.match(advice, notes.error)
         assert not any(news.get("busy") for news in notes.told)

@@ -23,6 +23,7 @@ from PIL import Image
 
 import aniso
 from aniso.explorer.guard import IN_NOTEBOOKS, NO_FRAMES
+from tests.processes import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +93,8 @@ print(exploration.address)
 def test_a_notebook_runs(tmp_path):
     cells = [nbformat.v4.new_code_cell(text.strip()) for text in NOTEBOOK.split("---")]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=int(PATIENCE), resources=resources).execute()
     plan, space, frame, last = (cell.outputs for cell in notebook.cells)
     bar, summary = plan
     assert bar["output_type"] == "display_data"
@@ -102,7 +104,7 @@ def test_a_notebook_runs(tmp_path):
     assert "iframe" in frame[0]["data"]["text/html"]
     address = last[0]["text"].strip()
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(address, timeout=5)  # it was closed
+        urllib.request.urlopen(address, timeout=PATIENCE)  # it was closed
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +137,8 @@ def test_the_plan_is_what_the_page_shows(exploration, tmp_path, browser):
         page = browser.new_page()
         page.goto(f"http://localhost:{server.server_port}/notebook.html")
         frame = page.frame_locator("iframe")
-        frame.get_by_text("Values used").wait_for(timeout=60_000)
-        end = time.monotonic() + 60
+        frame.get_by_text("Values used").wait_for(timeout=1000 * PATIENCE)
+        end = time.monotonic() + PATIENCE
         plan: Any = None
         while plan is None and time.monotonic() < end:
             page.wait_for_timeout(100)

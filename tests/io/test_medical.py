@@ -210,6 +210,8 @@ class TestDicom:
         refused(lambda: read(_write_series(tmp_path / "b", [30, 32, 34], **turned)), "another orientation")
         second = {"slice1": {"0020|000e": "1.2.3.5"}}
         refused(lambda: read(_write_series(tmp_path / "c", [30, 32, 34], **second)), "2 DICOM series")
+        tilted = {f"slice{k}": {"0020|0032": f"10\\{-20 + 0.5 * k}\\{30 + 2 * k}"} for k in range(3)}
+        refused(lambda: read(_write_series(tmp_path / "e", [30, 32, 34], **tilted)), "0.5 mm", "gantry")
         lost = _write_series(tmp_path / "d", [30, 32, 34]) / "IM8.dcm"
         saved(lost, lost.read_bytes().replace(b"\x20\x00\x32\x00", b"\x20\x00\x33\x00"))
         refused(lambda: read(tmp_path / "d"), "0020,0032", "in order")

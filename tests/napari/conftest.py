@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from benchmarks.virtual_display import start_display
+from tests.processes import PATIENCE
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +77,7 @@ def pump(seconds):
     wait_for(lambda: False, seconds, wanted=False)
 
 
-def wait_for(condition, seconds=60.0, *, wanted=True):
+def wait_for(condition, seconds=PATIENCE, *, wanted=True):
     """Let Qt work until a condition holds; return the seconds it took."""
     from qtpy.QtWidgets import QApplication
 

@@ -5,6 +5,7 @@ import pytest
 
 import aniso
 from aniso import noise
+from aniso.noise.correlation import blur_noise
 from aniso.noise.impulses import look_for_impulses
 
 Y, X = np.mgrid[:256, :256]
@@ -33,6 +34,24 @@ def test_periodic_structure_is_not_correlated_noise(name, period):
     assert error < 10
 
 
+def coarse(correlation, strength=20.0):
+    """Return a coarse pattern; its strength may be a number for each pixel."""
+    return strength * blur_noise(white(1), correlation)
+
+
+@pytest.mark.parametrize("correlation", [0.6, 1.0, 1.4])
+def test_texture_is_stronger_in_some_regions_and_noise_is_not(correlation):
+    image = 128 + coarse(correlation)
+    assert noise.estimate(image).level == pytest.approx(20, rel=0.1)
+    slow = blur_noise(np.random.default_rng(1).normal(size=image.shape), 10.0)
+    texture = 128 + coarse(correlation, 20 * np.exp(0.7 * slow))
+    found = noise.estimate(texture)
+    assert found.certainty < 0.25 or found.level < 7
+    result, plan = aniso.denoise(texture, return_info=True)
+    assert np.sqrt(np.mean((result - texture) ** 2)) < 6
+    assert found.certainty >= 0.25 or "in doubt" in plan.remark
+
+
 @pytest.mark.parametrize("size", [32, 40, 64, 96])
 def test_clean_rings_are_left_alone(size):
     rings = aniso.samples.rings(size, noise=0.0).image
@@ -53,6 +72,14 @@ def test_scattered_masks(share, value):
     found = noise.estimate(noisy, mask=mask)
     assert found.level == pytest.approx(20, rel=0.12)
     assert found.certainty > 0.5
+
+
+@pytest.mark.parametrize("shape", [(12, 24, 18), (13, 40)])
+def test_scattered_masks_of_small_arrays(shape):
+    random = np.random.default_rng(1)
+    mask = random.random(shape) < 0.05
+    found = noise.estimate(np.where(mask, 1000.0, 100 + random.normal(0, 10, shape)), mask=mask)
+    assert 7.5 < found.level < 13
 
 
 def test_denoise_with_scattered_masks():

@@ -11,6 +11,7 @@ from scipy import ndimage
 import aniso
 from aniso import noise
 from aniso.noise.correlation import blur_noise
+from aniso.noise.impulses import look_for_impulses
 
 TRUTH = aniso.samples.shapes(160, noise=0.0).truth
 
@@ -111,6 +112,27 @@ def test_impulses_are_counted_and_filled():
     assert plan.impulses.hot
     assert np.abs(result - TRUTH).max() < 120
     assert aniso.denoise(TRUTH + random.normal(0, 5, TRUTH.shape), return_info=True)[1].impulses is None
+
+
+def test_hot_pixels_of_a_camera_whose_pixels_have_noise_of_different_levels():
+    random = np.random.default_rng(0)
+    levels = np.exp(random.normal(np.log(3), 0.5, TRUTH.shape))
+    image = TRUTH + levels * random.normal(size=TRUTH.shape)
+    assert look_for_impulses([image[np.newaxis]]) is None
+    hot = random.random(TRUTH.shape) < 5e-4
+    found = look_for_impulses([np.where(hot, image + 250, image)[np.newaxis]])
+    assert hot.mean() <= found.share < 4 * hot.mean()
+    assert found.hot
+
+
+@pytest.mark.parametrize("value", [0.0, 128.0])
+def test_the_expected_error_of_an_image_with_constant_regions(value):
+    image = TRUTH + np.random.default_rng(0).normal(0, 20, TRUTH.shape)
+    y, x = np.indices(TRUTH.shape)
+    outside = np.hypot(y - 80, x - 80) > 60
+    truth = np.where(outside, value, TRUTH)
+    result, plan = aniso.denoise(np.where(outside, value, image), return_info=True)
+    assert plan.expected_error == pytest.approx(rms(result, truth), rel=0.35)
 
 
 def test_lines_of_one_pixel_are_not_impulses():

@@ -299,6 +299,7 @@ def changed(text, **changes):
         ({"noise_models__0__type": "Uniform"}, "unknown type 'Uniform'"),
         ({"noise_models": []}, "one model of the noise, or one for each channel"),
         ({"time": 3.0}, "at one of their times"),
+        ({"candidates": 10**400}, r"plan.candidates has the value 10+\.\.\.0+, which does not fit"),
     ],
 )
 def test_damaged_plans_are_rejected(change, message):
@@ -314,6 +315,7 @@ def test_damaged_plans_are_rejected(change, message):
         ("{", "not valid JSON"),
         ("[1, 2]", "a JSON object was expected, got list"),
         ('{"aniso": NaN}', "not valid JSON"),
+        ('{"aniso": "0.1.0", "verb": "denoise", "verb": "enhance"}', "the key 'verb' is repeated"),
         ("[" * 100_000, "damaged"),
     ],
 )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
+from aniso.cancelling import check_cancelled
 from aniso.engines import Problem
 from aniso.formulas import dimensions, views
 from aniso.formulas.bounds import extrapolated_step
@@ -85,7 +86,9 @@ def structure_tensor(u: Array, model: Model, spacings: tuple[float, ...]) -> tup
     formulas = dimensions.of(len(spacings))
     widths = [model.presmoothing / h for h in spacings]
     smooth = ndimage.gaussian_filter(u, (0, *widths), mode="reflect", truncate=4.0)
+    check_cancelled()
     gradient = formulas.modes(*views.corners(_pad_edges(smooth), formulas.ndim))[: formulas.ndim]
+    check_cancelled()
     with np.errstate(over="ignore"):  # homogeneous diffusion takes any image and does not look at this
         slopes = (mode * per for mode, per in zip(gradient, per_unit(spacings), strict=True))
         entries = [entry.mean(axis=0) for entry in formulas.structure(*slopes)]
@@ -111,6 +114,7 @@ def _average_cells(field: Array, widths: list[float], axes: tuple[int, int]) -> 
     it therefore vanishes on that boundary.
     """
     for axis, width in enumerate(widths, start=-len(widths)):
+        check_cancelled()
         reach = gaussian_radius(width)
         if reach == 0:
             continue

@@ -70,6 +70,7 @@ class LayerWidget(QWidget):
         self._last_error = ""
         self._follows = True
         self.layers, self.kind = QComboBox(), QComboBox()
+        self.layers.setPlaceholderText("open an image first")
         self.use_scale = QCheckBox("use the scale of the layer")
         self.use_scale.setToolTip("Lengths and times are in the units of the layer instead of pixels.")
         self.run_button, self.cancel_button = QPushButton("Run"), QPushButton("Cancel")
@@ -97,6 +98,7 @@ class LayerWidget(QWidget):
         self._events = [
             (self.viewer.layers.events.inserted, self._list_layers),
             (self.viewer.layers.events.removed, self._list_layers),
+            (self.viewer.layers.events.renamed, self._list_layers),
             (self.viewer.layers.selection.events.active, self._follow_selection),
         ]
         for event, function in self._events:
@@ -104,7 +106,8 @@ class LayerWidget(QWidget):
         self.destroyed.connect(partial(_release, self._events, self._workers()))
         self._list_layers()
         self._follow_selection()
-        self.layers.currentTextChanged.connect(self._choose_layer)
+        self._choose_layer()
+        self.layers.currentIndexChanged.connect(self._choose_layer)
 
     def _workers(self) -> list[Worker]:
         return [self._worker, self._preview_worker]
@@ -113,19 +116,27 @@ class LayerWidget(QWidget):
         """Stop all computations when napari removes the widget from its window."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.ParentChange and self.parent() is None:
-            _release(self._events, self._workers())
+            self._leave()
+
+    def _leave(self) -> None:
+        """Stop all computations, and disconnect from the viewer."""
+        _release(self._events, self._workers())
 
     # -- layers ---------------------------------------------------------------------------------------
 
     def _list_layers(self, event: Any = None) -> None:
-        names = [layer.name for layer in self.viewer.layers if not layer.metadata.get(PREVIEW)]
-        current = self.layers.currentText()
+        before = self._layer()
         self.layers.blockSignals(True)
         self.layers.clear()
-        self.layers.addItems(names)
-        self.layers.setCurrentText(current)
+        for layer in self.viewer.layers:
+            if not layer.metadata.get(PREVIEW):
+                self.layers.addItem(layer.name, layer)
+                if layer is before:
+                    self.layers.setCurrentIndex(self.layers.count() - 1)
+        if self.layers.currentIndex() < 0 and self.layers.count():  # no first one, with a placeholder
+            self.layers.setCurrentIndex(0)
         self.layers.blockSignals(False)
-        if self.layers.currentText() != current:
+        if self._layer() is not before:
             self._choose_layer()
 
     def _follow_selection(self, event: Any = None) -> None:
@@ -133,7 +144,7 @@ class LayerWidget(QWidget):
             return
         active = self.viewer.layers.selection.active
         if active is not None and type(active).__name__ == "Image" and not active.metadata.get(PREVIEW):
-            self.layers.setCurrentText(active.name)
+            self.layers.setCurrentIndex(self.layers.findText(active.name))
 
     def _choose_layer(self) -> None:
         layer = self._layer()
@@ -146,8 +157,7 @@ class LayerWidget(QWidget):
         self.form.setRowVisible(self.kind, self.kind.count() > 1)
 
     def _layer(self) -> Any:
-        name = self.layers.currentText()
-        return next((layer for layer in self.viewer.layers if layer.name == name), None)
+        return self.layers.currentData()
 
     def target(self) -> Target:
         """Return the chosen layer, with the chosen axes."""

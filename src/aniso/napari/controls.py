@@ -15,6 +15,24 @@ _STEPS = 1000
 _LARGEST = 1e9
 
 
+class _Number(QDoubleSpinBox):
+    """A number that is not shown as long as it is not known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = True
+        self.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)  # the slider has more room without
+
+    def textFromValue(self, value: float) -> str:
+        """Return what is shown of a value."""
+        return super().textFromValue(value) if self.known else ""
+
+    def show_known(self, known: bool) -> None:
+        """Show the value, or nothing."""
+        self.known = known
+        self.lineEdit().setText(self.textFromValue(self.value()))
+
+
 class ParameterRow(QWidget):
     """The element of one parameter: a switch, a list, or a number with a slider and, if it can be, *auto*."""
 
@@ -25,10 +43,10 @@ class ParameterRow(QWidget):
         self.control = control
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        self.setToolTip(control.meaning)
+        self.setToolTip(f"{control.meaning} ({control.unit})" if control.unit else control.meaning)
         self._list = QComboBox()
         self._number, self._slider, self._switch = (
-            QDoubleSpinBox(),
+            _Number(),
             QSlider(Qt.Orientation.Horizontal),
             QCheckBox(),
         )
@@ -50,7 +68,7 @@ class ParameterRow(QWidget):
         self._number.setDecimals(4 if control.high < 100 else 2)
         self._number.setRange(min(control.low, 0.0), _LARGEST)
         self._number.setKeyboardTracking(False)
-        self._number.setMaximumWidth(96)
+        self._number.setMaximumWidth(80)
         self._list.setMaximumWidth(84)
         self._slider.setMinimumWidth(60)
         self._slider.setRange(0, _STEPS)
@@ -62,9 +80,9 @@ class ParameterRow(QWidget):
         row.addWidget(self._number)
         self.set(control.value)
         if isinstance(control.value, str):
-            self.show_chosen(
-                control.chosen if control.chosen is not None else 0.5 * (control.low + control.high)
-            )
+            middle = 0.5 * (control.low + control.high)
+            self.show_chosen(middle if control.chosen is None else control.chosen)
+            self._number.show_known(control.chosen is not None)
         self._slider.valueChanged.connect(self._slide)
         self._number.valueChanged.connect(self._type)
 
@@ -95,6 +113,7 @@ class ParameterRow(QWidget):
         for element in (self._number, self._slider):
             element.blockSignals(True)
         self._number.setValue(value)
+        self._number.show_known(True)
         self._move_slider(value)
         for element in (self._number, self._slider):
             element.blockSignals(False)
@@ -102,6 +121,8 @@ class ParameterRow(QWidget):
     def _enable(self) -> None:
         own = self._list.count() == 0 or self._list.currentText() == "value"
         self._number.setEnabled(own)
+        if own:
+            self._number.show_known(True)
 
     def _toggle(self) -> None:
         self._enable()

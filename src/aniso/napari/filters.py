@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,20 +17,25 @@ from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QFor
 from aniso.arrays import Array, is_dask
 from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.controls import controls
-from aniso.explorer.choosing.scene import Scene, View
+from aniso.explorer.choosing.scene import Part, View
 from aniso.explorer.choosing.unknown_pixels import known_means
 from aniso.explorer.computing import previews
 from aniso.explorer.computing.workers import Stale, Ticket
 from aniso.models import kinds
 from aniso.napari.base import PREVIEW, LayerWidget
 from aniso.napari.controls import ParameterRow
-from aniso.napari.target import Target, mask_of
-from aniso.verbs.plan import summary_rows
+from aniso.napari.target import Shown, Target, mask_of
+from aniso.verbs.plan import Plan, summary_rows
 from aniso.verbs.table import Verb
 
 # Milliseconds without a change after which a preview is computed.
 REST = 30
 _NO_MASK = "none"
+_NEW_MASK = "To make one, select the image and press New labels layer above the list of layers."
+_NOTHING_UNKNOWN = (
+    "no pixel is unknown. Choose a mask, a layer of labels or shapes that marks the pixels to be filled in. "
+    f"{_NEW_MASK}"
+)
 
 
 class VerbWidget(LayerWidget):
@@ -42,11 +48,16 @@ class VerbWidget(LayerWidget):
         self.models, self.masks = QComboBox(), QComboBox()
         self.preview_box = QCheckBox("preview")
         self.preview_layer: Any = None
-        self.scene: Scene | None = None
+        self.scene: Shown | None = None
         self._pace = previews.Pace()
         self._timer = QTimer()
         self._place = QFormLayout()
-        self._ready = False
+        self._ready = self._measuring = False
+        self._measure_error: Exception | None = None
+        self._waiting: Callable[[], None] | None = None
+        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._values: dict[tuple[str, str], Any] = {}
+        self._owner = ""
         super().__init__(napari_viewer)
         if self.verb.takes("model"):
             self.models.addItems(list(kinds()))
@@ -54,7 +65,9 @@ class VerbWidget(LayerWidget):
             self.form.addRow("Model", self.models)
         if self.verb.takes("mask"):
             self.form.addRow("Mask", self.masks)
-            self.masks.setToolTip("Labels or shapes that mark unknown pixels. NaN are unknown as well.")
+            self.masks.setToolTip(
+                f"A layer of labels or shapes that marks unknown pixels; NaN are unknown too. {_NEW_MASK}"
+            )
         self.form.addRow(self._place)
         self.form.addRow(self.preview_box)
         self.preview_box.setChecked(True)
@@ -91,6 +104,19 @@ class VerbWidget(LayerWidget):
         self.masks.addItems([_NO_MASK, *marked])
         self.masks.setCurrentText(current)
         self.masks.blockSignals(False)
+        for layer in self.viewer.layers:
+            if layer.name in marked and layer not in self._watched:
+                self._watched.add(layer)
+                for name in ("data", "paint", "labels_update"):
+                    if hasattr(layer.events, name):
+                        event = getattr(layer.events, name)
+                        event.connect(self._request_masked_preview)
+                        self._events.append((event, self._request_masked_preview))
+
+    def _request_masked_preview(self, event: Any = None) -> None:
+        """Renew the preview while its mask is painted."""
+        if event is not None and event.source.name == self.masks.currentText():
+            self._request_preview()
 
     def _choose_layer(self) -> None:
         super()._choose_layer()
@@ -100,39 +126,53 @@ class VerbWidget(LayerWidget):
         """Measure the image in a thread, then build the controls for it."""
         if not self._ready:
             return
-        self.scene = None
+        self.scene, self._measure_error = None, None
+        self._measuring = False
         self.remove_preview()
-        layer = self._layer()
-        if layer is None or type(layer).__name__ != "Image":
-            return
         try:
             target = self.target()
-        except (ValueError, TypeError):
-            return  # reported when it is to be filtered
+        except (ValueError, TypeError):  # reported when it is to be filtered
+            if self._waiting is not None:
+                self.cancel()
+            return
+        layer = target.layer
         point, displayed = self._position(target)
+        corners = _corners(layer)
+        self._measuring = True
 
         def job(ticket: Ticket) -> None:
             try:
-                scene = target.scene(point, displayed)
+                scene = target.scene(point, displayed, corners)
                 _ = scene.statistics.measures, scene.statistics.invalid_pixels, scene.source.grey_range
             except Exception as error:
-                self._bridge.post(partial(self._fail, error))
+                self._bridge.post_wanted(ticket, self._reject, error)
             else:
                 self._bridge.post_wanted(ticket, self._build, scene)
 
         self._preview_worker.submit(job, "measure")
 
-    def _build(self, scene: Scene) -> None:
-        """Build the elements of the parameters."""
+    def _reject(self, error: Exception) -> None:
+        """Show why the layer cannot be measured; a run that waits for it ends."""
+        self._measuring, self._measure_error = False, error
+        if self._waiting is not None:
+            self.cancel()
+        self._fail(error)
+
+    def _build(self, scene: Shown) -> None:
+        """Build the elements of the parameters, and start a run that waits for them."""
         choices = self.choices()
         while self._place.rowCount():
             self._place.removeRow(0)
-        self.scene, self.rows = scene, {}
+        self.scene, self.rows, self._owner, self._measuring = scene, {}, choices.owner, False
         for control in controls(choices, scene, {}):
             row = self.rows[control.name] = ParameterRow(control)
             self._place.addRow(f"{control.label} {control.symbol}".strip(), row)
+            self._place.labelForField(row).setToolTip(row.toolTip())
             row.changed.connect(self._change)
         self._request_preview()
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting()
 
     def _change(self) -> None:
         shown = (
@@ -147,8 +187,9 @@ class VerbWidget(LayerWidget):
         """Return what is chosen, without a mask."""
         model = self.models.currentText() or Choices().model
         chosen = Choices(self.verb.name, model, file_spacing=self.use_scale.isChecked(), random_pixels=None)
-        values = {(chosen.owner, name): row.value() for name, row in self.rows.items()}
-        return replace(chosen, values=values)
+        # Each model keeps its own.
+        self._values |= {(self._owner, name): row.value() for name, row in self.rows.items()}
+        return replace(chosen, values=dict(self._values))
 
     def call(self) -> Call:
         """Return the call of the library for the layer."""
@@ -176,17 +217,25 @@ class VerbWidget(LayerWidget):
         """Filter the layer, and `then` do something with the result, in a thread."""
         try:
             target = self.target()
-            # A layer that cannot be measured is rejected by the library, in its own words.
-            call = self.call() if self.scene is not None else Call(self.verb, (), target.options(False))
+            if self._measure_error is not None:
+                raise self._measure_error
+            if self._measuring:
+                self._set_running(True)
+                self._waiting = partial(self._filter, finish, then)
+                return
+            call = self.call()
             mask = self._mask(target)
             python = target.python(call, mask and mask[1])
         except Exception as error:
+            self._set_running(False)
             self._fail(error)
             return
 
         def compute(ticket: Ticket) -> Any:
             known = None if mask is None else mask[0]
             result, plan = target.run(call, known, ticket)
+            if self.verb.fills and not is_dask(result) and np.array_equal(result, target.data):
+                raise ValueError(_NOTHING_UNKNOWN)
             return target, then(result, ticket), plan, python
 
         self._start(compute, finish)
@@ -199,10 +248,15 @@ class VerbWidget(LayerWidget):
         self.preview_box.setChecked(False)
         self._follows = False
         self.viewer.add_image(data, **options)
-        self.viewer.layers.selection.active = target.layer  # to try other parameters
+        if target.layer in self.viewer.layers:
+            self.viewer.layers.selection.active = target.layer  # to try other parameters
         self._follows = True
         rows = [] if plan is None else summary_rows([plan])
         self.report.setText("\n".join(f"{meaning}: {value}" for meaning, value in rows))
+        self._show_chosen(plan)
+
+    def _show_chosen(self, plan: Plan | None) -> None:
+        """Show what was estimated next to *auto*."""
         for name, row in self.rows.items():
             value = getattr(plan, name, None)
             if (
@@ -246,6 +300,11 @@ class VerbWidget(LayerWidget):
         show_info("The call was copied.")
         return text
 
+    def cancel(self) -> None:
+        """Stop the computation, also one that waits for the layer to be measured."""
+        self._waiting = None
+        super().cancel()
+
     # -- preview --------------------------------------------------------------------------------------
 
     def _position(self, target: Target) -> tuple[list[float], list[int]]:
@@ -263,6 +322,10 @@ class VerbWidget(LayerWidget):
         else:
             self.remove_preview()
 
+    def _leave(self) -> None:
+        super()._leave()
+        self.remove_preview()
+
     def remove_preview(self) -> None:
         """Remove the layer of the preview."""
         self._timer.stop()
@@ -277,8 +340,7 @@ class VerbWidget(LayerWidget):
         try:
             target, choices, measured = self.target(), self.choices(), self.scene
             point, displayed = self._position(target)
-            lazy = is_dask(target.data)
-            mask = None if lazy else self._mask(target)
+            mask = self._mask(target)
         except Exception as error:
             self._fail_preview(error)
             return
@@ -286,32 +348,34 @@ class VerbWidget(LayerWidget):
 
         def job(ticket: Ticket) -> None:
             try:
-                scene = _moved(target, measured, point, displayed)
-                known = None if mask is None else _of_frame(mask[0], target, point)
+                scene = target.scene(point, displayed, corners, measured)
+                known = None if mask is None else _of_scene(mask[0], target, scene)
                 found = self._try(target, scene, replace(choices, drawn=known), known, corners, zoom, ticket)
             except Stale:
                 raise
             except Exception as error:
                 self._bridge.post_wanted(ticket, self._fail_preview, error)
             else:
-                trial, part, shown = found
-                frame = round(point[0]) if target.has_frames else 0
-                index = round(point[scene.axis + target.has_frames]) if target.ndim == 3 else 0
-                data = target.preview_layer(trial, part, shown, index, frame, scene.axis)
-                self._bridge.post_wanted(ticket, self._show_preview, target, scene, *data)
+                part, shown, chosen = found
+                data = target.preview_layer(scene, part, shown)
+                self._bridge.post_wanted(ticket, self._show_preview, scene, chosen, *data)
 
         self._preview_worker.submit(job)
 
     def _try(
-        self, target: Target, scene: Scene, choices: Choices, mask: Array | None, corners: Any, zoom: float,
+        self, target: Target, scene: Shown, choices: Choices, mask: Array | None, corners: Any, zoom: float,
         ticket: Ticket,
-    ) -> Any:  # fmt: skip
+    ) -> tuple[Part, Array, Plan | None]:  # fmt: skip
+        """Return the part that was computed, its result, and what was chosen if this is that of the layer."""
         call = choices.call(scene)
         quick = previews.rehearse(call, scene)
         axes = [k for k in range(target.layer.ndim) if k >= target.has_frames]
         if target.ndim == 3:
             del axes[scene.axis]
-        (top, bottom), (left, right) = ((corners[0][k], corners[1][k] + 1) for k in axes)
+        (top, bottom), (left, right) = (
+            (corners[0][k] - start, corners[1][k] + 1 - start)
+            for k, start in zip(axes, scene.start, strict=True)
+        )
         view = View(left, top, right, bottom, zoom * abs(float(target.layer.scale[axes[1]])))
         part = previews.part(scene, view, quick, self._pace.affordable)
         trial = previews.coarsen(quick, scene, part)
@@ -323,16 +387,21 @@ class VerbWidget(LayerWidget):
             slab = replace(trial.slab, volume=part.of(image))
             trial = replace(trial, call=replace(trial.call, options=options), slab=slab)
         start = time.perf_counter()
-        result, _ = trial.call(trial.slab.volume, ticket.progress)
+        result, plan = trial.call(trial.slab.volume, ticket.progress)
         self._pace.record(quick, part.pixels, time.perf_counter() - start, part.factor)
-        return trial, part, trial.slab.shown(result)
+        exact = previews.is_exact(call, part, scene) and not scene.where and scene.frame is None
+        return part, trial.slab.shown(result), plan if exact else None
 
-    def _show_preview(self, target: Target, scene: Scene, data: Array, options: dict[str, Any]) -> None:
+    def _show_preview(self, scene: Shown, plan: Plan | None, data: Array, options: dict[str, Any]) -> None:
         self._last_error = ""
-        if scene.source is not getattr(self.scene, "source", None) and self.scene is not None:
+        if self.scene is not None:
             self.scene = scene
         if not self.preview_box.isChecked():
             return
+        self._show_chosen(plan)
+        if self.verb.fills:
+            nothing = self.masks.currentText() == _NO_MASK and not scene.statistics.invalid_pixels[0]
+            self.report.setText(_NOTHING_UNKNOWN[0].upper() + _NOTHING_UNKNOWN[1:] if nothing else "")
         layer = self.preview_layer
         if layer is None or layer not in self.viewer.layers or layer.data.ndim != data.ndim:
             self.remove_preview()
@@ -358,21 +427,6 @@ def _corners(layer: Any) -> Any:
     return corners
 
 
-def _moved(target: Target, scene: Scene, point: list[float], displayed: list[int]) -> Scene:
-    """Return the scene at another point; its measures are kept as long as it is the same image or volume."""
-    data = target.data
-    same = not target.has_frames and not is_dask(data) and scene.source.picture.pixels is data
-    if same and not scene.whole:
-        return scene
-    fresh = target.scene(point, displayed)
-    if same:
-        return replace(scene, axis=fresh.axis, index=fresh.index)
-    shared = fresh.source.pixels.shape == scene.source.pixels.shape and np.shares_memory(
-        fresh.source.pixels, scene.source.pixels
-    )
-    return scene if shared and not scene.whole else fresh
-
-
-def _of_frame(mask: Array, target: Target, point: list[float]) -> Array:
-    """Return the part of a mask for the shown frame."""
-    return mask[round(point[0])] if target.has_frames and mask.ndim > target.ndim else mask
+def _of_scene(mask: Array, target: Target, scene: Shown) -> Array:
+    """Return the part of a mask for what is shown."""
+    return (mask[scene.frame] if mask.ndim > target.ndim else mask)[scene.where]

@@ -66,15 +66,19 @@ class Structure(LayerWidget):
         def compute(ticket: Ticket) -> Any:
             maps = {"coherence": each(aniso.coherence, ticket)} if "coherence" in wanted else {}
             if {"orientation", "vectors"} & set(wanted):
-                maps["orientation"] = each(aniso.orientation, ticket)
-            return target, wanted, maps
+                directions = each(aniso.orientation, ticket)
+                if "orientation" in wanted and target.ndim == 2:
+                    maps["orientation"] = directions
+                if "vectors" in wanted or target.ndim == 3:
+                    maps["directions"] = _vectors(np.asarray(directions), target)
+            return target, maps
 
         self._start(compute, self._add_maps)
 
     def _add_maps(self, found: Any) -> None:
-        target, wanted, maps = found
+        target, maps = found
         place, name = target.geometry(), target.layer.name
-        if "coherence" in wanted:
+        if "coherence" in maps:
             self.viewer.add_image(
                 maps["coherence"],
                 name=f"{name} coherence",
@@ -82,13 +86,13 @@ class Structure(LayerWidget):
                 colormap="viridis",
                 **place,
             )
-        if "orientation" in wanted and target.ndim == 2:
+        if "orientation" in maps:
             self.viewer.add_image(
                 maps["orientation"], name=f"{name} orientation", colormap="hsv",
                 contrast_limits=(-np.pi / 2, np.pi / 2), **place,
             )  # fmt: skip
-        if "vectors" in wanted or ("orientation" in wanted and target.ndim == 3):
-            lines = _vectors(np.asarray(maps["orientation"]), target)
+        if "directions" in maps:
+            lines = maps["directions"]
             self.viewer.add_vectors(lines, name=f"{name} directions", vector_style="line", **place)
 
 

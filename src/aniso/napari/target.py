@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from aniso.arrays import Array, is_dask
 from aniso.explorer.choosing.choices import Call
 from aniso.explorer.choosing.export import python_value
 from aniso.explorer.choosing.scene import Part, Scene, Source
-from aniso.explorer.computing.previews import Trial
 from aniso.explorer.computing.workers import Ticket
 from aniso.io.pages import voxel_shape
 from aniso.io.picture import Picture
@@ -20,14 +20,34 @@ from aniso.verbs.plan import Plan
 
 #: What the axes of a layer can be, by their number: names, and the number of axes of an image or volume.
 KINDS = {2: {"image": 2}, 3: {"volume": 3, "frames": 2}, 4: {"series of volumes": 3}}
-# Slices on both sides of the visible one that are read of a volume which is not in memory.
+# Of layers that are not in memory: slices on both sides of the visible one that are read, and pixels along
+# each side in the middle of what is visible.
 _SLAB = 4
+_WINDOW = 2048
 # Attributes of layers that results have as well.
 _KEPT = (
     "affine", "axis_labels", "rotate", "shear", "units", "blending", "colormap", "contrast_limits", "gamma",
     "interpolation2d", "interpolation3d", "opacity", "projection_mode", "rendering", "rgb",
 )  # fmt: skip
 _GEOMETRY = ("affine", "axis_labels", "rotate", "shear", "units")
+
+
+@dataclass(frozen=True, eq=False)
+class Shown(Scene):
+    """What is shown of a layer: all of an image or volume in memory, or else the part that was read."""
+
+    #: The part, the data of the layer that it is from, and the frame.
+    where: tuple[slice, ...] = ()
+    origin: Any = None
+    frame: int | None = None
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """The first pixel that was read, along the two axes of the slice."""
+        first = [part.start for part in self.where] or [0] * (3 if self.whole else 2)
+        if self.whole:
+            del first[self.axis]
+        return first[0], first[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +76,21 @@ class Target:
     @property
     def data(self) -> Any:
         """The pixels, of a multiscale layer those of the finest level; Zarr arrays as Dask arrays."""
-        data = self.layer.data[0] if self.layer.multiscale else self.layer.data
-        if isinstance(data, np.ndarray) or is_dask(data):
-            return data
-        if hasattr(data, "chunks"):
+        data = self._finest
+        if self._is_store:
             import dask.array as da
 
-            return da.from_array(data, chunks=data.chunks)
-        return np.asarray(data)
+            return da.from_array(data, chunks=data.chunks or "auto")
+        return data if is_dask(data) else np.asarray(data)
+
+    @property
+    def _finest(self) -> Any:
+        return self.layer.data[0] if self.layer.multiscale else self.layer.data
+
+    @property
+    def _is_store(self) -> bool:
+        """Whether the pixels are in a Zarr array or similar, of which parts are read."""
+        return not is_dask(self._finest) and hasattr(self._finest, "chunks")
 
     @property
     def has_frames(self) -> bool:
@@ -86,18 +113,30 @@ class Target:
         spacing = {} if all(h == 1 for h in shape) else {"spacing": shape}
         return spacing if self.channel_axis is None else {**spacing, "channel_axis": self.channel_axis}
 
-    def scene(self, point: Sequence[float], displayed: Sequence[int]) -> Scene:
-        """Return what is shown at a point (an index for each axis), with these axes on the screen."""
+    def scene(
+        self, point: Sequence[float], displayed: Sequence[int], corners: Any, known: Shown | None = None
+    ) -> Shown:
+        """Return what is shown at a point (an index for each axis), with these axes on the screen.
+
+        `corners` are the first and the last visible index along each axis. If the same part of a layer is
+        `known` already, it is not read again.
+        """
         index = [min(max(0, round(x)), n - 1) for x, n in zip(point, self.layer_shape, strict=True)]
-        data = self.data[index[0]] if self.has_frames else self.data
-        axis, place = 0, 0
+        frame = index[0] if self.has_frames else None
+        whole, axis, place = self.data, 0, 0
+        data, where = whole if frame is None else whole[frame], ()
         if self.ndim == 3:
             hidden = [k for k in range(3) if k + self.has_frames not in displayed]
             axis = hidden[0] if hidden else 0
             place = index[axis + self.has_frames]
-            if is_dask(data):
-                start = max(0, place - _SLAB)
-                data, place = data[(slice(None),) * axis + (slice(start, place + _SLAB + 1),)], place - start
+        if is_dask(data):
+            where = self._window(place, axis, corners)
+            data = data[where]
+            place -= where[axis].start if self.ndim == 3 else 0
+        origin = self.layer.data
+        if known is not None and known.origin is origin and (known.frame, known.where) == (frame, where):
+            moved = (known.axis, known.index) != (axis, place)
+            return replace(known, axis=axis, index=place) if moved else known
         unit = str(self.layer.units[-1]) if getattr(self.layer, "units", None) else None
         pixels = np.asarray(data)
         if pixels.dtype.kind not in "iuf":
@@ -106,7 +145,21 @@ class Target:
                 "float32."
             )
         picture = Picture(pixels, channel_axis=self.channel_axis, spacing=self.spacing, unit=unit)
-        return Scene(Source(picture, self.layer.name, "", False), axis, place, self.ndim == 3)
+        source = Source(picture, self.layer.name, "", False)
+        return Shown(source, axis, place, self.ndim == 3, where, origin, frame)
+
+    def _window(self, place: int, axis: int, corners: Any) -> tuple[slice, ...]:
+        """Return the part to read of an image or volume that is not in memory."""
+        lead, parts = int(self.has_frames), []
+        for k, n in enumerate(self.layer_shape[lead:]):
+            if self.ndim == 3 and k == axis:
+                first, last = max(0, place - _SLAB), min(n, place + _SLAB + 1)
+            else:
+                middle = round((corners[0][k + lead] + corners[1][k + lead]) / 2)
+                first = max(0, min(middle - _WINDOW // 2, n - _WINDOW))
+                last = min(n, first + _WINDOW)
+            parts.append(slice(first, last))
+        return tuple(parts)
 
     @property
     def layer_shape(self) -> tuple[int, ...]:
@@ -129,7 +182,12 @@ class Target:
             return result
         if not self.has_frames:
             return call.verb.function(data, *arguments, **options), None
-        return np.stack([call.verb.function(frame, *arguments, **options) for frame in data]), None
+        results = []
+        for number, frame in enumerate(data):
+            if "progress" in options:
+                options["progress"] = partial(_report_frame, ticket, number, len(data))
+            results.append(call.verb.function(frame, *arguments, **options))
+        return np.stack(results), None
 
     def python(self, call: Call, mask: str | None) -> str:
         """Return a program for napari's console that computes the same; `mask` is an expression."""
@@ -139,14 +197,18 @@ class Target:
         options |= {"mask": "mask"} if mask else {}
         lines = [f"mask = {mask}"] if mask else []
         image = f"viewer.layers[{self.layer.name!r}].data{'[0]' if self.layer.multiscale else ''}"
+        modules = ["aniso"]
+        if self._is_store:
+            image = f"da.from_array({image}, chunks={image}.chunks or 'auto')"
+            modules.append("dask.array as da")
         if call.verb.takes("model") and self.has_frames:
             each = ", ".join(["frame", *words[1:], *(f"{name}={value}" for name, value in options.items())])
             lines.append(f"result = np.stack([aniso.{call.verb.name}({each}) for frame in image])")
-            return "\n".join(["import aniso", "import numpy as np", "", f"image = {image}", *lines]) + "\n"
+            return _program([*modules, "numpy as np"], image, lines)
         options |= {"frame_axis": "0"} if self.has_frames else {}
         words += [f"{name}={value}" for name, value in options.items()]
         lines.append(f"result = aniso.{call.verb.name}({', '.join(words)})")
-        return "\n".join(["import aniso", "", f"image = {image}", *lines]) + "\n"
+        return _program([*modules, *(["numpy as np"] if mask and "np." in mask else [])], image, lines)
 
     def result_layer(self, result: Any, name: str, about: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return data and options of a new layer that looks like this one, on its grid or a finer one."""
@@ -173,18 +235,20 @@ class Target:
         turn = Affine(scale=layer.scale, translate=layer.translate, rotate=layer.rotate, shear=layer.shear)
         return {"scale": layer.scale * ratio, "translate": turn(np.asarray(first, float))}
 
-    def preview_layer(self, trial: Trial, part: Part, shown: Array, index: int, frame: int, axis: int) -> Any:
+    def preview_layer(self, scene: Shown, part: Part, shown: Array) -> Any:
         """Return data and options of a layer that shows a part of a slice at its place."""
         f, refined = part.factor, shown.shape[0] / max(part.bottom - part.top, 1)
         step, offset = f / refined, (f / refined - 1) / 2
-        first, ratio = [part.top * f + offset, part.left * f + offset], [step, step]
+        top, left = scene.start
+        first, ratio = [top + part.top * f + offset, left + part.left * f + offset], [step, step]
         pixels = shown
         if self.ndim == 3:
-            first.insert(axis, index)
-            ratio.insert(axis, 1.0)
-            pixels = np.expand_dims(pixels, axis)
-        if self.has_frames:
-            first.insert(0, frame)
+            before = scene.where[scene.axis].start if scene.where else 0
+            first.insert(scene.axis, before + scene.index)
+            ratio.insert(scene.axis, 1.0)
+            pixels = np.expand_dims(pixels, scene.axis)
+        if scene.frame is not None:
+            first.insert(0, scene.frame)
             ratio.insert(0, 1.0)
             pixels = pixels[np.newaxis]
         kept = {
@@ -197,6 +261,11 @@ class Target:
         """Return where the layer is, as options of layers of other kinds."""
         kept = {key: getattr(self.layer, key) for key in _GEOMETRY}
         return {**kept, "scale": self.layer.scale, "translate": self.layer.translate}
+
+
+def _report_frame(ticket: Ticket, number: int, count: int, done: float, total: float) -> None:
+    """Report the progress within one of several frames."""
+    ticket.progress(number + (done / total if total > 0 else 1.0), count)
 
 
 def default_kind(layer: Any) -> str:
@@ -212,10 +281,14 @@ def default_kind(layer: Any) -> str:
 def mask_of(layer: Any, target: Target) -> tuple[Array, str]:
     """Return the marked pixels of a layer of labels or shapes, and an expression for them."""
     name, shape = f"viewer.layers[{layer.name!r}]", target.layer_shape[-layer.ndim :]
-    if not np.allclose(layer.scale, target.layer.scale[-layer.ndim :]):
+    points = np.vstack([np.zeros(layer.ndim), np.eye(layer.ndim)])
+    image_points = np.hstack([np.zeros((len(points), target.layer.ndim - layer.ndim)), points])
+    places = np.array([layer.data_to_world(point) for point in points])
+    expected = np.array([target.layer.data_to_world(point)[-layer.ndim :] for point in image_points])
+    if not np.allclose(places, expected, atol=1e-6 * float(np.abs(layer.scale).max())):
         raise ValueError(
-            f"the mask {layer.name!r} has another scale than {target.layer.name!r}. Set layer.scale of both "
-            "alike."
+            f"the mask {layer.name!r} has another scale or place than {target.layer.name!r}. Set scale, "
+            "translate, rotate, shear and affine of both layers alike."
         )
     if type(layer).__name__ == "Shapes":
         mask, line = layer.to_labels(labels_shape=shape) > 0, f"{name}.to_labels(labels_shape={shape}) > 0"
@@ -229,6 +302,11 @@ def mask_of(layer: Any, target: Target) -> tuple[Array, str]:
         )
     whole = target.layer_shape[-max(target.ndim, layer.ndim) :]
     return np.broadcast_to(mask, whole), line if mask.shape == whole else f"np.broadcast_to({line}, {whole})"
+
+
+def _program(modules: list[str], image: str, lines: list[str]) -> str:
+    imports = [f"import {name}" for name in modules]
+    return "\n".join([*imports, "", f"image = {image}", *lines]) + "\n"
 
 
 def _levels(result: Any, shapes: Sequence[tuple[int, ...]], ndim: int) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aniso.arrays import Field, Mask
+from aniso.arrays import Array, Field, Mask
 
 #: Sides of the smallest constant regions, by the number of axes.
 CONSTANT_SIDES = {1: 16, 2: 5, 3: 3}
@@ -27,6 +27,18 @@ def find_constant(window: Field) -> Mask:
     return found
 
 
+def find_noiseless(channel: Array) -> Mask:
+    """Return the pixels of large constant regions: they have no noise. Few photons have small ones."""
+    from scipy import ndimage
+
+    if not _has_runs(channel):
+        return np.zeros(channel.shape, bool)
+    side = 2 * CONSTANT_SIDES[channel.ndim] - 1
+    middle = ndimage.maximum_filter(channel, side) == ndimage.minimum_filter(channel, side)
+    found: Mask = ndimage.maximum_filter(middle, side) if middle.any() else middle
+    return found
+
+
 def is_drawing(windows: Sequence[Field]) -> bool:
     """Return whether large parts of an image are constant, with several grey values: nothing has noise then.
 
@@ -41,7 +53,7 @@ def is_drawing(windows: Sequence[Field]) -> bool:
     return len(counts) >= _VALUES and counts.sum() >= _ALL * size
 
 
-def _has_runs(window: Field) -> bool:
+def _has_runs(window: Array) -> bool:
     """Return whether any two neighbours along the last axis are equal, and their neighbours too."""
     equal = window[..., 1:] == window[..., :-1]
     return bool(np.any(equal[..., 1:] & equal[..., :-1]))

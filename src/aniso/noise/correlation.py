@@ -83,3 +83,11 @@ def freedom(correlation: float, probe: Probe, side: int, ndim: int) -> float:
     variance = _seen(correlation, probe, 0)
     width = sum((1 - abs(lag) / side) * (_seen(correlation, probe, lag) / variance) ** 2 for lag in lags)
     return (side / width) ** ndim
+
+
+@functools.lru_cache(maxsize=256)
+def shared_freedom(correlation: float, probe: Probe, side: int, ndim: int) -> float:
+    """Return the covariance of the mean squares in neighbouring cubes, over the variance in each."""
+    squares = {lag: _seen(correlation, probe, lag) ** 2 for lag in range(2 * side)}
+    own = sum((1 - abs(lag) / side) * squares[abs(lag)] for lag in range(1 - side, side))
+    return sum((1 - abs(lag - side) / side) * squares[lag] for lag in range(1, 2 * side)) / own

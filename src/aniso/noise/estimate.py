@@ -26,6 +26,7 @@ from aniso.noise.compression import has_blocks
 from aniso.noise.constants import is_drawing
 from aniso.noise.correlation import Probe, gain
 from aniso.noise.curve_models import make_model
+from aniso.noise.dependence import shared_spread
 from aniso.noise.fitting import Curve
 from aniso.noise.grains import find_correlation
 from aniso.noise.kinds import COARSER, choose_curve, possible_kinds, remove_texture
@@ -60,6 +61,9 @@ _MOST_LINES = 0.3
 _COARSE_START, _SURELY_COARSE = 1.0, 0.6
 # The largest correlation of noise: wider grains are structure.
 _WIDEST = 1.6
+# Spread of the logarithm of energies that neighbouring blocks may have in common before they are texture
+# rather than correlated noise; and the largest certainty then.
+_MOST_SHARED, _DOUBTED = 0.29, 0.05
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
@@ -286,22 +290,29 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     if found.curve.share < _SAFE and lines <= _MOST_LINES:
         coarse = _refine(blocks, flat, _COARSE_START, kinds, rounding)
         found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
-    if found.correlation > _WIDEST or (found.correlation > 0 and not _varies_slowly(windows, found)):
-        white = _sharpest(flat, 0.0)
-        found = _Fit(choose_curve(blocks, flat, white, 0.0, kinds, 0), 0.0, white, flat)
-    curve, correlation, flat = found.curve, found.correlation, found.flat
+    lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
+    mean = float(np.mean(blocks.means))
+    model, texture = found.make_model(lowest, mean), False
+    if found.correlation > 0:
+        texture = _is_texture(blocks, found, model)
+        # What compression leaves of noise is different in each of its blocks.
+        texture = texture and not has_blocks([window[np.newaxis] for window in original])
+        if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):
+            white = _sharpest(flat, 0.0)
+            found = _Fit(choose_curve(blocks, flat, white, 0.0, kinds, 0), 0.0, white, flat)
+            model = found.make_model(lowest, mean)
+            texture = texture and _is_texture(blocks, found, model)
+    share = min(found.curve.share, _DOUBTED) if texture else found.curve.share
     accurate = blocks.ndim == 3 and masks is None and not striped
-    if curve.share < _SAFE and kind in ("auto", "gaussian"):
+    if share < _SAFE and kind in ("auto", "gaussian"):
         level = _lowest_level(blocks)
         if accurate:
             level = _level_of_volume(windows, level, _LOWEST_OF_NOISE * level) or level
-        return Gaussian(level), curve.share
-    lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
-    model = make_model(curve, found.factor, correlation, flat, lowest, float(np.mean(blocks.means)))
-    if accurate and isinstance(model, Gaussian) and correlation == 0:
+        return Gaussian(level), share
+    if accurate and isinstance(model, Gaussian) and found.correlation == 0:
         low, high = (factor * model.level for factor in _CLOSE)
         model = Gaussian(_level_of_volume(windows, low, high) or model.level)
-    return model, curve.share
+    return model, share
 
 
 @dataclass(frozen=True)
@@ -313,6 +324,10 @@ class _Fit:
     probe: Probe
     flat: Blocks
     factor: float = 1.0  # from what the difference sees to the variance of the noise
+
+    def make_model(self, lowest: float, mean: float) -> NoiseModel:
+        """Return the model, with no offset above the lowest grey values, for an image with this mean."""
+        return make_model(self.curve, self.factor, self.correlation, self.flat, lowest, mean)
 
 
 def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[str], rounding: float) -> _Fit:
@@ -333,6 +348,16 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
     if correlation > 0:
         curve = remove_texture(curve, blocks, flat, probe, correlation, kinds, joined)
     return _Fit(curve, correlation, probe, flat, _noise_factor(spectrum, probe, flat.ndim))
+
+
+def _is_texture(blocks: Blocks, fit: _Fit, model: NoiseModel) -> bool:
+    """Return whether neighbouring flat blocks have too much in common for noise."""
+    blocks = blocks.steady(model.variance(blocks.means), fit.correlation)
+    variances = model.variance(blocks.means)
+    limit = _steepest(fit.correlation) * steepness_gain(fit.correlation, blocks.ndim)
+    flat = blocks.steepness <= limit * variances
+    spread = shared_spread(blocks.take(flat), variances[flat] / fit.factor, fit.probe, fit.correlation)
+    return spread > _MOST_SHARED
 
 
 def _noise_factor(spectrum: Spectrum, probe: Probe, ndim: int) -> float:
@@ -389,7 +414,12 @@ def _flat_blocks(blocks: Blocks, variances: Field, correlation: float) -> Blocks
     """Return the blocks that are hardly steeper than noise alone makes them; at least some of each mean."""
     unit = variances * steepness_gain(correlation, blocks.ndim)
     share = max(_LEAST_SHARE, min(1.0, _LEAST_BLOCKS / len(blocks)))
-    return blocks.flattest(share, unit, _NOISE_STEEPNESS + _MORE_OF_CORRELATED * correlation)
+    return blocks.flattest(share, unit, _steepest(correlation))
+
+
+def _steepest(correlation: float) -> float:
+    """Return the largest steepness of flat blocks, over that of noise."""
+    return _NOISE_STEEPNESS + _MORE_OF_CORRELATED * correlation
 
 
 def _quantum(windows: Sequence[Field]) -> float:

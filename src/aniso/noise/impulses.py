@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +31,9 @@ REACH = 1 + _AROUND + _NEAR
 # has more there. The last number is how many values are tried.
 _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
 # There are hot pixels if at least this share of the pixels is found, and this part of them still with twice
-# the threshold: the distances of texture and of noise decrease faster.
-_LEAST_HOT, _FAR_HOT = 3e-5, 0.25
+# the threshold: the distances of texture and of noise decrease faster. Otherwise larger thresholds are tried,
+# since the pixels of some cameras have noise of different levels.
+_LEAST_HOT, _FAR_HOT, _THRESHOLDS = 3e-5, 0.25, (_HOT, 2 * _HOT, 4 * _HOT)
 # Single photons in the dark are as far from their neighbours, but more than this share of the pixels.
 _MOST_HOT = 0.03
 # And if the image is noisy: usual distance over the range of grey values.
@@ -46,14 +47,19 @@ class Impulses:
     share: float
     usual: float  # distance of a pixel from its neighbours
     values: tuple[float, ...]  # suspicious grey values
-    hot: bool
+    threshold: float  # distance of a hot pixel over what is usual around it; 0 if there are none
+
+    @property
+    def hot(self) -> bool:
+        """Whether there are hot pixels."""
+        return self.threshold > 0
 
     def find(self, image: Array) -> Mask:
         """Return a mask (…) of pixels that are impulses in any channel of an image (channels, …)."""
         found = np.zeros(image.shape[1:], bool)
         for channel in image:
             if self.hot:
-                found |= _excess_of(_distance(channel), self.usual) > _HOT
+                found |= _excess_of(_distance(channel), self.usual) > self.threshold
             for value in self.values:
                 found |= _scattered(channel == value)
         return found
@@ -78,15 +84,24 @@ def look_for_impulses(windows: Sequence[Array]) -> Impulses | None:
     values = _suspicious_values(channels, excesses)
     known = [np.isin(channel, values) for channel in channels]
     others = [np.where(one, 0, excess) for one, excess in zip(known, excesses, strict=True)]
-    near, far = (sum(int((one > k * _HOT).sum()) for one in others) for k in (1, 2))
     low, high = np.quantile(np.concatenate([channel.ravel() for channel in channels]), [0.02, 0.98])
     noisy = usual > _NOISY * float(high - low)  # otherwise corners and tips are as far from their neighbours
-    hot = noisy and _LEAST_HOT * size < near < _MOST_HOT * size and far > _FAR_HOT * near
-    if not (values or hot):
+    threshold = _hot_threshold(others) if noisy else 0.0
+    if not (values or threshold):
         return None
-    found = Impulses(0.0, usual, tuple(values), hot)
+    found = Impulses(0.0, usual, tuple(values), threshold)
     count = sum(int(found.find(window).sum()) * len(window) for window in windows)
-    return Impulses(count / size, usual, tuple(values), hot)
+    return replace(found, share=count / size)
+
+
+def _hot_threshold(excesses: Sequence[Array]) -> float:
+    """Return the least distance from neighbours, over what is usual, of hot pixels; 0 if there are none."""
+    size = sum(excess.size for excess in excesses)
+    for threshold in _THRESHOLDS:
+        near, far = (sum(int((one > k * threshold).sum()) for one in excesses) for k in (1, 2))
+        if _LEAST_HOT * size < near < _MOST_HOT * size and far > _FAR_HOT * near:
+            return threshold
+    return 0.0
 
 
 def _suspicious_values(channels: Sequence[Array], excesses: Sequence[Array]) -> list[float]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aniso.arrays import Field, Mask
 from aniso.noise.clipping import find_clipped, judge_clipped
@@ -19,7 +20,6 @@ from aniso.noise.selection import steepness_axes
 
 #: The differences that are taken, from fine to coarse. Those of order 4 see the least of texture.
 PROBES: tuple[Probe, ...] = ((4, 1), (2, 1), (4, 2), (2, 2), (2, 3), (2, 4), (2, 6))
-_MARGIN = max(math.prod(probe) for probe in PROBES) // 2
 # Lines are seen through a Gaussian of this width. A block consists of them if the energies of second
 # derivatives across and along them differ by more than this part of their sum.
 _LINE_SEEN, _COHERENT = 1.0, 0.8
@@ -34,6 +34,9 @@ _MOST_BLOCKS = 2000
 # And those near masked pixels; more than this share of a block must not be masked.
 _ENOUGH_BLOCKS, _MOST_MASKED = (150, 16, 16), 0.5
 
+# More half blocks than there are along an axis of a window.
+_PLACES = 2**15
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -42,6 +45,7 @@ class Blocks:
     `wider` are means over their surroundings as well. The steepness of blocks that consist of lines is
     infinite. `weight` is less than 1 for overlapping blocks, which repeat each other. `limits` are the
     largest steepness up to which blocks of such a mean were chosen.
+    `places` are numbers of blocks, and those of neighbours along an axis differ by :func:`next_place`.
     `dark` is the number of pixels that are not positive, if it is known, and `quantum` the distance of grey
     values.
     """
@@ -50,6 +54,7 @@ class Blocks:
     wider: Field
     steepness: Field
     energies: dict[Probe, Field]
+    places: npt.NDArray[np.int64]
     side: int
     ndim: int
     weight: float = 1.0
@@ -69,6 +74,7 @@ class Blocks:
             wider=self.wider[chosen],
             steepness=self.steepness[chosen],
             energies=energies,
+            places=self.places[chosen],
             limits=None if self.limits is None else self.limits[chosen],
         )
 
@@ -132,9 +138,10 @@ def collect_blocks(
                 coherence = _coherence([average_blocks(line[inner], side) for line in lines])
                 steepness[coherence > _COHERENT] = np.inf
             shares = [average_blocks(each[inner], side) for each in doubts]
-            parts.append([*shares, means, wider, steepness, *energies])
+            places = _number_blocks(window[inner].shape, side, number, start)
+            parts.append([*shares, places, means, wider, steepness, *energies])
     found = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    low, high, *shares, means, wider, steepness = found[: len(found) - len(probes)]
+    low, high, *shares, places, means, wider, steepness = found[: len(found) - len(probes)]
     clipped, left = judge_clipped(means, (low, high))
     energies = [energy / left for energy in found[-len(probes) :]]
     doubt = _doubt_blocks(clipped, shares)
@@ -145,17 +152,37 @@ def collect_blocks(
     if allowed >= 2 and energies[0].any():
         trusted &= energies[0] > 0  # not within the constant regions
     if allowed == 3 and masks is not None:
-        energies = [each / seen for each, seen in zip(energies, _seen_of_covered(masks, probes), strict=True)]
-    blocks = Blocks(means, wider, steepness, dict(zip(probes, energies, strict=True)), side, ndim, weight)
+        covered = _seen_of_covered(masks, probes, margin)
+        energies = [each / part for each, part in zip(energies, covered, strict=True)]
+    seen = dict(zip(probes, energies, strict=True))
+    blocks = Blocks(means, wider, steepness, seen, places, side, ndim, weight)
     return blocks.take(trusted) if trusted.any() else None
 
 
-def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe]) -> Field:
-    """Return what differences see of white unit noise in which masked pixels are copies of others."""
+def next_place(axis: int, ndim: int) -> int:
+    """Return the difference between the places of neighbouring blocks."""
+    return 2 * _PLACES ** (ndim - 1 - axis)
+
+
+def _number_blocks(
+    shape: tuple[int, ...], side: int, window: int, start: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
+    """Return the places of blocks, in half blocks, as one number."""
+    found = np.int64(window)
+    for along, first in zip(np.indices([n // side for n in shape]), start, strict=True):
+        found = found * _PLACES + 2 * along + (first > 0)
+    return np.ravel(found)
+
+
+def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe], margin: int) -> Field:
+    """Return what differences see of white unit noise in which masked pixels are copies of others.
+
+    Pixels up to the margin, where differences may reach beyond the border, do not count.
+    """
     random, seen = np.random.default_rng(0), []
     for mask in masks:
         white = cover_masked(random.normal(size=mask.shape), mask)
-        inner = tuple(slice(_MARGIN, n - _MARGIN) for n in mask.shape)
+        inner = tuple(slice(margin, n - margin) for n in mask.shape)
         seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[3:]])
     return np.mean(seen, axis=0)
 

@@ -19,6 +19,7 @@ from aniso.dispatch import takes_arrays
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
+from aniso.noise.constants import find_noiseless
 from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.noise.impulses import Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
@@ -424,9 +425,13 @@ def choose(
     ndim, strong = len(settings.spacings), is_strong(level, stabilised)
     models = choose_models(level, given_contrast, pixel, ndim, strong=strong, normal=normal)
     times = choose_times(pixel, ndim) if given_time is None else [given_time]
-    if known is not None:  # pixels that were filled in have no noise
+    # Pixels that were filled in have no noise, nor have constant regions.
+    noisy = [np.stack([~find_noiseless(channel) for channel in window]) for window in windows]
+    if known is not None:
+        noisy = [each & inside for each, inside in zip(noisy, known, strict=True)]
+    if known is not None or (level > 0 and not all(each.all() for each in noisy)):
         everywhere = levels or [np.full_like(window, level) for window in stabilised]
-        levels = [each * inside for each, inside in zip(everywhere, known, strict=True)]
+        levels = [each * inside for each, inside in zip(everywhere, noisy, strict=True)]
     candidates = Candidates(models, times, settings, source.alive, mixing, leave=given_time is None)
 
     method = check_method(method, settings, free=free)

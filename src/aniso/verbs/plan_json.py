@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import reprlib
 import sys
 import types
 import typing
@@ -53,7 +54,7 @@ def load(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
         raise TypeError(f"text must be str, got {type(text).__name__}. Give what to_json returned.")
     try:
-        values = json.loads(text, parse_constant=_reject_constant)
+        values = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_repeated)
     except ValueError as error:
         raise checks.make_error(
             ValueError,
@@ -70,6 +71,14 @@ def load(text: str) -> dict[str, Any]:
 
 def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not a finite number")
+
+
+def _reject_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is repeated")
+    return values
 
 
 def decode(cls: type, values: dict[str, Any], place: str) -> Any:
@@ -112,11 +121,11 @@ def _decode(hint: Any, value: Any, place: str) -> Any:
         ):
             return float(value)
     elif hint in (int, str, bool):
-        if type(value) is hint:
+        if type(value) is hint and (hint is not int or abs(value) <= sys.maxsize):
             return value
     elif isinstance(value, dict):
         return _decode_class(hint, value, place)
-    raise ValueError(f"{place} has the value {value!r}, which does not fit: the plan is damaged.")
+    raise ValueError(f"{place} has the value {reprlib.repr(value)}, which does not fit: the plan is damaged.")
 
 
 def _decode_class(hint: Any, value: dict[str, Any], place: str) -> Any:

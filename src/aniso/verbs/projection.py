@@ -15,6 +15,7 @@ from aniso.arrays import Array, Field
 from aniso.blocks.costs import cycle_seconds
 from aniso.blocks.halo import Region, tensor_reach
 from aniso.blocks.stages import Channels, Flow, Stage, State
+from aniso.cancelling import check_cancelled
 from aniso.evolving import EvolvingImage
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
@@ -156,6 +157,7 @@ def project(image: Array, coarse: Array, factors: tuple[int, ...], dtype: Any = 
 def repeat_pixels(coarse: Array, factors: tuple[int, ...]) -> Array:
     """Return blocks of equal pixels."""
     for axis, f in enumerate(factors, 1):
+        check_cancelled()
         coarse = np.repeat(coarse, f, axis=axis)
     return coarse
 
@@ -165,6 +167,7 @@ def block_means(image: Array, factors: tuple[int, ...], dtype: Any = None) -> Ar
     image = image.astype(dtype or image.dtype, copy=False)
     for axis, f in enumerate(factors, 1):
         if f > 1:
+            check_cancelled()
             parts = [image[(slice(None),) * axis + (slice(j, None, f),)] for j in range(f)]
             total = parts[0] + parts[1]
             for part in parts[2:]:
@@ -181,12 +184,14 @@ def interpolate(coarse: Array, factors: tuple[int, ...]) -> Array:
     refined = [(axis, f) for axis, f in enumerate(factors, 1) if f > 1]
     weights = _coefficient_weights()
     for axis, _ in refined:
+        check_cancelled()
         coarse = ndimage.correlate1d(coarse, weights, axis, mode="reflect")
     for axis, f in refined:
         shape = list(coarse.shape)
         shape[axis] *= f
         fine = np.empty(shape, coarse.dtype)
         for j in range(f):
+            check_cancelled()
             # The centre of finer pixel j lies this far from the centre of its pixel.
             offset = (j + 0.5) / f - 0.5
             place = (slice(None),) * axis + (slice(j, None, f),)

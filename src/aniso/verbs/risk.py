@@ -18,7 +18,7 @@ _PROBE = 0.05
 _LOWEST_LEVEL = 0.85
 # Relative error of the variance of noise that was estimated: of one level, of several levels, and of noise
 # that was changed by compression.
-_DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.2
+_DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.5
 # And at least this multiple of a negative risk.
 _DOUBT_OF_NEGATIVE = 2.0
 

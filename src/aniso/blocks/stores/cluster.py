@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import signal
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-# Seconds to wait for a scheduler.
+# Seconds to wait for a scheduler, and for its workers.
 _PATIENCE = 10
+# Seconds to wait for a worker of this machine that is being replaced.
+_REPLACEMENT = 120
 _LOOPBACK = "127.0.0.1"
+# How a warning begins that Dask gives where a disk is busy for a second.
+_BUSY_DISK = "Creating scratch directories"
 
 
 def check_memory(memory: Any) -> str | int:
@@ -36,7 +42,7 @@ def connect(scheduler: str | None, workers: int, memory: str | int | None) -> It
     New workers have one thread and this memory each: threads of the engine would compete with them. They are
     reachable from this machine only.
     """
-    from dask.distributed import Client, LocalCluster
+    from dask.distributed import Client
 
     if scheduler is not None:
         try:
@@ -50,8 +56,15 @@ def connect(scheduler: str | None, workers: int, memory: str | int | None) -> It
         with client:
             yield client
         return
+    with _without_warnings(), _start_local(workers, memory) as local, Client(local) as client:
+        yield client
+
+
+def _start_local(workers: int, memory: str | int | None) -> Any:
+    from dask.distributed import LocalCluster
+
     with _interrupts_for_this_process():
-        local = LocalCluster(
+        return LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             memory_limit=check_memory(memory),
@@ -61,8 +74,18 @@ def connect(scheduler: str | None, workers: int, memory: str | int | None) -> It
             worker_dashboard_address=f"{_LOOPBACK}:0",
             silence_logs=logging.CRITICAL,  # lost workers are replaced; the run reports what fails
         )
-    with local, Client(local) as client:
-        yield client
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Ignore the warning about a busy disk, here and in new workers."""
+    import dask
+
+    known = [os.environ.get("PYTHONWARNINGS"), f"ignore:{_BUSY_DISK}:UserWarning"]
+    name = "distributed.nanny.pre-spawn-environ.PYTHONWARNINGS"
+    with dask.config.set({name: ",".join(filter(None, known))}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _BUSY_DISK)
+        yield
 
 
 @contextmanager
@@ -97,7 +120,7 @@ def capacity(client: Any) -> tuple[float, int]:
     """Return the smallest memory per thread in bytes, and the number of threads of all workers."""
     try:
         # On a busy machine a worker may be late, or be replaced at this moment.
-        client.wait_for_workers(1, timeout=_PATIENCE)
+        client.wait_for_workers(1, timeout=_PATIENCE if client.cluster is None else _REPLACEMENT)
     except TimeoutError:
         raise ConnectionError(
             "the Dask cluster has no workers. Start some with `dask worker ADDRESS`."

@@ -56,13 +56,10 @@ class Lock:
 
     def check_free(self) -> tuple[bool, Any]:
         """Raise an error if a run holds the lock; return whether there is one, and its version."""
-        import obstore
-
         try:
-            found = self.place.call(lambda client: obstore.get(client, self.place.key), FIRST_RETRIES)
+            about, meta = self._read()
         except FileNotFoundError:
             return False, None
-        about, meta = json.loads(bytes(found.bytes())), found.meta
         if about["owner"] == self.owner or _has_ended(about):
             return True, meta
         age = self.folder.probe() - meta["last_modified"].timestamp()
@@ -76,14 +73,11 @@ class Lock:
 
     def holder(self) -> str | None:
         """Return the machine of the run that holds the lock, by the clock of this machine, or None."""
-        import obstore
-
         try:
-            found = self.place.call(lambda client: obstore.get(client, self.place.key), FIRST_RETRIES)
+            about, meta = self._read()
         except FileNotFoundError:
             return None
-        about = json.loads(bytes(found.bytes()))
-        late = time.time() - found.meta["last_modified"].timestamp() > LEASE
+        late = time.time() - meta["last_modified"].timestamp() > LEASE
         return None if late or _has_ended(about) else str(about.get("host"))
 
     def acquire(self) -> None:
@@ -114,6 +108,17 @@ class Lock:
             contents = self.place.read()
             if contents is not None and json.loads(contents)["owner"] == self.owner:
                 self.place.call(lambda client: obstore.delete(client, self.place.key), FIRST_RETRIES)
+
+    def _read(self) -> tuple[dict[str, Any], Any]:
+        """Return the contents of the lock, and its version."""
+        import obstore
+
+        def get(client: Any) -> Any:
+            found = obstore.get(client, self.place.key)
+            return json.loads(bytes(found.bytes())), found.meta  # answers may end too early
+
+        contents: tuple[dict[str, Any], Any] = self.place.call(get, FIRST_RETRIES)
+        return contents
 
     def _write(self, mode: Any) -> None:
         import obstore

@@ -103,7 +103,8 @@ class RemotePlace(Place):
 
         from aniso.blocks.stores.zarr_store import zarr_store
 
-        return StorePath(zarr_store(self.root, self.options, self.root.startswith(READ_ONLY)), self.key)
+        store = zarr_store(self.root, self.options, self.key, self.root.startswith(READ_ONLY))
+        return StorePath(store, self.key)
 
     @property
     def parents(self) -> list[Place]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -99,10 +99,10 @@ def _run(
     from aniso.checks import axis_spacing
     from aniso.cli.files import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
-    from aniso.cli.jobs.filtering import Filter, StoreFilter, filter_files
+    from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
     from aniso.cli.jobs.reporting import Report, Tell
     from aniso.io.pages import Page, Pages
-    from aniso.verbs.plan import note_spacing
+    from aniso.verbs.plan import Plan, note_spacing
 
     options = {name: value for name, value in values.items() if value is not None}
     if stencil is not None and (chosen := stencil.chosen()) is not None:
@@ -116,29 +116,35 @@ def _run(
     if options.get("isotropic") and computing.spacing is None:
         computing = replace(computing, spacing="file")
 
-    if plans.frames:
-        if reading.volume:
-            raise typer.BadParameter(
-                "--frames and --volume contradict each other. Give one of them; frames of a series of "
-                "volumes are volumes without --volume."
-            )
-        if unknown is not None and not verb.fills:
-            raise typer.BadParameter(
-                "--frames takes no mask. Fill in unknown pixels with aniso inpaint first."
-            )
+    if plans.frames and reading.volume:
+        raise typer.BadParameter(
+            "--frames and --volume contradict each other. Give one of them; frames of a series of volumes "
+            "are volumes without --volume."
+        )
     job = FileJob(verb.name, files, reading, writing, computing, reporting, plans, cluster.storage)
-    plan = None
+    for_all = plans.save_plan is not None and not are_stores(files) and len(job.paths) > 1
+    if unknown is not None and not verb.fills and (plans.frames or for_all):
+        what = "--frames" if plans.frames else "--save-plan for several files"
+        raise typer.BadParameter(f"{what} takes no mask. Fill in unknown pixels with aniso inpaint first.")
+    plan: Plan | None = None
     plans.check([*options, *(["spacing"] if computing.spacing is not None else [])])
     with job.report.attempt(str(plans.plan)):
         plan = job.read_plan()
     if job.report.errors:
         job.report.finish()
 
+    def mask_of(pages: Pages) -> Any:
+        return None if unknown is None else unknown_pixels(unknown, pages.picture, reading, job.report)
+
+    def choose_for_all(some: list[Pages]) -> None:
+        nonlocal plan
+        plan = _plan_of_frames(verb, [(pages, mask_of(pages)) for pages in some], computing, options)
+
     def filters(pages: Pages, report: Report) -> Filter:
-        mask = None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
+        mask = mask_of(pages)
         common = plan
         if plan is None and plans.frames:
-            common = _plan_of_frames(verb, pages, mask, computing, options)
+            common = _plan_of_frames(verb, [(pages, mask)], computing, options)
         if plan is not None:
             note_spacing(plan, pages.spacing, report.note)
 
@@ -166,6 +172,7 @@ def _run(
         verb.output.replace("{factors}", finer),
         filters,
         stores=StoreFilter(cluster, plan or verb, {} if plan else options, summary, unknown),
+        choose_for_all=choose_for_all if for_all else None,
         factors=factors,
         unknown=verb.takes("mask"),
         summary=summary,
@@ -193,22 +200,31 @@ def _factor_word(factors: int | tuple[int, ...] | None) -> str:
 
 
 def _plan_of_frames(
-    verb: Verb, pages: Any, mask: Any, computing: shared.ComputingOptions, options: dict[str, Any]
+    verb: Verb,
+    stacks: Sequence[tuple[Any, Any]],
+    computing: shared.ComputingOptions,
+    options: dict[str, Any],
 ) -> Any:
-    """Return one plan for all pages."""
+    """Return one plan for all pages of stacks, each with its mask or None."""
+    from aniso.io.picture import FileError
     from aniso.verbs.holes import HoledSource
     from aniso.verbs.plan import make_plan
     from aniso.verbs.source import ImageSource, sampled_frames
 
-    numbers = sampled_frames(pages.count)
-    used: dict[str, Any] = {}
-    sources = []
-    for page in pages:
-        if page.number - 1 in numbers:
-            used = computing.arguments(page)
-            axis = used.pop("channel_axis")
-            if mask is None:
-                sources.append(ImageSource.check(page.image, axis))
-            else:
-                sources.append(HoledSource.check_holes(page.image, pages.part_of_mask(mask, page), axis))
+    pages = [(stack, page, mask) for stack, mask in stacks for page in stack]
+    shapes = {page.image.shape for _, page, _ in pages}
+    if len(shapes) > 1:
+        raise FileError(
+            f"inputs have different shapes ({', '.join(map(str, sorted(shapes)))}), so that one plan cannot "
+            "be made from them. Make it from one of them, then filter all of them with --plan."
+        )
+    chosen = [pages[number] for number in sampled_frames(len(pages))]
+    used = computing.arguments(chosen[0][1])
+    axis = used.pop("channel_axis")
+    sources: list[Any] = [
+        ImageSource.check(page.image, axis)
+        if mask is None
+        else HoledSource.check_holes(page.image, stack.part_of_mask(mask, page), axis)
+        for stack, page, mask in chosen
+    ]
     return make_plan(verb, sources[0].join(sources, 0), options, **used)

@@ -153,8 +153,11 @@ class FileJob:
             raise FileError(f"{path} is a plan of {plan.verb}, not of {self.command}. Use aniso {plan.verb}.")
         return plan
 
-    def check_saved_plan(self, pages: int = 1) -> None:
-        """Reject --save-plan if the file cannot be written, or for several pages, before computing."""
+    def check_saved_plan(self, pages: int = 1, *, written: bool = False) -> None:
+        """Reject --save-plan if the file cannot be written, or for several pages, before computing.
+
+        `written`: whether the plan of another input has been written already.
+        """
         path = self.plans.save_plan
         if path is None:
             return
@@ -163,7 +166,8 @@ class FileJob:
                 f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Add "
                 "--frames to filter all pages alike, or --volume if they are slices of a volume."
             )
-        io.check_text_output(path, force=self.writing.force)
+        if not written:
+            io.check_text_output(path, force=self.writing.force)
 
     def save_plan(self, plan: Plan) -> None:
         """Write a plan to the file of --save-plan, if it was given."""

@@ -20,6 +20,7 @@ from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.io.pages import Page, Pages
 from aniso.io.picture import FileError
 from aniso.verbs.plan import Plan, summary_rows, summary_values
+from aniso.verbs.source import sampled_frames
 from aniso.verbs.table import Verb
 
 _SUFFIX = ".zarr"
@@ -168,6 +169,7 @@ def filter_files(
     chosen: Chosen,
     *,
     stores: StoreFilter,
+    choose_for_all: Callable[[list[Pages]], object] | None = None,
     factors: Callable[[Pages], Sequence[int]] | None = None,
     unknown: bool = False,
     facts: Mapping[str, Any] | None = None,
@@ -175,34 +177,48 @@ def filter_files(
 ) -> None:
     """Filter all files page by page and write the results; or a Zarr store, as `stores` says.
 
-    `usual` is the default pattern of their names. Results are finer by `factors`. `unknown`: whether pixels
-    may be NaN. `facts` and `summary` are what is the same for all files.
+    `usual` is the default pattern of their names. `choose_for_all` makes a plan from some of the files,
+    before all are filtered with it. Results are finer by `factors`. `unknown`: whether pixels may be NaN.
+    `facts` and `summary` are what is the same for all files.
     """
     if are_stores(job.files):
         _filter_store(job, usual, stores)
         return
-    saved = job.plans.save_plan
-    if saved is not None and len(job.paths) > 1:
-        raise typer.BadParameter(
-            f"--save-plan writes one plan, but there are {len(job.paths)} inputs. Make it from one of them, "
-            f"e.g. aniso {job.command} first.tif --save-plan {saved}, then use --plan {saved}."
-        )
     where = job.places(usual)
     targets = where.places(job.paths)
+    saved: list[Any] = []
+
+    def opened(number: int, *, unknown: bool = unknown) -> Pages:
+        ends = job.paths[number], where, [targets[number]]
+        stack = job.open(*ends, factors=factors, unknown=unknown)
+        job.check_saved_plan(stack.count, written=bool(saved))
+        return stack
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
-        target = targets[number - 1]
-        stack = job.open(path, where, [target], factors=factors, unknown=unknown)
-        job.check_saved_plan(stack.count)
+        stack, target = opened(number - 1), targets[number - 1]
         results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
         written = job.write(where, target, stack, results)
-        job.save_plan(infos[0])
+        if not saved:
+            job.save_plan(infos[0])
+            saved.append(infos[0])
         known = [info for info in infos if info is not None]
         rows = [*summary, *(summary_rows(known) if known else ())]
         about, lines = job.report_result(path, target, written, stack, rows)
         return {**about, "info": [summary_values(info) for info in known]}, lines
 
+    if choose_for_all is not None:
+        some = []
+        for number in sampled_frames(len(job.paths)):
+            with job.report.attempt(str(job.paths[number])):
+                some.append(opened(number, unknown=stores.unknown is not None))
+        if not job.report.errors:
+            with job.report.attempt(str(job.plans.save_plan)):
+                choose_for_all(some)
+        if job.report.errors:
+            job.report.finish()
     each_file(job.report, job.paths, action)
+    if choose_for_all is not None and saved:
+        job.report.say(columns(summary_rows(saved)))
     job.report.finish(**(facts or {}))
 
 

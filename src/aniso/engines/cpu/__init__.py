@@ -6,7 +6,7 @@
     the loops over images and volumes, written in plain Python: those of all models, and those of one
 ``net``, ``net_kernels``
     learned diffusions: the stages of a net, and the loops over images
-``rows``, ``volume_rows``
+``rows``, ``means``, ``volume_rows``
     what they are made of, and how the loops of all models call those of one
 ``arithmetic``
     elementary functions that vectorise
@@ -14,6 +14,8 @@
     joins them with the formulas into modules that Numba can compile
 ``function_texts``, ``user_functions``
     the texts of functions that it joins, and which functions of the user are the same
+``inner``
+    compiling functions that only compiled code calls
 ``cache``, ``private_folder``
     compiled kernels on disk, and where nobody else can write them
 ``threads``

@@ -29,6 +29,7 @@ import numpy as np
 from aniso.engines.cpu import (
     arithmetic,
     kernels,
+    means,
     net_kernels,
     rows,
     similar_kernels,
@@ -57,6 +58,8 @@ from aniso.models import TensorFormula
 from aniso.models.diffusivity import SecantDecline, SecantSlope
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
+#: Of functions that are called by compiled code only.
+_INNER = "no_cpython_wrapper=True, pipeline_class=InnerCompiler"
 
 
 # Several threads need the same module once.
@@ -83,9 +86,12 @@ def loops(dtype: np.dtype[Any], spaced: bool, ndim: int = 2) -> ModuleType:
 @uninterrupted
 def _loops(dtype: np.dtype[Any], spaced: bool, ndim: int) -> ModuleType:
     if ndim == 2:
-        formulas, texts = (weights, cell, bounds), (rows, kernels)
+        formulas, texts = (weights, cell, bounds), (rows, means, kernels)
     else:
-        formulas, texts = (weights, volume_weights, volume_cell, bounds), (rows, volume_rows, volume_kernels)
+        formulas, texts = (
+            (weights, volume_weights, volume_cell, bounds),
+            (rows, means, volume_rows, volume_kernels),
+        )
     check_names(arithmetic, *formulas, *texts)
     parts = [_header(dtype, spaced, ndim, cache=True), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
@@ -101,8 +107,8 @@ def tensor_loops(formula: TensorFormula, dtype: np.dtype[Any], spaced: bool, ndi
 
 def _first_alike(function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(function, SecantDecline | SecantSlope):
-        return type(function)(first_alike(function.diffusivity))
-    return first_alike(function)
+        return type(function)(_first_alike(function.diffusivity))
+    return function if _is_known(function) else first_alike(function)
 
 
 @functools.lru_cache(maxsize=128)
@@ -243,15 +249,16 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             "from numba.core import types",
             "from numba.extending import intrinsic",
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
+            "from aniso.engines.cpu.inner import InnerCompiler",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
             f"ENTRIES = {4 if ndim == 2 else 6}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             # Functions that allocate nothing need not count references to arrays, which is done atomically.
-            f"allocating = numba.njit({_OPTIONS}, no_cpython_wrapper=True)",
-            f"compiled = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False)",
+            f"allocating = numba.njit({_OPTIONS}, {_INNER})",
+            f"compiled = numba.njit({_OPTIONS}, {_INNER}, _nrt=False)",
             # A call that is not inlined keeps a loop from being vectorised.
-            f"inlined = numba.njit({_OPTIONS}, no_cpython_wrapper=True, _nrt=False, forceinline=True)",
+            f"inlined = numba.njit({_OPTIONS}, {_INNER}, _nrt=False, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.arithmetic import unit_structure
+from aniso.engines.cpu.means import four_means, taps_of_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -19,12 +20,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    four_means,
     full_vectors,
     next_row_of_channel,
+    ones,
     restore_fixed,
     rows_of_ring,
-    taps_of_means,
     workspace,
 )
 from aniso.formulas.bounds import explicit_step, extrapolated_step
@@ -153,10 +153,10 @@ def stored_row(cells, slot, tensors, shape, row, begin, n):
     """Stored tensors of n cells from column `begin` on, without those beyond the image."""
     (height, width), first, last = shape, max(begin, 0), min(begin + n - 1, shape[1])
     for field in range(3):
-        copy_row(
-            cells, slot + index(field * STRIDE + first - begin),
-            tensors, index((field * (height + 1) + row) * (width + 1) + first), last - first + 1,
-        )  # fmt: skip
+        at, count = index((field * (height + 1) + row) * (width + 1) + first), last - first + 1
+        copy_row(cells, slot + index(field * STRIDE + first - begin), tensors, at, count)
+        if row < height:
+            fetch_row(tensors, at + index(width + 1), count)
 
 
 @compiled
@@ -218,11 +218,11 @@ def image_steps(
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
     taps = taps_of_means(wide_y)
-    row_at = np.zeros(len(taps) - 3, np.uint64)
+    row_at = np.empty(len(taps) - 3, np.uint64)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace(rows_of_ring(reach_y, height) * channels * structure_n if computes else 1, u)
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
-    even = np.ones(len(fold_y), u.dtype)
+    even = ones(len(fold_y), u)
     structures = workspace(3 * structure_n + 16 if averages else 1, u)
     wide_rings = workspace(4 * ring_size * many if averages else 1, u)
 

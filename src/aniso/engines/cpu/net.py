@@ -18,6 +18,8 @@ from aniso.nets.net import LevelStage, Net
 
 # Columns of a tile with those that its kernels reach: few enough for rows to stay in the cache. And rows.
 _COLUMNS, _ROWS = 640, 128
+# Small images that are one task lie side by side in rows of a tile, and there are this number of tasks.
+_TASKS = 4
 # Below this number of pixels, waking other threads takes longer than the work.
 _ALONE = 4_000
 
@@ -59,7 +61,9 @@ def _run_stage(
     loops = net_loops(dtype, tuple(sorted(counts)), stride)
     kernel = stage.smoothing.astype(dtype)
     narrow = edge_fold(width, len(kernel) - 1), edge_fold(height, len(kernel) - 1)
-    planes = range(images * channels)
+    # Tiles of images with what kernels and averages reach on both sides.
+    several = max(1, min(_COLUMNS // (width + 4 * reach + 2 * dilation), images // _TASKS))
+    planes = spans(images * channels, several * channels)
     tiles = list(itertools.product(planes, even_spans(height, _ROWS), even_spans(width, _COLUMNS)))
     numbers = [np.tile(each.astype(dtype), images) for each in (stage.steps, stage.backs)]
 
@@ -99,7 +103,7 @@ def _run_stage(
         (seen, rate, (channels, height, width)),
         list(
             itertools.product(
-                range(images), even_spans(height, _ROWS), even_spans(width, _COLUMNS - 2 * reach)
+                spans(images, several), even_spans(height, _ROWS), even_spans(width, _COLUMNS - 2 * reach)
             )
         ),
         (np.array(stage.groups), dilation, folds.radius, folds.kernels, most, *tables),

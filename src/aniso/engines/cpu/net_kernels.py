@@ -9,7 +9,8 @@ transformed over the orientations (the Walsh–Hadamard transform), so that mixi
 each of four characters. The adjoint does the same backwards.
 
 Rows of one buffer are at the distance `STRIDE`. With the dilation d, a tile of responses is wider than the
-tile of the result by (r + 1)·d on each side, and one of pixels by (2r + 1)·d.
+tile of the result by (r + 1)·d on each side, and one of pixels by (2r + 1)·d. Tiles of several small images
+lie side by side in the same rows, at this distance plus their width, since short rows are slow.
 """
 
 from __future__ import annotations
@@ -210,18 +211,24 @@ def add_row(out, o, rows, r, n):
 
 @compiled
 def respond(
-    u, base, shape, y, left, n, dilation, radius, kernels, folds, pairs, spans, numbers, fold_x, fold_y,
-    unit, of_group, share, most, lines, folded, parts, v, at, squares,
+    u, base, apart, several, pitch, shape, y, left, n, dilation, radius, kernels, folds, pairs, spans,
+    numbers, fold_x, fold_y, unit, of_group, share, most, lines, folded, parts, v, at, squares,
 ):  # fmt: skip
-    """Responses of all kernels to row y of one channel, n of them from `left` on, with their squares."""
+    """Responses of all kernels to row y of one channel, n of them from `left` on, with their squares.
+
+    Several images are at the distance `apart` in the array, and at `pitch` in rows.
+    """
     _, width = shape
-    reach, many = radius * dilation, full_vectors(n)
+    reach, all_columns = radius * dilation, (several - 1) * pitch + n
+    many = full_vectors(all_columns)
     for k in range(2 * radius + 1):
-        row = index(fold_y[reach + y + (k - radius) * dilation] * width)
-        cut_row(lines, index(k * STRIDE), u, base + row, width, left - reach, fold_x, n + 2 * reach)
+        row = base + index(fold_y[reach + y + (k - radius) * dilation] * width)
+        for image in range(several):
+            to, source = index(k * STRIDE + image * pitch), row + index(image * apart)
+            cut_row(lines, to, u, source, width, left - reach, fold_x, n + 2 * reach)
     for k in range(radius):  # the row below becomes the sum of both, the one above the difference
         below, above = index((2 * radius - k) * STRIDE), index(k * STRIDE)
-        sum_and_difference(lines, below, above, full_vectors(n + 2 * reach))
+        sum_and_difference(lines, below, above, full_vectors(all_columns + 2 * reach))
     for fold in range(len(folds)):
         row, odd, shift = folds[fold, 0], folds[fold, 1] == 1, folds[fold, 2] * dilation
         fold_row(folded, index(fold * STRIDE), lines, index(row * STRIDE + reach), shift, odd, many)
@@ -242,58 +249,67 @@ def respond(
 
 
 @compiled
-def give_back(left, width, n, dilation, radius, folds, pairs, spans, numbers, fold_x, fluxes, given, sides):
+def give_back(
+    several, pitch, left, width, n, dilation, radius, folds, pairs, spans, numbers, fold_x, fluxes, given,
+    sides,
+):  # fmt: skip
     """What all kernels give to the rows around theirs: sums and differences.
 
-    The fluxes have n columns from `left` on. `sides` has as many more on each side as the kernels reach, and
-    `given` twice as many, which are 0.
+    The fluxes have n columns from `left` on, for each of several images. `sides` has as many more on each
+    side as the kernels reach, and `given` twice as many, which are 0, and which neighbours share.
     """
-    reach, many, number = radius * dilation, full_vectors(n), 0
+    reach, all_columns, number = radius * dilation, (several - 1) * pitch + n, 0
+    many = full_vectors(all_columns)
     for fold in range(len(folds)):
         first, count = spans[fold, 0], spans[fold, 1]
         to = index(fold * STRIDE + 2 * reach)
         weighted_sum(given, to, fluxes, index(first * STRIDE), numbers, index(number), count, many)
         number += count
-        for j in range(-left):  # there are no responses outside the image
-            given[to + index(j)] = 0
-        for j in range(min(n, width - left), many):
-            given[to + index(j)] = 0
+        for image in range(several):  # there are no responses outside the image
+            first = image * pitch
+            for j in range(-left):
+                given[to + index(first + j)] = 0
+            for j in range(first + min(n, width - left), many if image == several - 1 else first + pitch):
+                given[to + index(j)] = 0
     for pair in range(len(pairs)):
         one, other = index(pairs[pair, 0] * STRIDE), index(pairs[pair, 1] * STRIDE)
-        sum_and_difference(given, one, other, full_vectors(n + 4 * reach))
-    clear_rows(sides, 2 * radius + 1, full_vectors(n + 2 * reach))
+        sum_and_difference(given, one, other, full_vectors(all_columns + 4 * reach))
+    clear_rows(sides, 2 * radius + 1, full_vectors(all_columns + 2 * reach))
     for fold in range(len(folds)):
         row, odd, shift = folds[fold, 0], folds[fold, 1] == 1, folds[fold, 2] * dilation
-        centre = index(fold * STRIDE + reach)
-        unfold_row(sides, index(row * STRIDE), given, centre, shift, odd, full_vectors(n + 2 * reach))
+        centre, columns = index(fold * STRIDE + reach), full_vectors(all_columns + 2 * reach)
+        unfold_row(sides, index(row * STRIDE), given, centre, shift, odd, columns)
     # Mirrored pixels give what they get to the pixels of which they are copies.
     for j in range(n + 2 * reach):
         x = left - reach + j
         if x < 0 or x >= width:
             inside = fold_x[(len(fold_x) - width) // 2 + x] - (left - reach)
             if 0 <= inside < n + 2 * reach:
-                for row in range(2 * radius + 1):
-                    sides[index(row * STRIDE + inside)] += sides[index(row * STRIDE + j)]
+                for row, image in np.ndindex(2 * radius + 1, several):
+                    first = row * STRIDE + image * pitch
+                    sides[index(first + inside)] += sides[index(first + j)]
 
 
 @entry
 def kernel_responses(
-    u, rate, shape, image, rows, columns, groups, dilation, radius, kernels, most, folds, pairs,
+    u, rate, shape, images, rows, columns, groups, dilation, radius, kernels, most, folds, pairs,
     forward_spans, forward, backward_spans, backward, own_mixing, mean_mixing, unit, gain, bias, fold_x,
     fold_y,
 ):  # fmt: skip
-    """Kᵀ(w v) with v = K u for a tile of one of several images (channels, H, W).
+    """Kᵀ(w v) with v = K u for a tile of the images (channels, H, W) from images[0] to images[1] − 1.
 
     Channels groups[g] … groups[g + 1] − 1 share weights w, which depend on the energies of this group and, if
     it is the second one, on averages of those of the first.
     """
     (channels, height, width), (start, stop), (left, right) = shape, rows, columns
-    first_row = image * channels * height  # of this image, with all its channels
+    first_row = images[0] * channels * height  # of these images, with all their channels
     reach, half, group_count = radius * dilation, kernels // 2, len(groups) - 1
     # Columns of responses and of fluxes.
     wide_left, wide = left - reach - dilation, right - left + 2 * (reach + dilation)
     flux_left, n = left - reach, right - left + 2 * reach
-    many, all_rows = full_vectors(n), 4 * kernels
+    several, pitch = images[1] - images[0], wide + 2 * reach
+    many, all_rows = full_vectors((several - 1) * pitch + n), 4 * kernels
+    all_wide = full_vectors((several - 1) * pitch + wide)
     lines = np.zeros((2 * radius + 1) * STRIDE, u.dtype)
     folded = np.zeros(len(folds) * STRIDE, u.dtype)
     given = np.zeros(len(folds) * STRIDE, u.dtype)
@@ -312,43 +328,46 @@ def kernel_responses(
     sums = np.zeros((ring + 1) * group_count * all_rows * STRIDE, u.dtype)
     total = np.zeros(channels * (stop - start) * STRIDE, u.dtype)
     counts = np.ones(STRIDE, u.dtype)
-    for j in range(n):
+    for image, j in np.ndindex(several, n):
         x = flux_left + j
-        counts[j] = real(1.0) / real(1 + (1 if x >= dilation else 0) + (1 if x + dilation < width else 0))
+        counts[image * pitch + j] = real(1.0) / real(
+            1 + (1 if x >= dilation else 0) + (1 if x + dilation < width else 0)
+        )
 
     first_flux, last_flux = max(0, start - reach), min(height, stop + reach)
     for y in range(max(0, first_flux - dilation), last_flux + dilation):
         for group in range(group_count if y < min(height, last_flux + dilation) else 0):
-            clear_rows(squares, all_rows, full_vectors(wide))
+            clear_rows(squares, all_rows, all_wide)
             slot, share = y % later, real(1.0) / real(groups[group + 1] - groups[group])
             for channel in range(groups[group], groups[group + 1]):
                 respond(
-                    u, index((first_row + channel * height) * width), (height, width), y, wide_left, wide,
-                    dilation, radius, kernels, folds, pairs, forward_spans, forward, fold_x, fold_y, unit,
-                    group * kernels, share, most, lines, folded, parts, v,
-                    index((slot * channels + channel) * all_rows * STRIDE), squares,
+                    u, index((first_row + channel * height) * width), channels * height * width, several,
+                    pitch, (height, width), y, wide_left, wide, dilation, radius, kernels, folds, pairs,
+                    forward_spans, forward, fold_x, fold_y, unit, group * kernels, share, most, lines,
+                    folded, parts, v, index((slot * channels + channel) * all_rows * STRIDE), squares,
                 )  # fmt: skip
             # Energies that a group looks at, for each character: its own, and those of the first group.
             seen, base = (group + 1) * kernels, group * all_rows
             for kernel in range(kernels):
                 energies_of(
                     energies, index((base + kernel) * STRIDE), index(seen * STRIDE), squares,
-                    index(4 * kernel * STRIDE), full_vectors(wide),
+                    index(4 * kernel * STRIDE), all_wide,
                 )  # fmt: skip
             for row in range(all_rows if group > 0 else 0):
                 to = base + row // kernels * seen + kernels + row % kernels
-                copy_row(energies, index(to * STRIDE), energies, index(row * STRIDE), full_vectors(wide))
+                copy_row(energies, index(to * STRIDE), energies, index(row * STRIDE), all_wide)
             for row in range(all_rows):
                 first = index((base + row // kernels * seen) * STRIDE)
                 to = index(((slot * group_count + group) * all_rows + row) * STRIDE)
                 number = index((base + row) * kernels)
-                weighted_sum(own, to, energies, first, own_mixing, number, kernels, full_vectors(wide))
+                weighted_sum(own, to, energies, first, own_mixing, number, kernels, all_wide)
                 number = index(base * kernels + row * seen)
-                weighted_sum(means, index(0), energies, first, mean_mixing, number, seen, full_vectors(wide))
-                for j in range(-wide_left):  # averages are those of pixels inside the image
-                    means[index(j)] = 0
-                for j in range(width - wide_left, wide):
-                    means[index(j)] = 0
+                weighted_sum(means, index(0), energies, first, mean_mixing, number, seen, all_wide)
+                for image in range(several):  # averages are those of pixels inside the image
+                    for j in range(-wide_left):
+                        means[index(image * pitch + j)] = 0
+                    for j in range(width - wide_left, wide):
+                        means[index(image * pitch + j)] = 0
                 to = index(((y % ring * group_count + group) * all_rows + row) * STRIDE)
                 sum_along(sums, to, means, index(0), dilation, many)
         y -= dilation
@@ -380,8 +399,8 @@ def kernel_responses(
                         to = index((3 * half + kernel) * STRIDE)
                         weigh_even(fluxes, to, index(half * STRIDE), v, at, w, four, many)
                 give_back(
-                    flux_left, width, n, dilation, radius, folds, pairs, backward_spans, backward, fold_x,
-                    fluxes, given, sides,
+                    several, pitch, flux_left, width, n, dilation, radius, folds, pairs, backward_spans,
+                    backward, fold_x, fluxes, given, sides,
                 )  # fmt: skip
                 for k in range(-radius, radius + 1):
                     row = fold_y[reach + y + k * dilation]
@@ -394,23 +413,17 @@ def kernel_responses(
                         else:
                             sign = real(1 if k > 0 else -1)
                             add_two_rows(total, to, sides, sum_of_both, difference, sign, many)
-    for channel in range(channels):
-        for y in range(start, stop):
-            source = index((channel * (stop - start) + y - start) * STRIDE + reach)
-            copy_row(
-                rate,
-                index(((image * channels + channel) * height + y) * width + left),
-                total,
-                source,
-                right - left,
-            )
+    for image, channel, y in np.ndindex(several, channels, stop - start):
+        source = index((channel * (stop - start) + y) * STRIDE + image * pitch + reach)
+        to = first_row + (image * channels + channel) * height + start + y
+        copy_row(rate, index(to * width + left), total, source, right - left)
 
 
 @entry
 def smooth_or_step(
-    source, target, f, shape, channel, rows, columns, finish, steps, backs, kernel, fold_x, fold_y
+    source, target, f, shape, channels, rows, columns, finish, steps, backs, kernel, fold_x, fold_y
 ):
-    """Smooth a tile; to finish, take the step with the smoothed tile as rate instead of storing it."""
+    """Smooth a tile of some channels; to finish, take the step with it as rate instead of storing it."""
     (height, width), (start, stop), (left, right) = shape, rows, columns
     n, reach = right - left, len(kernel) - 1
     many = full_vectors(n)
@@ -418,18 +431,19 @@ def smooth_or_step(
     line = np.zeros(many + 2 * reach, source.dtype)
     smooth = np.zeros(many, source.dtype)
     even = np.ones(len(fold_y), source.dtype)
-    base = index(channel * height * width)
-    done = first_row_needed(start, reach, height) - 1
-    for y in range(start, stop):
-        done = next_smooth_row(
-            smooth, index(0), source, base, height, width, y, done, ring, line, left, n, many,
-            kernel, fold_x, kernel, fold_y, even,
-        )  # fmt: skip
-        at = base + index(y * width + left)
-        if finish:
-            step_row(target, at, f, smooth, steps[channel], backs[channel], n)
-        else:
-            copy_row(target, at, smooth, index(0), n)
+    for channel in range(channels[0], channels[1]):
+        base = index(channel * height * width)
+        done = first_row_needed(start, reach, height) - 1
+        for y in range(start, stop):
+            done = next_smooth_row(
+                smooth, index(0), source, base, height, width, y, done, ring, line, left, n, many,
+                kernel, fold_x, kernel, fold_y, even,
+            )  # fmt: skip
+            at = base + index(y * width + left)
+            if finish:
+                step_row(target, at, f, smooth, steps[channel], backs[channel], n)
+            else:
+                copy_row(target, at, smooth, index(0), n)
 
 
 @compiled

@@ -14,77 +14,85 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined, real
+from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined
 
 # Smoothing -------------------------------------------------------------------------------------------
+
+
+# Vectors that cross cache lines are slow to load. So values at even distances are carried over from the
+# iteration before, which turns them into shuffles of registers.
 
 
 @compiled
 def four_pairs(out, o, row, r, k0, k1, k2, k3, k4, n):
     """Weighted sum of nine neighbours in a row."""
+    v0, v2, v4, v6 = row[r], row[r + index(2)], row[r + index(4)], row[r + index(6)]
     for k in range(n):
         j = index(k)
-        out[o + j] = (
-            k0 * row[r + j + index(4)]
-            + k1 * (row[r + j + index(3)] + row[r + j + index(5)])
-            + k2 * (row[r + j + index(2)] + row[r + j + index(6)])
-            + k3 * (row[r + j + index(1)] + row[r + j + index(7)])
-            + k4 * (row[r + j] + row[r + j + index(8)])
-        )
+        v1, v3, v5, v7 = next_values(row, r + j)
+        v8 = row[r + j + index(8)]
+        total = k0 * v4 + k1 * (v3 + v5) + k2 * (v2 + v6) + k3 * (v1 + v7) + k4 * (v0 + v8)
+        v0, v2, v4, v6 = v1, v3, v5, v7
+        out[o + j] = total
+
+
+@inlined
+def next_values(row, r):
+    """Values at odd distances."""
+    return row[r + index(1)], row[r + index(3)], row[r + index(5)], row[r + index(7)]
 
 
 @compiled
 def two_pairs(out, o, row, r, k0, k1, k2, n):
     """Weighted sum of five neighbours in a row."""
+    v0, v2 = row[r], row[r + index(2)]
     for k in range(n):
         j = index(k)
-        out[o + j] = (
-            k0 * row[r + j + index(2)]
-            + k1 * (row[r + j + index(1)] + row[r + j + index(3)])
-            + k2 * (row[r + j] + row[r + j + index(4)])
-        )
+        v1, v3, v4 = row[r + j + index(1)], row[r + j + index(3)], row[r + j + index(4)]
+        total = k0 * v2 + k1 * (v1 + v3) + k2 * (v0 + v4)
+        v0, v2 = v1, v3
+        out[o + j] = total
 
 
 @compiled
 def two_more_pairs(out, o, row, left, right, k1, k2, n):
     """Adds two pairs further out."""
+    v0, w0 = row[left], row[right]
     for k in range(n):
         j = index(k)
-        out[o + j] += k1 * (row[left + j + index(1)] + row[right + j]) + k2 * (
-            row[left + j] + row[right + j + index(1)]
-        )
+        v1, w1 = row[left + j + index(1)], row[right + j + index(1)]
+        total = k1 * (v1 + w0) + k2 * (v0 + w1)
+        v0, w0 = v1, w1
+        out[o + j] += total
 
 
 @compiled
 def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
     """Adds four pairs further out."""
+    v0, v2, w0, w2 = row[left], row[left + index(2)], row[right], row[right + index(2)]
     for k in range(n):
         j = index(k)
-        out[o + j] += (
-            k1 * (row[left + j + index(3)] + row[right + j])
-            + k2 * (row[left + j + index(2)] + row[right + j + index(1)])
-            + k3 * (row[left + j + index(1)] + row[right + j + index(2)])
-            + k4 * (row[left + j] + row[right + j + index(3)])
-        )
+        v1, v3 = row[left + j + index(1)], row[left + j + index(3)]
+        w1, w3 = row[right + j + index(1)], row[right + j + index(3)]
+        total = k1 * (v3 + w0) + k2 * (v2 + w1) + k3 * (v1 + w2) + k4 * (v0 + w3)
+        v0, v2, w0, w2 = v1, v3, w1, w3
+        out[o + j] += total
 
 
 @compiled
 def eight_more_pairs(out, o, row, left, right, k1, k2, k3, k4, k5, k6, k7, k8, n):
     """Adds eight pairs further out."""
+    v0, v2, v4, v6 = row[left], row[left + index(2)], row[left + index(4)], row[left + index(6)]
+    w0, w2, w4, w6 = row[right], row[right + index(2)], row[right + index(4)], row[right + index(6)]
     for k in range(n):
         j = index(k)
-        near = (
-            k1 * (row[left + j + index(7)] + row[right + j])
-            + k2 * (row[left + j + index(6)] + row[right + j + index(1)])
-            + k3 * (row[left + j + index(5)] + row[right + j + index(2)])
-            + k4 * (row[left + j + index(4)] + row[right + j + index(3)])
-        )
-        out[o + j] += near + (
-            k5 * (row[left + j + index(3)] + row[right + j + index(4)])
-            + k6 * (row[left + j + index(2)] + row[right + j + index(5)])
-            + k7 * (row[left + j + index(1)] + row[right + j + index(6)])
-            + k8 * (row[left + j] + row[right + j + index(7)])
-        )
+        v1, v3, v5, v7 = next_values(row, left + j)
+        w1, w3, w5, w7 = next_values(row, right + j)
+        near = k1 * (v7 + w0) + k2 * (v6 + w1) + k3 * (v5 + w2) + k4 * (v4 + w3)
+        total = near + (k5 * (v3 + w4) + k6 * (v2 + w5) + k7 * (v1 + w6) + k8 * (v0 + w7))
+        v0, v2, v4, v6 = v1, v3, v5, v7
+        w0, w2, w4, w6 = w1, w3, w5, w7
+        out[o + j] += total
 
 
 @compiled
@@ -340,141 +348,26 @@ def restore_fixed(out, o, u, at, fixed, pixel, n):
 @allocating
 def workspace(count, image):
     """Zeros of the image's type that begin at a cache line: aligned vectors are loaded faster."""
-    whole = np.zeros(count + 16, image.dtype)
+    whole = np.empty(count + 16, image.dtype)
+    clear_row(whole, index(0), count + 16)
     skip = whole.ctypes.data % 64 // whole.itemsize
     begin = 16 - skip if skip > 0 else 0
     return whole[begin : begin + count]
+
+
+@allocating
+def ones(count, image):
+    """Ones of the image's type."""
+    row = workspace(count, image)
+    for k in range(count):
+        row[k] = 1
+    return row
 
 
 @compiled
 def full_vectors(n):
     """A little more than n, so that no loop over rows at work ends in single steps."""
     return (n + 15) // 16 * 16
-
-
-# Averages over the integration scale -----------------------------------------------------------------
-
-
-# Rows under a kernel are added to four means, each one row further than the last, one after another from the
-# first to the last, so that a mean does not depend on which of the four it is.
-
-
-@compiled
-def begin_means(out, o, rows, at, taps, n):
-    """Begin four means with rows 0 … 7; row p is at at[p]."""
-    a, b, c, d, e, f, g, h = at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
-    near, far = seven_taps(taps, 0), seven_taps(taps, 4)
-    for k in range(n):
-        j = index(k)
-        zero = real(0.0)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(zero, zero, zero, zero, values, near)
-        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-        store_means(out, o + j, w, x, y, z)
-
-
-@compiled
-def add_eight_rows(out, o, rows, at, p, taps, n):
-    """Adds rows p … p+7 to four means."""
-    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
-    e, f, g, h = at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    near, far = seven_taps(taps, p), seven_taps(taps, p + 4)
-    for k in range(n):
-        j = index(k)
-        w, x, y, z = load_means(out, o + j)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-        store_means(out, o + j, w, x, y, z)
-
-
-@compiled
-def add_four_rows(out, o, rows, at, p, taps, n):
-    """Adds rows p … p+3 to four means."""
-    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
-    near = seven_taps(taps, p)
-    for k in range(n):
-        j = index(k)
-        w, x, y, z = load_means(out, o + j)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-        store_means(out, o + j, w, x, y, z)
-
-
-@inlined
-def seven_taps(taps, t):
-    """The taps that four rows have in four means."""
-    return taps[t], taps[t + 1], taps[t + 2], taps[t + 3], taps[t + 4], taps[t + 5], taps[t + 6]
-
-
-@inlined
-def load_means(out, j):
-    """Four means, in rows of cells that follow each other."""
-    w, x = out[j], out[j + index(ENTRIES * STRIDE)]
-    return w, x, out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)]
-
-
-@inlined
-def store_means(out, j, w, x, y, z):
-    """Write them."""
-    out[j], out[j + index(ENTRIES * STRIDE)] = w, x
-    out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)] = y, z
-
-
-@inlined
-def add_four_to_means(w, x, y, z, values, taps):
-    """Adds four values to four means; between them they have seven taps."""
-    k0, k1, k2, k3, k4, k5, k6 = taps
-    a, b, c, d = values
-    w, x, y, z = w + k3 * a, x + k2 * a, y + k1 * a, z + k0 * a
-    w, x, y, z = w + k4 * b, x + k3 * b, y + k2 * b, z + k1 * b
-    w, x, y, z = w + k5 * c, x + k4 * c, y + k3 * c, z + k2 * c
-    return w + k6 * d, x + k5 * d, y + k4 * d, z + k3 * d
-
-
-@allocating
-def taps_of_means(kernel):
-    """A kernel that is given from its centre outwards, with three zeros on either side.
-
-    Rows under four means are three fewer than these, and a multiple of four.
-    """
-    reach = len(kernel) - 1
-    taps = workspace(2 * reach + 7, kernel)
-    for k in range(2 * reach + 1):
-        taps[3 + k] = kernel[abs(k - reach)]
-    return taps
-
-
-@compiled
-def four_means(
-    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, fold, sign, odd, odd_too, n
-):
-    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
-
-    The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
-    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary: rows beyond it
-    are written with the opposite sign to another ring behind those of the fields.
-    """
-    count, limit = 2 * reach + 4, min(row + 3, last) + reach + reach
-    for field in range(fields):
-        o, r = slot + index(field * STRIDE), begin + index(field * size * length)
-        is_odd = field in (odd, odd_too)
-        for p in range(count):
-            place = min(row + p, limit)
-            at[p] = r + index(fold[place] % size * length)
-            if is_odd and sign[place] < 0:
-                mirrored = index((fields * size + p) * length)
-                negate_row(rings, mirrored, rings, at[p], n)
-                at[p] = mirrored
-        begin_means(cells, o, rings, at, taps, n)
-        p = 8
-        while p + 8 <= count:
-            add_eight_rows(cells, o, rings, at, p, taps, n)
-            p += 8
-        if p < count:
-            add_four_rows(cells, o, rings, at, p, taps, n)
 
 
 # Calls by address: loops that are compiled once for all models reach the function of a model so. ------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aniso.engines.cpu.means import four_means, taps_of_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -18,12 +19,11 @@ from aniso.engines.cpu.rows import (
     cut_row,
     fetch_row,
     first_row_needed,
-    four_means,
     full_vectors,
     next_smooth_row,
+    ones,
     restore_fixed,
     rows_of_ring,
-    taps_of_means,
     workspace,
 )
 from aniso.engines.cpu.volume_rows import (
@@ -131,10 +131,10 @@ def volume_steps(
     size = (last - first + 1) * many
     smooth = workspace(2 * channels * size if computes else 1, u)
     blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if computes else 1, u)
-    offsets = np.zeros(len(weights_z), np.uint64)
+    offsets = np.empty(len(weights_z), np.uint64)
     ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
-    even = np.ones(len(fold_y), u.dtype)
+    even = ones(len(fold_y), u)
 
     top_layer, bottom_layer = max(front - count + 1, 0), min(back + count - 1, depth)
     for now in range(top_layer - 1, back + count):
@@ -247,16 +247,16 @@ def structure_layers(
 
     smooth = workspace(2 * channels * size + STRIDE, u)
     blurred = workspace(blur_size(shape, (first, last + 1), reach_y), u)
-    offsets = np.zeros(len(weights_z), np.uint64)
+    offsets = np.empty(len(weights_z), np.uint64)
     ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
-    even = np.ones(len(fold_y), u.dtype)
+    even = ones(len(fold_y), u)
     cells = workspace(4 * 6 * STRIDE, u)
     structures = workspace(6 * many + 16, u)
     ring_size = 2 * wide_reach_y + 4
     wide_rings = workspace(7 * ring_size * length + STRIDE, u)
     taps = taps_of_means(wide_y)
-    row_at = np.zeros(len(taps) - 3, np.uint64)
+    row_at = np.empty(len(taps) - 3, np.uint64)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -297,6 +297,8 @@ def structure_layers(
                     # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
+            # To be written soon.
+            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
@@ -326,7 +328,7 @@ def average_layers(
     ring = workspace(7 * size * many, tensors)
     cells = workspace(4 * 6 * STRIDE, tensors)
     taps = taps_of_means(wide_z)
-    row_at = np.zeros(len(taps) - 3, np.uint64)
+    row_at = np.empty(len(taps) - 3, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
     for k in range(0, depth + 1, 4):

@@ -244,7 +244,7 @@ class Choices:
                 f"{_count(infinite)} infinite: such values would spread over the whole image. Replace them "
                 f"in the file; if they are NaN, {filling} fills them in."
             )
-        if missing and not self.verb.fills:
+        if missing and not self.verb.takes("mask"):
             raise ValueError(
                 f"{_count(missing)} NaN: such values would spread over the whole image. Choose {filling}, "
                 "which fills them in."

@@ -47,6 +47,12 @@ class _Slice:
         normal = np.cross(self.orientation[:3], self.orientation[3:])
         return float(normal @ np.asarray(self.position))
 
+    @property
+    def corner(self) -> tuple[float, float]:
+        """Position within the plane of the slices."""
+        across, down = np.reshape(self.orientation, (2, 3)) @ np.asarray(self.position)
+        return float(across), float(down)
+
 
 def is_series(path: Path) -> bool:
     """Return whether a folder holds a DICOM file."""
@@ -143,7 +149,7 @@ def _check_alike(folder: Path, first: _Slice, other: _Slice) -> None:
 
 
 def _check_distances(folder: Path, ordered: list[_Slice]) -> None:
-    """Reject a series with gaps, or with several slices at one place."""
+    """Reject a series with gaps, with several slices at one place, or with slices that are not aligned."""
     gaps = np.diff([each.height for each in ordered])
     if not len(gaps):
         return
@@ -161,6 +167,12 @@ def _check_distances(folder: Path, ordered: list[_Slice]) -> None:
         raise FileError(
             f"{pair} in {folder} are {gaps[wrong]:g} mm apart, other slices {usual:g} mm: slices are missing "
             "or unequal. Add the missing files, or resample the volume first."
+        )
+    shifts = np.hypot(*np.diff([each.corner for each in ordered], axis=0).T)
+    if shifts.max() > _TOLERANCE * usual:
+        raise FileError(
+            f"the slices in {folder} are shifted against each other, by {shifts.max():g} mm from one to the "
+            "next, as with a tilted gantry: they do not form a box. Resample the volume first."
         )
 
 

@@ -1,0 +1,62 @@
+"""Compiling functions that only compiled code calls: Numba also makes machine code of each of them.
+
+It would never be run, since what calls them gets their intermediate code, and makes machine code of all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+_JITCodeLibrary: Any = JITCodeLibrary
+_Compiler: Any = Compiler
+_NativeLowering: Any = NativeLowering
+_register_pass: Any = register_pass
+_make_function: Any = _dynfunc.make_function
+
+
+class InnerLibrary(_JITCodeLibrary):
+    """Optimised intermediate code of a function, to be linked into that of others."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+@_register_pass(mutates_CFG=True, analysis_only=False)
+class InnerLowering(_NativeLowering):
+    """Lowering without machine code."""
+
+    _name = "inner_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a function, and let others call it."""
+        state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        function, library = state.cr.fndesc, state.library
+        # Its address is 0, as that of other functions without a wrapper for Python.
+        name = function.qualname.split(".")[-1]
+        known = _make_function(function.lookup_module(), name, "", 0, state.cr.env, (library,))
+        state.targetctx.insert_user_function(known, function, [library])
+        state["cr"] = state.cr._replace(cfunc=known)
+        return True
+
+
+class InnerCompiler(_Compiler):
+    """Numba's compiler without its last step."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's steps, with another lowering."""
+        (steps,) = super().define_pipelines()
+        steps.passes = [
+            (InnerLowering if step is NativeLowering else step, text) for step, text in steps.passes
+        ]
+        steps.finalize()
+        return [steps]
