@@ -138,7 +138,7 @@ def kinds() -> dict[str, Image]:
     """Return grey images of many kinds, 256² pixels or less: of scikit-image, of lines, and smooth ones."""
     from skimage import data
 
-    found = {}
+    found: dict[str, Any] = {}
     for name in KINDS:
         image = np.atleast_3d(getattr(data, name)()).mean(axis=2)
         middle = tuple(slice(max(n - 256, 0) // 2, max(n - 256, 0) // 2 + 256) for n in image.shape)
@@ -156,9 +156,9 @@ def measure_choice(images: dict[str, Image], levels: Sequence[float]) -> Report:
     random = {level: np.random.default_rng(1) for level in levels}
     for level, (name, image) in itertools.product(levels, images.items()):
         noisy = image + level * random[level].standard_normal(image.shape, np.float32)
-        known = {method: ours(method)(noisy, level, False) for method in ("learned", "diffusion")}
+        known = [one(noisy, level, False) for one in (ours("learned"), ours("diffusion"))]
         chosen, plan = aniso.denoise(noisy, noise=level, return_info=True)
-        net, other, auto = (psnr(result, image) for result in (*known.values(), chosen))
+        net, other, auto = (psnr(result, image) for result in (*known, chosen))
         losses.append(max(net, other) - auto)
         note = f"{net:.2f} and {other:.2f} dB, took {'the net' if plan.learned else 'diffusions'}"
         found.add(f"{name}, noise {level:g}: loss", losses[-1], "dB", "ours", note)
