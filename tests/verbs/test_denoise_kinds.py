@@ -135,6 +135,14 @@ def test_the_expected_error_of_an_image_with_constant_regions(value):
     assert plan.expected_error == pytest.approx(rms(result, truth), rel=0.35)
 
 
+def test_thin_bright_structure_is_not_impulses():
+    y, x = np.indices((256, 256)) - 128.0
+    far = np.hypot(y / 1.3, x)
+    truth = np.where((far > 70) & (far < 74), 440.0, np.where(far < 70, 60.0, 0.0))
+    image = np.rint(noise.PoissonGaussian(2.2, read_noise=3.0).sample(truth, np.random.default_rng(0)))
+    assert look_for_impulses([image[np.newaxis]]) is None
+
+
 def test_lines_of_one_pixel_are_not_impulses():
     image = np.random.default_rng(0).normal(100, 2, (80, 80))
     image[::16] = 200.0
