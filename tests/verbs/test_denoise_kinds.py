@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
+from skimage import data, transform
 
 import aniso
 from aniso import noise
@@ -136,10 +137,9 @@ def test_the_expected_error_of_an_image_with_constant_regions(value):
 
 
 def test_thin_bright_structure_is_not_impulses():
-    y, x = np.indices((256, 256)) - 128.0
-    far = np.hypot(y / 1.3, x)
-    truth = np.where((far > 70) & (far < 74), 440.0, np.where(far < 70, 60.0, 0.0))
-    image = np.rint(noise.PoissonGaussian(2.2, read_noise=3.0).sample(truth, np.random.default_rng(0)))
+    skull = transform.resize(data.shepp_logan_phantom(), (256, 256), anti_aliasing=True)
+    camera = noise.PoissonGaussian(2.2, read_noise=3.0)
+    image = np.rint(camera.sample(440 * skull, np.random.default_rng(0)))
     assert look_for_impulses([image[np.newaxis]]) is None
 
 
