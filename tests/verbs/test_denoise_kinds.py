@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
+from skimage import data, transform
 
 import aniso
 from aniso import noise
@@ -133,6 +134,13 @@ def test_the_expected_error_of_an_image_with_constant_regions(value):
     truth = np.where(outside, value, TRUTH)
     result, plan = aniso.denoise(np.where(outside, value, image), return_info=True)
     assert plan.expected_error == pytest.approx(rms(result, truth), rel=0.35)
+
+
+def test_thin_bright_structure_is_not_impulses():
+    skull = transform.resize(data.shepp_logan_phantom(), (256, 256), anti_aliasing=True)
+    camera = noise.PoissonGaussian(2.2, read_noise=3.0)
+    image = np.rint(camera.sample(440 * skull, np.random.default_rng(0)))
+    assert look_for_impulses([image[np.newaxis]]) is None
 
 
 def test_lines_of_one_pixel_are_not_impulses():

@@ -294,7 +294,8 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     mean = float(np.mean(blocks.means))
     model, texture = found.make_model(lowest, mean), False
     if found.correlation > 0:
-        texture = _is_texture(blocks, found, model)
+        # Of strong speckle, and of curves that are slightly wrong, neighbouring blocks have something in common.
+        texture = isinstance(model, Gaussian) and _is_texture(blocks, found, model)
         # What compression leaves of noise is different in each of its blocks.
         texture = texture and not has_blocks([window[np.newaxis] for window in original])
         if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):

@@ -34,6 +34,8 @@ _LEAST_SHARE, _ISOLATED, _NEXT, _MORE, _CANDIDATES = 5e-4, 0.6, 0.05, 2.0, 6
 # the threshold: the distances of texture and of noise decrease faster. Otherwise larger thresholds are tried,
 # since the pixels of some cameras have noise of different levels.
 _LEAST_HOT, _FAR_HOT, _THRESHOLDS = 3e-5, 0.25, (_HOT, 2 * _HOT, 4 * _HOT)
+# Corners and tips of sharp structure lie side by side: within this square, this share more than by chance.
+_BESIDE, _MOST_BESIDE = 5, 0.35
 # Single photons in the dark are as far from their neighbours, but more than this share of the pixels.
 _MOST_HOT = 0.03
 # And if the image is noisy: usual distance over the range of grey values.
@@ -100,8 +102,19 @@ def _hot_threshold(excesses: Sequence[Array]) -> float:
     for threshold in _THRESHOLDS:
         near, far = (sum(int((one > k * threshold).sum()) for one in excesses) for k in (1, 2))
         if _LEAST_HOT * size < near < _MOST_HOT * size and far > _FAR_HOT * near:
-            return threshold
+            side_by_side = sum(_count_side_by_side(excess > threshold) for excess in excesses) / near
+            by_chance = 1 - (1 - near / size) ** (_BESIDE ** excesses[0].ndim - 1)
+            if side_by_side < by_chance + _MOST_BESIDE:
+                return threshold
     return 0.0
+
+
+def _count_side_by_side(pixels: Mask) -> int:
+    """Return how many pixels of a mask are near others."""
+    from scipy import ndimage
+
+    around = ndimage.uniform_filter(pixels.astype(np.float64), _BESIDE, mode="constant")
+    return int(np.count_nonzero(pixels & (around * _BESIDE**pixels.ndim > 1.5)))
 
 
 def _suspicious_values(channels: Sequence[Array], excesses: Sequence[Array]) -> list[float]:

@@ -19,7 +19,6 @@ from aniso.dispatch import takes_arrays
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
-from aniso.noise.constants import find_noiseless
 from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.noise.impulses import Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
@@ -63,6 +62,7 @@ from aniso.verbs.stabilise import (
     remaining_levels,
     stabilise,
     stabilised_level,
+    without_noise,
 )
 from aniso.verbs.trials import Candidates, Path, make_path
 
@@ -425,13 +425,7 @@ def choose(
     ndim, strong = len(settings.spacings), is_strong(level, stabilised)
     models = choose_models(level, given_contrast, pixel, ndim, strong=strong, normal=normal)
     times = choose_times(pixel, ndim) if given_time is None else [given_time]
-    # Pixels that were filled in have no noise, nor have constant regions.
-    noisy = [np.stack([~find_noiseless(channel) for channel in window]) for window in windows]
-    if known is not None:
-        noisy = [each & inside for each, inside in zip(noisy, known, strict=True)]
-    if known is not None or (level > 0 and not all(each.all() for each in noisy)):
-        everywhere = levels or [np.full_like(window, level) for window in stabilised]
-        levels = [each * inside for each, inside in zip(everywhere, noisy, strict=True)]
+    levels = without_noise(levels, level, windows, known)
     candidates = Candidates(models, times, settings, source.alive, mixing, leave=given_time is None)
 
     method = check_method(method, settings, free=free)
@@ -449,26 +443,27 @@ def choose(
             similar, risk = choose_similar(
                 judge, best, mixture, net, level=level, sure=sure, settings=settings
             )
+    plain = is_plain(found.models)
+    doubt = judge.level**2 * variance_doubt(
+        known=found.certainty == 1, plain=plain, compressed=found.compressed
+    )
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
     stops = {"diffusion": (best, risk)}
     if level > 0 and (method == "learned" or (method == "auto" and net_fits)):
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
-        if method == "auto" or not is_plain(found.models):
+        if method == "auto" or not plain:
             stop = stage.judge_windows(judge)
-        if is_better(judge, stop, risk):
+        if is_better(judge, stop, risk, 0.0 if plain else doubt):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
             stops = {"learned": (stop, risk)} | stops
         else:
             stops["learned"] = stop, judge.risk(stop)
     # Errors of bright pixels count more in grey values, and are often larger.
     shift = 0.0
-    if not is_plain(found.models):
+    if not plain:
         shift = judge.weighted_risk(used, grey_weights(found.models, windows)) - judge.risk(used)
     scale = mean_scale(found.models, windows)
-    total = found.level if is_plain(found.models) else scale * level  # in grey values
-    doubt = judge.level**2 * variance_doubt(
-        known=found.certainty == 1, plain=is_plain(found.models), compressed=found.compressed
-    )
+    total = found.level if plain else scale * level  # in grey values
 
     def expected_error(stop: Stop, risk: float, part: float = 0.5) -> float:
         # What remains of the noise itself, since estimates of small errors and divergences may be negative.

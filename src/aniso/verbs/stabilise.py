@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from aniso.arrays import Array, is_tensor
+from aniso.arrays import Array, Mask, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Stage, State
 from aniso.colours import OPPONENT, Axes
 from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.constants import find_noiseless
 from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.impulses import REACH, Impulses
 
@@ -116,6 +117,22 @@ def remaining_levels(models: Models, windows: list[Array]) -> list[Array] | None
             target[...] = np.sqrt(model.stabilised_variance(mean)) / model.unit
         levels.append(level)
     return levels
+
+
+def without_noise(
+    levels: list[Array] | None, level: float, windows: list[Array], known: list[Mask] | None
+) -> list[Array] | None:
+    """Return noise levels that are 0 at pixels that were filled in, and in constant regions.
+
+    None stands for one `level` everywhere. Pixels are `known` if they were not filled in.
+    """
+    noisy = [np.stack([~find_noiseless(channel) for channel in window]) for window in windows]
+    if known is not None:
+        noisy = [each & inside for each, inside in zip(noisy, known, strict=True)]
+    elif level == 0 or all(each.all() for each in noisy):
+        return levels
+    everywhere = levels or [np.full_like(window, level) for window in windows]
+    return [each * inside for each, inside in zip(everywhere, noisy, strict=True)]
 
 
 def stabilise(models: Models, image: Any) -> Any:
