@@ -122,6 +122,7 @@ def test_the_learned_diffusion_hides_what_it_does_not_have(page):
     expect(page.get_by_label("Task", exact=True)).to_have_count(1)
     method = page.get_by_label("Method", exact=True)  # one control has this name
     expect(method).to_have_count(1)
+    expect(method).to_have_value("auto")
     for chosen, shown in (("learned", 0), ("auto", 1)):
         method.select_option(chosen)
         for name in ("contrast", "time", "mix"):

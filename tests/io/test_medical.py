@@ -231,6 +231,18 @@ class TestDicom:
         refused(lambda: check_input(tmp_path / "empty"), "is a folder")
         refused(lambda: check_output(tmp_path / "a.dcm"), "read only", ".nrrd")
 
+    def test_the_explorer_opens_folders(self, tmp_path, monkeypatch):
+        server = pytest.importorskip("aniso.explorer.server")
+        opened: list[object] = []
+        monkeypatch.setattr(server, "run", lambda image, *words, **options: opened.append(image))
+        (tmp_path / "empty").mkdir()
+        answer = called(tmp_path, "explore", "empty", "--no-open")
+        assert answer.exit_code == 1
+        assert "empty is a folder" in answer.output
+        _write_series(tmp_path / "scan", [30, 32])
+        assert called(tmp_path, "explore", "scan", "--no-open").exit_code == 0
+        assert [getattr(image, "name", None) for image in opened] == ["scan"]
+
 
 class TestBmp:
     @pytest.mark.parametrize("shape", [(13, 17), (13, 17, 3)], ids=["grey", "colour"])

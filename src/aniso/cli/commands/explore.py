@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aniso.cli.options.shared import option
+from aniso.io import FileError, check_input
 
 EXAMPLES = ("aniso explore", "aniso explore photo.jpg", "aniso explore volume.nii.gz --port 9000 --no-open")
 
@@ -17,7 +18,8 @@ def command(
         Path | None,
         typer.Argument(
             metavar="IMAGE",
-            help="Image or volume to open; more can be dropped on the page. Default: a sample.",
+            help="Image or volume to open, or a folder with a DICOM series; more can be dropped on the page. "
+            "Default: a sample.",
             show_default=False,
         ),
     ] = None,
@@ -44,9 +46,15 @@ def command(
     except ImportError as error:
         warn('the explorer needs NiceGUI. Install it with: pip install "aniso[explorer]".')
         raise typer.Exit(1) from error
-    if image is not None and not image.is_file():
+    if image is not None and not image.exists():
         warn(f"{image} does not exist. Check the name and the folder.")
         raise typer.Exit(1)
+    try:
+        if image is not None and image.is_dir():  # with a DICOM series, or none that can be shown
+            check_input(image)
+    except FileError as error:
+        warn(str(error))
+        raise typer.Exit(1) from error
     try:
         chosen = server.free_port(host, port)
     except OSError as error:

@@ -236,7 +236,8 @@ def _describe_size(picture: Picture, stack: Pages) -> str:
     else:
         parts = [" × ".join(map(str, picture.shape[-2:])) + " pixels"]
     if stack.stacked:
-        parts.append(f"{stack.count} {'frames' if stack.volume else 'pages'}")
+        name = "frame" if stack.volume else "page"
+        parts.append(f"{stack.count} {name}{'' if stack.count == 1 else 's'}")
     if picture.channels not in (None, 1):
         parts.append(f"{picture.channels} channels")
     parts.append(str(picture.dtype))

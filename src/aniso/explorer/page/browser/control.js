@@ -45,12 +45,17 @@ export default {
     number() { return this.auto ? this.control.chosen : this.value; },
     text() { return this.number === null || this.number === undefined ? (this.auto ? "…" : "") : short(this.number); },
     place() { return this.number === null || this.number === undefined ? 0 : Math.round(1000 * share(this.number, this.control)); },
-    isDefault() { return this.control.default === "auto" ? this.auto && this.word === "auto" : !this.auto && this.value === this.control.default; },
+    isDefault() {
+      if (this.control.kind === "choice") return this.value === this.control.default;
+      return this.control.default === "auto" ? this.auto && this.word === "auto" : !this.auto && this.value === this.control.default;
+    },
     sentence() { const words = this.control.meaning; return words.charAt(0).toUpperCase() + words.slice(1) + "."; },
   },
   methods: {
     take() {
-      this.auto = this.control.value === "auto" || this.control.kinds.includes(this.control.value);
+      // In a list, auto is one of the values.
+      const estimated = this.control.value === "auto" && this.control.kind !== "choice";
+      this.auto = estimated || this.control.kinds.includes(this.control.value);
       this.word = this.auto ? this.control.value : "auto";
       this.value = this.auto ? this.control.chosen : this.control.value;
     },
@@ -88,7 +93,7 @@ export default {
       this.tell(this.value);
     },
     reset() {
-      this.auto = this.control.default === "auto";
+      this.auto = this.control.default === "auto" && this.control.kind !== "choice";
       this.word = "auto";
       this.value = this.auto ? this.control.chosen : this.control.default;
       this.tell(null);
