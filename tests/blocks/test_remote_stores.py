@@ -111,7 +111,7 @@ class TestFaults:
         """Answers that end too early are not repeated by obstore, nor are conditional writes."""
         proxy = s3.FaultyProxy(server, share=0.5, seed=4)
         with proxy.started() as address:
-            place = place_of(target, s3.options(address))
+            place: Any = place_of(target, s3.options(address))
             group = zarr.open_group(place.node, mode="w")
             group.create_array("deep/0", data=IMAGE)
             assert [name for name, _ in group.groups()] == ["deep"]
