@@ -2,9 +2,9 @@
 
     python -m benchmarks.reproduce
 
-`--quick` takes a minute, `--untimed` omits the timings; both write only to `--output` and `--json`. With
-`--timings`, the timings of an earlier run are kept, and the page says of when they are. The exit code
-is 1 if a verdict is not the one that is expected.
+`--quick` takes a minute, `--untimed` omits the timings; both write only to `--output` and `--json`. `--only`
+measures some claims. With `--earlier`, claims that are not measured are those of an earlier run, and the page
+says so. The exit code is 1 if a verdict is not the one that is expected.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
     parser.add_argument("--untimed", action="store_true", help="leave the timings out")
+    parser.add_argument("--only", nargs="+", metavar="KEY", help="measure these claims")
     parser.add_argument(
-        "--timings", type=Path, metavar="JSON", help="with --untimed: keep the timings of this earlier run"
+        "--earlier", type=Path, metavar="JSON", help="take claims that are not measured from this run"
     )
     parser.add_argument(
         "--output",
@@ -141,22 +142,23 @@ def main(arguments: list[str] | None = None) -> int:
         "--rewrite", action="store_true", help="only regenerate the page from the last results"
     )
     given = parser.parse_args(arguments)
-    if given.timings and not given.untimed:
-        parser.error("--timings goes with --untimed")
+    known = [claim.key for claim in CLAIMS]
+    if unknown := set(given.only or ()) - set(known):
+        parser.error(f"no claim {', '.join(sorted(unknown))}; the claims are {', '.join(known)}")
     if given.rewrite:
         rewrite(given.output or PAGE, given.json or FIGURES)
         return 0
-    if not (given.quick or given.untimed):
+    if not (given.quick or given.untimed or given.only):
         given.output, given.json = given.output or PAGE, given.json or FIGURES
     facts, start = environment(), time.perf_counter()
     claims = [claim for claim in CLAIMS if not (given.untimed and claim.timed)]
+    claims = [claim for claim in claims if not given.only or claim.key in given.only]
     findings = measured(claims, given.quick)
     minutes = (time.perf_counter() - start) / 60
-    if given.timings:
-        earlier = json.loads(given.timings.read_text("utf-8"))
-        timed = {claim.key for claim in CLAIMS if claim.timed}
-        findings |= from_data([entry for entry in earlier["claims"] if entry["key"] in timed])
-        facts["timings"] = f"{earlier['environment']['date']}, load {earlier['environment']['load before']}"
+    if given.earlier:
+        earlier = json.loads(given.earlier.read_text("utf-8"))
+        findings = from_data(earlier["claims"]) | findings
+        facts["earlier"] = earlier["environment"] | {"measured now": [claim.title for claim in claims]}
         claims = [claim for claim in CLAIMS if claim.key in findings]
     if given.output:
         for finding in findings.values():

@@ -124,9 +124,10 @@ BENCHMARKS = (
             "follows from them. Writes `docs/reproduction.md`, its pictures and "
             "`results/reproduction.json`, in less than 20 minutes. The claims are in `claims/`, one "
             "module per group. `--quick` takes a minute, `--untimed` omits the timings (both write only "
-            "to `--output` and `--json`; `--timings` keeps those of an earlier run), `--rewrite` "
-            "regenerates the page from the last results. The exit code is 1 if a verdict is not the "
-            "expected one. With a CUDA device, the claims about GPUs are tested as well"
+            "to `--output` and `--json`), `--only` measures some claims; with `--earlier`, the others are "
+            "taken from an earlier run, `--rewrite` regenerates the page from the last results. The exit "
+            "code is 1 if a verdict is not the expected one. With a CUDA device, the claims about GPUs "
+            "are tested as well"
         ),
     ),
     Benchmark(

@@ -120,8 +120,12 @@ def machine(environment: dict[str, Any], minutes: float, quick: bool) -> str:
         f"{environment['date']}; the run took {minutes:.0f} minutes",
     ]
     note = ["**This was a quick run: its results are not meaningful.**\n"] if quick else []
-    if "timings" in environment:
-        note.append(f"Timings are those of an earlier run: {environment['timings']}.\n")
+    if "earlier" in environment:
+        earlier = environment["earlier"]
+        note.append(
+            f"All claims but these are those of an earlier run ({earlier['date']}, load before: "
+            f"{earlier['load before']}): {'; '.join(earlier['measured now'])}.\n"
+        )
     elif (environment["load before"] or 0) > 0.5 * environment["cores"]:
         note.append("**The machine was busy: the timings are not meaningful.**\n")
     return "\n".join([*note, "Measured on: " + "; ".join(facts) + ".\n"])

@@ -27,14 +27,13 @@ def error(image, truth):
     return np.sqrt(np.mean((image - np.asarray(truth, float)) ** 2))
 
 
-def show(images, truth=None, limits=(0, 255), size=(11, 4.2)):
-    """Images by title in a row, on one grey scale, with their distance from the truth."""
-    _, axes = plt.subplots(1, len(images), figsize=size, layout="constrained")
-    for panel, (title, image) in zip(axes, images.items(), strict=True):
+def show(images, truth=None, limits=(0, 255), size=(11, 4.2), columns=3):
+    """Images by title, on one grey scale, with their distance from the truth."""
+    _, axes = plt.subplots(len(images) // columns, columns, figsize=size, layout="constrained")
+    for panel, (title, image) in zip(axes.flat, images.items(), strict=True):
         draw(panel, image, limits)
-        panel.set_title(title, fontsize=13)
-        if truth is not None and image is not truth:
-            panel.set_xlabel(f"error {error(image, truth):.1f}", fontsize=12)
+        distance = "" if truth is None or image is truth else f", error {error(image, truth):.1f}"
+        panel.set_title(title + distance, fontsize=13)
     plt.show()
 
 
@@ -67,13 +66,13 @@ def magnetic_resonance():
 def seismic():
     of = run("Seismic section")
     images = {"section": of["section"], "layers": of["layers"], "wrong (denoise)": of["wrong"]}
-    show(images | {"truth": of["truth"]}, of["truth"], (-160, 160), (13, 3.1))
+    show(images | {"truth": of["truth"]}, of["truth"], (-160, 160), (10, 8.4), 2)
 
 
 def fingerprint():
     of = run("Fingerprint")
     images = {"scanned": of["scanned"], "lines": of["lines"], "kept (denoise)": of["kept"]}
-    show(images | {"truth": of["truth"]}, of["truth"], size=(13, 3.8))
+    show(images | {"truth": of["truth"]}, of["truth"], size=(9.4, 9.8), columns=2)
 
 
 def retina():
@@ -85,4 +84,4 @@ def retina():
 def compressed():
     of = run("JPEG photograph")
     images = {"cup.jpg": of["picture"].pixels, "clean": of["clean"], "better (noise=15)": of["better"]}
-    show(images | {"photograph": of["photograph"]}, of["photograph"], size=(13, 3.8))
+    show(images | {"photograph": of["photograph"]}, of["photograph"], size=(9.4, 9.8), columns=2)

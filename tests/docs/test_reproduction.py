@@ -117,7 +117,7 @@ class TestCommand:
             claim.key: claim.expected for claim in chosen
         }
 
-    def test_timings_of_an_earlier_run_are_kept_and_dated(self, monkeypatch, tmp_path):
+    def test_claims_of_an_earlier_run_are_kept_and_dated(self, monkeypatch, tmp_path):
         def never(quick):
             raise AssertionError("timed")
 
@@ -130,13 +130,16 @@ class TestCommand:
         earlier.write_text(json.dumps({"environment": facts, "claims": data}), "utf-8")
         target, figures = tmp_path / "page.md", tmp_path / "page.json"
         places = ["--output", str(target), "--json", str(figures)]
-        assert reproduce.main(["--untimed", "--timings", str(earlier), *places]) == 0
+        assert reproduce.main(["--untimed", "--earlier", str(earlier), *places]) == 0
         text = target.read_text("utf-8")
-        assert "Timings are those of an earlier run: 2026-01-02, load 0.25." in text
+        assert (
+            "All claims but these are those of an earlier run (2026-01-02, load before: 0.25): Title." in text
+        )
         assert "| seconds | 2.5 |" in text
         assert [entry["key"] for entry in json.loads(figures.read_text("utf-8"))["claims"]] == ["key", "t"]
+        assert reproduce.main(["--only", "key", "--earlier", str(earlier), *places]) == 0
         with pytest.raises(SystemExit):
-            reproduce.main(["--timings", str(earlier)])
+            reproduce.main(["--only", "missing"])
 
     def test_a_refuted_claim_says_so_in_the_page(self):
         claim = claim_with(BAD)
