@@ -31,7 +31,7 @@ from aniso.noise.fitting import Curve
 from aniso.noise.grains import find_correlation
 from aniso.noise.kinds import COARSER, choose_curve, possible_kinds, remove_texture
 from aniso.noise.level import check_channels, measure_noise
-from aniso.noise.models import MODELS, Gaussian, NoiseModel
+from aniso.noise.models import MODELS, Gaussian, NoiseModel, Speckle
 from aniso.noise.selection import steepness_gain
 from aniso.noise.spectrum import SEEN_PART, Spectrum
 from aniso.noise.statistics import Blocks, average_blocks, collect_blocks, cover_masked
@@ -294,8 +294,8 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     mean = float(np.mean(blocks.means))
     model, texture = found.make_model(lowest, mean), False
     if found.correlation > 0:
-        # Of strong speckle, and of curves that are slightly wrong, neighbouring blocks have something in common.
-        texture = isinstance(model, Gaussian) and _is_texture(blocks, found, model)
+        # The energy of speckle follows that of the image, which neighbouring blocks have in common.
+        texture = not isinstance(model, Speckle) and _is_texture(blocks, found, model)
         # What compression leaves of noise is different in each of its blocks.
         texture = texture and not has_blocks([window[np.newaxis] for window in original])
         if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):
