@@ -83,7 +83,7 @@ _MIX = About(switch=True, meaning="mix several diffusions, or take the best sing
 _METHOD = About(
     choices=METHODS,
     meaning="remove noise by diffusions whose parameters are chosen, or by a learned diffusion",
-    auto="the one with the smaller expected error",
+    auto="the learned one, unless the expected error of the others is clearly smaller",
 )
 
 
@@ -274,7 +274,7 @@ def denoise(
     the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
-    parameters are chosen, whichever has the smaller expected error; signals, volumes, compressed images, and
+    parameters are chosen, if their expected error is clearly smaller; signals, volumes, compressed images, and
     images with single photons or pixels that are not square always by the latter.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at

@@ -273,7 +273,10 @@ def explain_method(
         return f"{method}, as given"
     if errors:
         numbers = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
-        return f"{next(iter(errors))}, by expected errors: {numbers} grey values"
+        used, *others = errors
+        if any(errors[other] < errors[used] for other in others):
+            return f"{used}, because no other has a clearly smaller expected error: {numbers} grey values"
+        return f"{used}, by expected errors: {numbers} grey values"
     reason = refuse_reason(settings)
     if not free:
         reason = "contrast, time or mix is given"
