@@ -122,8 +122,9 @@ class TestCommand:
             raise AssertionError("timed")
 
         timed = Claim("t", "Timed", "", "", "", never, None, timed=True)
-        monkeypatch.setattr(reproduce, "CLAIMS", [claim_with(GOOD), timed])
-        monkeypatch.setattr(page_module, "GROUPS", {"Group": reproduce.CLAIMS})
+        both = [claim_with(GOOD), timed]
+        monkeypatch.setattr(reproduce, "CLAIMS", both)
+        monkeypatch.setattr(page_module, "GROUPS", {"Group": both})
         earlier = tmp_path / "earlier.json"
         data = reproduce.as_data([timed], {"t": Finding([shown("seconds", 2.5)])})
         facts = {"date": "2026-01-02", "load before": 0.25}

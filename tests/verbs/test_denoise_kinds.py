@@ -122,8 +122,9 @@ def test_hot_pixels_of_a_camera_whose_pixels_have_noise_of_different_levels():
     assert look_for_impulses([image[np.newaxis]]) is None
     hot = random.random(TRUTH.shape) < 5e-4
     found = look_for_impulses([np.where(hot, image + 250, image)[np.newaxis]])
-    assert hot.mean() <= found.share < 4 * hot.mean()
+    assert found is not None
     assert found.hot
+    assert hot.mean() <= found.share < 4 * hot.mean()
 
 
 @pytest.mark.parametrize("value", [0.0, 128.0])

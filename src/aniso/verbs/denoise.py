@@ -274,8 +274,8 @@ def denoise(
     the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
-    parameters are chosen, if their expected error is clearly smaller; signals, volumes, compressed images, and
-    images with single photons or pixels that are not square always by the latter.
+    parameters are chosen, if their expected error is clearly smaller; signals, volumes, compressed images,
+    and images with single photons or pixels that are not square always by the latter.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
