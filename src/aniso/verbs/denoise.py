@@ -56,6 +56,7 @@ from aniso.verbs.stabilise import (
     Stabilise,
     decorrelate,
     grey_weights,
+    is_gaussian,
     is_plain,
     mean_scale,
     mix_channels,
@@ -443,9 +444,9 @@ def choose(
             similar, risk = choose_similar(
                 judge, best, mixture, net, level=level, sure=sure, settings=settings
             )
-    plain = is_plain(found.models)
+    plain, gaussian = is_plain(found.models), is_gaussian(found.models)
     doubt = judge.level**2 * variance_doubt(
-        known=found.certainty == 1, plain=plain, compressed=found.compressed
+        known=found.certainty == 1, gaussian=gaussian, compressed=found.compressed
     )
     net_fits = mixing and refuse_reason(settings) is None and is_known(found)
     stops = {"diffusion": (best, risk)}
@@ -453,7 +454,7 @@ def choose(
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
         if method == "auto" or not plain:
             stop = stage.judge_windows(judge)
-        if is_better(judge, stop, risk, 0.0 if plain else doubt):
+        if is_better(judge, stop, risk, 0.0 if gaussian else doubt):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
             stops = {"learned": (stop, risk)} | stops
         else:

@@ -16,18 +16,18 @@ from aniso.noise.correlation import blur_noise
 _PROBE = 0.05
 # The part of an estimated level to which it may be lowered.
 _LOWEST_LEVEL = 0.85
-# Relative error of the variance of noise that was estimated: of one level, of several levels, and of noise
-# that was changed by compression.
+# Relative error of the variance of noise that was estimated: of levels, of curves over the grey value, and of
+# noise that was changed by compression.
 _DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.5
 # And at least this multiple of a negative risk.
 _DOUBT_OF_NEGATIVE = 2.0
 
 
-def variance_doubt(*, known: bool, plain: bool, compressed: bool) -> float:
+def variance_doubt(*, known: bool, gaussian: bool, compressed: bool) -> float:
     """Return the relative error of the variance of the noise, from how it was found."""
     if known:
         return 0.0
-    return _DOUBT_OF_COMPRESSED if compressed else _DOUBT if plain else _DOUBT_OF_CURVES
+    return _DOUBT_OF_COMPRESSED if compressed else _DOUBT if gaussian else _DOUBT_OF_CURVES
 
 
 def expected_square(risk: float, least: float, doubt: float) -> float:

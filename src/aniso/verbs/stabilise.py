@@ -35,7 +35,7 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
 
     The sensors of cameras, and what happens to their images, give colours common noise of Gaussian kind.
     """
-    if len(windows[0]) != 3 or found.level == 0 or not all(isinstance(one, Gaussian) for one in found.models):
+    if len(windows[0]) != 3 or found.level == 0 or not is_gaussian(found.models):
         return None
     turned = [mix_channels(OPPONENT, window) for window in windows]
     each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
@@ -69,7 +69,12 @@ def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
 
 def is_plain(models: Models) -> bool:
     """Return whether the noise has one level everywhere, so that grey values can stay as they are."""
-    return len(models) == 1 and isinstance(models[0], Gaussian)
+    return len(models) == 1 and is_gaussian(models)
+
+
+def is_gaussian(models: Models) -> bool:
+    """Return whether the noise of no channel depends on the grey value."""
+    return all(isinstance(one, Gaussian) for one in models)
 
 
 def stabilised_level(models: Models) -> float:
@@ -124,12 +129,13 @@ def without_noise(
 ) -> list[Array] | None:
     """Return noise levels that are 0 at pixels that were filled in, and in constant regions.
 
-    None stands for one `level` everywhere. Pixels are `known` if they were not filled in.
+    None stands for one `level` everywhere. Pixels are `known` if they were not filled in. If there is
+    nothing but constant regions, the levels are left as they are.
     """
     noisy = [np.stack([~find_noiseless(channel) for channel in window]) for window in windows]
     if known is not None:
         noisy = [each & inside for each, inside in zip(noisy, known, strict=True)]
-    elif level == 0 or all(each.all() for each in noisy):
+    elif level == 0 or all(each.all() for each in noisy) or not any(each.any() for each in noisy):
         return levels
     everywhere = levels or [np.full_like(window, level) for window in windows]
     return [each * inside for each, inside in zip(everywhere, noisy, strict=True)]
