@@ -181,6 +181,8 @@ def test_the_difference(page):
 def test_the_status_is_about_the_image_that_is_shown(page, tmp_path):
     missing = np.random.default_rng(0).random((40, 50))
     missing[3, 4] = np.nan
+    choose_method(page, "Upsample")
+    settled(page)
     page.set_input_files("#open-file", aniso.io.write(tmp_path / "missing.npy", missing))
     expect(page.get_by_role("alert")).to_contain_text("Choose Inpaint")
     expect(page.locator(".status")).to_have_text("missing.npy: 40 × 50, float64")
