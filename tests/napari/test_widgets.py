@@ -100,8 +100,8 @@ def test_results_are_those_of_the_library(viewer, errors, name, kind):
     if kind == "dask" and name in ("inpaint", "denoise"):
         first = np.asarray(first)
     if name == "inpaint":
-        scale = layer.scale
-        viewer.add_labels(marked(first, given).astype(int), name="holes", scale=scale)
+        where = {"scale": layer.scale, "translate": layer.translate}
+        viewer.add_labels(marked(first, given).astype(int), name="holes", **where)
         widget.layers.setCurrentText("scene")
         widget.masks.setCurrentText("holes")
         wait_for(lambda: widget.scene is not None)

@@ -227,7 +227,7 @@ class _Reporting(Ticket):
         now = time.perf_counter()
         if now - self._last > _INTERVAL:
             self._last = now
-            self._bridge.post(partial(self._bar.setValue, round(1000 * self.share)))
+            self._bridge.post_wanted(self, self._bar.setValue, round(1000 * self.share))
 
 
 def _release(events: list[Any], workers: list[Worker], *_: Any) -> None:
