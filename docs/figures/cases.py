@@ -2,13 +2,15 @@
 
 import contextlib
 import re
+import sys
 import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-PAGE = Path(__file__).parents[1] / "cases.md"
+# The plot directive of Matplotlib defines no __file__; the path is the first argument then.
+PAGE = Path(globals().get("__file__", sys.argv[0])).resolve().parents[1] / "cases.md"
 
 
 def run(section):
