@@ -73,7 +73,7 @@ def opencv_means(noisy: Array, level: float) -> Iterator[Path]:
 
 
 def block_matching(noisy: Array, level: float) -> Array:
-    """BM3D, which is told the noise level."""
+    """BM3D with the true noise level."""
     return np.asarray(importlib.import_module("bm3d").bm3d(noisy, level))
 
 

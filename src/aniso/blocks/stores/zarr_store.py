@@ -76,7 +76,7 @@ class UrlStore(ObjectStore[Any]):
 
         This is how Zarr makes groups of all folders around an array, up to the bucket.
         """
-        if key.startswith(f"{self.base}/"):
+        if not self.base or key.startswith(f"{self.base}/"):
             await self._repeat(partial(super().set_if_not_exists, key, value))
 
     async def delete_dir(self, prefix: str) -> None:
