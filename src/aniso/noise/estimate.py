@@ -20,7 +20,7 @@ from aniso.arrays import (
     is_tensor,
 )
 from aniso.blocks import lazy
-from aniso.blocks.sample import windows
+from aniso.blocks.sample import orient, windows
 from aniso.dispatch import takes_arrays
 from aniso.noise.compression import has_blocks
 from aniso.noise.constants import is_drawing
@@ -217,7 +217,8 @@ def estimate(
         from dask.base import compute
 
         parts, masks = compute(parts, masks)
-    return estimate_windows([check_channels(part, 0) for part in parts], kind, masks)
+    oriented, masks = orient([check_channels(part, 0) for part in parts], masks)
+    return estimate_windows(oriented, kind, masks)
 
 
 def estimate_windows(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from aniso import checks, estimates
 from aniso.arrays import Mask
+from aniso.blocks.sample import orient
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
 from aniso.colours import Axes
@@ -403,6 +404,8 @@ def choose(
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
     check_noise(noise)
     windows = source.checked_sample()
+    if isinstance(settings.stencil, DeltaStencil):  # others fit the image as it is
+        windows, known = orient(windows, known, settings.spacings)
     impulses = look_for_impulses(windows)
     if impulses is not None:
         windows = [impulses.fill(window) for window in windows]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from aniso import checks
 from aniso.arrays import Array, Mask
+from aniso.blocks.sample import orient
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, State, Take, whole_region
 from aniso.checks import Auto, Spacing
 from aniso.dispatch import takes_arrays
@@ -276,6 +277,8 @@ def choose(
     checks.instance("plates", plates, (bool,), "True or False", "plates=False for fibres")
     check_wavelength(wavelength, source.shape, settings.spacings)
     windows = source.checked_sample()
+    if isinstance(settings.stencil, DeltaStencil):  # others fit the image as it is
+        windows, known = orient(windows, known, settings.spacings)
     source.alive()
     level = _choose_level(noise, windows, known)
     wishes: dict[str, Any] = {"wavelength": wavelength, "contrast": contrast, "time": time, "plates": plates}
