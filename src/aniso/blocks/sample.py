@@ -57,7 +57,7 @@ def orient(
 
 
 def _orientation(image: Array, spacings: Sequence[float] | None) -> tuple[list[int], bool]:
-    """Return the axes along which an image (channels, …) is reversed, and whether the last two are exchanged."""
+    """Return the axes along which (channels, …) are reversed, and whether the last two are exchanged."""
     ndim, reverse, moments = image.ndim - 1, [], []
     for axis in range(ndim):
         others = tuple(each for each in range(image.ndim) if each != axis + 1)
