@@ -32,13 +32,9 @@ class Structure(LayerWidget):
         self.rows: dict[str, ParameterRow] = {}
         self.wanted = {name: QCheckBox(name) for name in ("coherence", "orientation", "vectors")}
         for name, parameter in of_function(aniso.orientation).items():
-            about = parameter.about
-            control = Control(
-                name, name, about.symbol, "px", about.meaning, "number", parameter.default, parameter.default,
-                0.0, 12.0,
-            )  # fmt: skip
+            control = Control.of(parameter, unit="px", high=12.0)
             self.rows[name] = ParameterRow(control)
-            self.form.addRow(f"{name.capitalize()} {about.symbol}", self.rows[name])
+            self.form.addRow(f"{control.label} {control.symbol}", self.rows[name])
         for box in self.wanted.values():
             self.form.addRow(box)
         self.wanted["coherence"].setChecked(True)
