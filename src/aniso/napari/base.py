@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from napari.utils.notifications import show_error
-from qtpy.QtCore import QEvent, QObject, Signal
+from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -126,16 +126,15 @@ class LayerWidget(QWidget):
 
     def _list_layers(self, event: Any = None) -> None:
         before = self._layer()
-        self.layers.blockSignals(True)
-        self.layers.clear()
-        for layer in self.viewer.layers:
-            if not layer.metadata.get(PREVIEW):
-                self.layers.addItem(layer.name, layer)
-                if layer is before:
-                    self.layers.setCurrentIndex(self.layers.count() - 1)
-        if self.layers.currentIndex() < 0 and self.layers.count():  # no first one, with a placeholder
-            self.layers.setCurrentIndex(0)
-        self.layers.blockSignals(False)
+        with QSignalBlocker(self.layers):
+            self.layers.clear()
+            for layer in self.viewer.layers:
+                if not layer.metadata.get(PREVIEW):
+                    self.layers.addItem(layer.name, layer)
+                    if layer is before:
+                        self.layers.setCurrentIndex(self.layers.count() - 1)
+            if self.layers.currentIndex() < 0 and self.layers.count():  # no first one, with a placeholder
+                self.layers.setCurrentIndex(0)
         if self._layer() is not before:
             self._choose_layer()
 
@@ -148,12 +147,11 @@ class LayerWidget(QWidget):
 
     def _choose_layer(self) -> None:
         layer = self._layer()
-        self.kind.blockSignals(True)
-        self.kind.clear()
-        if layer is not None and type(layer).__name__ == "Image" and layer.ndim in KINDS:
-            self.kind.addItems(list(KINDS[layer.ndim]))
-            self.kind.setCurrentText(default_kind(layer))
-        self.kind.blockSignals(False)
+        with QSignalBlocker(self.kind):
+            self.kind.clear()
+            if layer is not None and type(layer).__name__ == "Image" and layer.ndim in KINDS:
+                self.kind.addItems(list(KINDS[layer.ndim]))
+                self.kind.setCurrentText(default_kind(layer))
         self.form.setRowVisible(self.kind, self.kind.count() > 1)
 
     def _layer(self) -> Any:

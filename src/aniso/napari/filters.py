@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from napari.utils.notifications import show_info
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QSignalBlocker, QTimer
 from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QFormLayout, QPushButton
 
 from aniso.arrays import Array, is_dask
@@ -99,11 +99,10 @@ class VerbWidget(LayerWidget):
     def _list_masks(self) -> None:
         marked = [layer.name for layer in self.viewer.layers if type(layer).__name__ in ("Labels", "Shapes")]
         current = self.masks.currentText()
-        self.masks.blockSignals(True)
-        self.masks.clear()
-        self.masks.addItems([_NO_MASK, *marked])
-        self.masks.setCurrentText(current)
-        self.masks.blockSignals(False)
+        with QSignalBlocker(self.masks):
+            self.masks.clear()
+            self.masks.addItems([_NO_MASK, *marked])
+            self.masks.setCurrentText(current)
         for layer in self.viewer.layers:
             if layer.name in marked and layer not in self._watched:
                 self._watched.add(layer)
