@@ -184,20 +184,18 @@ def filter_files(
     if are_stores(job.files):
         _filter_store(job, usual, stores)
         return
-    where = job.places(usual)
-    targets = where.places(job.paths)
+    (targets,) = job.targets(usual)
     saved: list[Any] = []
 
     def opened(number: int, *, unknown: bool = unknown) -> Pages:
-        ends = job.paths[number], where, [targets[number]]
-        stack = job.open(*ends, factors=factors, unknown=unknown)
+        stack = job.open(job.paths[number], [targets[number]], factors=factors, unknown=unknown)
         job.check_saved_plan(stack.count, written=bool(saved))
         return stack
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         stack, target = opened(number - 1), targets[number - 1]
         results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
-        written = job.write(where, target, stack, results)
+        written = job.write(target, stack, results)
         if not saved:
             job.save_plan(infos[0])
             saved.append(infos[0])
