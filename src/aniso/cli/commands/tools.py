@@ -127,18 +127,13 @@ def explore(
     except ImportError as error:
         warn('the explorer needs NiceGUI. Install it with: pip install "aniso[explorer]".')
         raise typer.Exit(1) from error
-    if image is not None and not image.exists():
-        warn(f"{image} does not exist. Check the name and the folder.")
-        raise typer.Exit(1)
     try:
+        if image is not None and not image.exists():
+            raise FileError(f"{image} does not exist. Check the name and the folder.")
         if image is not None and image.is_dir():  # with a DICOM series, or none that can be shown
             check_input(image)
-    except FileError as error:
-        warn(str(error))
-        raise typer.Exit(1) from error
-    try:
         chosen = server.free_port(host, port)
-    except OSError as error:
+    except (FileError, OSError) as error:
         warn(str(error))
         raise typer.Exit(1) from error
     if not server.is_loopback(host):
