@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +64,16 @@ def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Co
         for parameter in own.values()
         if choices.applies(parameter.name) and (scene.whole or not parameter.about.for_volumes)
     ]
+
+
+def estimated(plan: Any, names: Iterable[str]) -> dict[str, float]:
+    """Return the numbers of these names that a verb chose."""
+    values = {name: getattr(plan, name, None) for name in names}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+    }
 
 
 def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[str, float]) -> Control:

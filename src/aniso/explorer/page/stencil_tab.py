@@ -15,7 +15,7 @@ from aniso import samples
 from aniso.explorer.choosing.controls import Control
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.session import Session
-from aniso.explorer.page.widgets import ControlElement, button, change, html, select, show_or_hide, text
+from aniso.explorer.page.widgets import ControlElement, button, change, html, select, text
 from aniso.explorer.showing import pictures
 from aniso.explorer.showing.pictures import RINGS
 from aniso.models import FixedTensor
@@ -90,15 +90,16 @@ class StencilTab:
         self._session, self._url, self._use = session, url, use
         self._choice = StencilChoice()
         self._controls: dict[str, ControlElement] = {}
-        with html("main", "tab hidden") as self._tab:
+        with html("main", "tab") as self._tab:
             with html("aside", "panel", aria_label="Stencil"):
                 self._build_panel()
             with html("section", "figures", aria_label="Properties of the stencil"):
                 self._build_figures()
+        self._tab.set_visibility(False)
 
     def show(self, shown: bool) -> None:
         """Show or hide the tab."""
-        show_or_hide(self._tab, shown)
+        self._tab.set_visibility(shown)
         if shown:
             self._update()
 
