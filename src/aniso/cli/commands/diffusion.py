@@ -47,7 +47,7 @@ def diffuse(
     from aniso.cli.jobs.diffusing import DiffusionSetup
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
-    from aniso.cli.jobs.reporting import Report, Tell
+    from aniso.cli.jobs.reporting import Tell
     from aniso.io.pages import Page, Pages
 
     chosen = DiffusionSetup.of(diffusion, computing, time)
@@ -55,17 +55,18 @@ def diffuse(
     if chosen.model is None and are_stores(files):
         raise typer.BadParameter("Zarr stores do not support a constant tensor. Give a model.")
 
-    def filters(pages: Pages, report: Report) -> Filter:
-        chosen.hint(report, pages.picture)
+    def filters(pages: Pages) -> Filter:
+        chosen.hint(job.report, pages.picture)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             return chosen.run(evolve.diffuse, page, time, tell), None
 
         return filter_page
 
+    job = FileJob(DIFFUSE.name, files, reading, writing, computing, reporting, storage=cluster.storage)
     given = {"model": chosen.model, "time": time, "scheme": chosen.scheme, "stencil": chosen.stencil}
     filter_files(
-        FileJob(DIFFUSE.name, files, reading, writing, computing, reporting, storage=cluster.storage),
+        job,
         DIFFUSE.output,
         filters,
         stores=StoreFilter(cluster, DIFFUSE, given),

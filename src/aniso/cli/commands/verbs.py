@@ -100,7 +100,7 @@ def _run(
     from aniso.cli.files import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
-    from aniso.cli.jobs.reporting import Report, Tell
+    from aniso.cli.jobs.reporting import Tell
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import Plan, note_spacing
 
@@ -140,13 +140,13 @@ def _run(
         nonlocal plan
         plan = _plan_of_frames(verb, [(pages, mask_of(pages)) for pages in some], computing, options)
 
-    def filters(pages: Pages, report: Report) -> Filter:
+    def filters(pages: Pages) -> Filter:
         mask = mask_of(pages)
         common = plan
         if plan is None and plans.frames:
             common = _plan_of_frames(verb, [(pages, mask)], computing, options)
         if plan is not None:
-            note_spacing(plan, pages.spacing, report.note)
+            note_spacing(plan, pages.spacing, job.report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             used = computing.arguments(page)
@@ -155,8 +155,7 @@ def _run(
             if common is not None:
                 del used["spacing"]  # the plan has its own
                 return common.apply(page.image, **used, progress=tell), common
-            result, info = verb.function(page.image, **options, **used, progress=tell, return_info=True)
-            return result, info
+            return verb.function(page.image, **options, **used, progress=tell, return_info=True)
 
         return filter_page
 
