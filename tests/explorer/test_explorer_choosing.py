@@ -150,7 +150,8 @@ class TestChoices:
         assert Choices("denoise").with_value("noise", "rician").call(shapes).options == {"noise": "rician"}
 
     def test_a_model_with_a_suggest_contrast(self, shapes):
-        model, time = Choices("diffuse").call(shapes).steering(None)
+        options = Choices("diffuse").call(shapes).options
+        model, time = options["model"], options["time"]
         assert model == aniso.EdgeEnhancing(contrast=suggest_contrast(shapes, "edge-enhancing"))
         assert time == 10.0
 

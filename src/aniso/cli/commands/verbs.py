@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from typing import Any
 
 import typer
@@ -31,22 +31,17 @@ def make_command(verb: Verb) -> Callable[..., None]:
         "computing": shared.ComputingOptions,
         "cluster": shared.ClusterOptions,
         "reporting": shared.ReportingOptions,
+        "own": make_dataclass("Own", [(each.name, *_option(each)) for each in verb.parameters.values()]),
     }
-    own = {each.name: _option(each) for each in verb.parameters.values()}
 
     def command(**values: Any) -> None:
         _run(verb, **values)
 
     function: Any = command
     function.__doc__ = _help(verb)
-    function.__annotations__ = groups | {name: kind for name, (kind, _) in own.items()}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    function.__signature__ = inspect.Signature(
-        [
-            *(inspect.Parameter(name, keyword) for name in groups),
-            *(inspect.Parameter(name, keyword, default=default) for name, (_, default) in own.items()),
-        ]
-    )
+    function.__annotations__ = groups
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in groups]
+    function.__signature__ = inspect.Signature(parameters)
     return command
 
 
@@ -92,9 +87,9 @@ def _run(
     reporting: shared.ReportingOptions,
     plans: shared.PlanOptions,
     cluster: shared.ClusterOptions,
+    own: Any,
     stencil: StencilOptions | None = None,
     unknown: shared.MaskOptions | None = None,
-    **values: Any,
 ) -> None:
     from aniso.checks import axis_spacing
     from aniso.cli.files import unknown_pixels
@@ -104,7 +99,7 @@ def _run(
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import Plan, note_spacing
 
-    options = {name: value for name, value in values.items() if value is not None}
+    options = {name: value for name, value in vars(own).items() if value is not None}
     if stencil is not None and (chosen := stencil.chosen()) is not None:
         options["stencil"] = chosen
     if unknown is not None:
