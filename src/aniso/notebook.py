@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import functools
 import html
 import importlib
-import struct
+import io
 import sys
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -57,17 +58,13 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _png(image: Array, low: float, high: float) -> str:
+    from PIL import Image  # not before a picture is shown
+
     scaled = np.nan_to_num((image - low) / ((high - low) or 1.0))
     pixels = np.rint(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
-    height, width = pixels.shape[:2]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    packed = (
-        struct.pack(">I", len(body)) + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
-        for kind, body in chunks
-    )
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode("ascii")
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    return base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 class Snapshots(Generator[tuple[float, Any], None, None]):
@@ -83,21 +80,18 @@ class Snapshots(Generator[tuple[float, Any], None, None]):
         channel_axis: int | None,
     ):
         self._make, self._times, self._channel_axis = make, times, channel_axis
-        self._running: Any = None
+
+    @functools.cached_property
+    def _running(self) -> Any:
+        return self._make()
 
     def send(self, value: None) -> tuple[float, Any]:
         """Return the next time and image."""
-        if self._running is None:
-            self._running = self._make()
-        found: tuple[float, Any] = self._running.send(value)
-        return found
+        return self._running.send(value)
 
     def throw(self, *error: Any) -> tuple[float, Any]:
         """Raise an error where the images are computed."""
-        if self._running is None:
-            self._running = self._make()
-        found: tuple[float, Any] = self._running.throw(*error)
-        return found
+        return self._running.throw(*error)
 
     def _repr_html_(self) -> str:
         count = len(self._times)
@@ -115,25 +109,24 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-class ProgressBar:
-    """A bar below the cell of a notebook, which disappears at the end."""
+@contextlib.contextmanager
+def progress_bar(total: float) -> Iterator[Callable[[float], object]]:
+    """Show a bar below the cell of a notebook until the end; yield a function that moves it."""
+    display: Any = importlib.import_module("IPython.display")
 
-    def __init__(self, total: float) -> None:
-        shown: Any = importlib.import_module("IPython.display")
-        self._html, self._total, self._last = shown.HTML, total, -1
-        self._handle = shown.display(shown.HTML(self._bar(0)), display_id=True)
+    def bar(percent: int) -> Any:
+        return display.HTML(f'<progress value="{percent}" max="100"></progress> {percent} %')
 
-    def update(self, done: float) -> None:
-        """Show what is done."""
-        percent = int(100 * done / self._total) if self._total > 0 else 100
-        if percent != self._last:
-            self._last = percent
-            self._handle.update(self._html(self._bar(percent)))
+    handle, shown = display.display(bar(0), display_id=True), 0
 
-    def close(self) -> None:
-        """Remove the bar."""
-        self._handle.update(self._html(""))
+    def update(done: float) -> None:
+        nonlocal shown
+        percent = int(100 * done / total) if total > 0 else 100
+        if percent != shown:
+            shown = percent
+            handle.update(bar(percent))
 
-    @staticmethod
-    def _bar(percent: int) -> str:
-        return f'<progress value="{percent}" max="100"></progress> {percent} %'
+    try:
+        yield update
+    finally:
+        handle.update(display.HTML(""))

@@ -157,11 +157,8 @@ def report_progress(progress: Progress, total: float) -> Iterator[Callable[[floa
     if progress is None or progress is False:
         yield lambda done: None
     elif progress is True and notebook.in_notebook():
-        shown = notebook.ProgressBar(total)
-        try:
-            yield shown.update
-        finally:
-            shown.close()
+        with notebook.progress_bar(total) as update:
+            yield update
     elif progress is True:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn

@@ -71,7 +71,7 @@ class TestHelp:
 
         monkeypatch.setattr(models.image_driven, "SlowHeat", SlowHeat, raising=False)
         monkeypatch.setattr(models.image_driven, "__all__", [*models.image_driven.__all__, "SlowHeat"])
-        modules = [f"aniso.cli.{name}" for name in ("commands.diffuse", "options.diffusion_options")]
+        modules = [f"aniso.cli.{name}" for name in ("commands.diffusion", "options.diffusion_options")]
         for name in modules:
             importlib.import_module(name)  # so that there is something to come back to
             monkeypatch.delitem(sys.modules, name)

@@ -95,7 +95,7 @@ class TestControls:
         lines = choices.with_value("plates", False)
         assert "plates=False" not in repr(lines.call(slice_by_itself))
         given = lines.call(volume)
-        assert given.options.get("plates") is False or given.arguments[0].plates is False
+        assert given.options.get("plates") is False or given.options["model"].plates is False
 
     def test_ranges_follow_the_grey_scale_of_the_image(self, shapes):
         dim = scene_of(shapes.image / 1000)
@@ -150,7 +150,8 @@ class TestChoices:
         assert Choices("denoise").with_value("noise", "rician").call(shapes).options == {"noise": "rician"}
 
     def test_a_model_with_a_suggest_contrast(self, shapes):
-        model, time = Choices("diffuse").call(shapes).arguments
+        options = Choices("diffuse").call(shapes).options
+        model, time = options["model"], options["time"]
         assert model == aniso.EdgeEnhancing(contrast=suggest_contrast(shapes, "edge-enhancing"))
         assert time == 10.0
 

@@ -216,7 +216,7 @@ class TestScrubbing:
     def test_a_film_of_a_volume_shows_its_slice(self):
         scene = layers(2)
         call = Choices("diffuse").with_value("time", 2.0).call(scene)
-        model, end = call.arguments
+        model, end = call.options["model"], call.options["time"]
         film = list(rendering.film(scene, call, model, end, Ticket(), count=4))
         assert [(shot.picture.height, shot.picture.width) for shot in film] == [scene.shape] * 4
 

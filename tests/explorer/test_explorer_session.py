@@ -48,7 +48,7 @@ def test_while_the_hand_moves_only_previews_are_computed_and_the_last_choice_win
         return session.result, notes
 
     result, notes = in_a_session(scenario)
-    assert result.call.arguments[1] == 3.0
+    assert result.call.options["time"] == 3.0
     stamps = [facts["stamp"] for slot, _, facts in notes.shown if slot == "after" and facts.get("preview")]
     assert stamps == sorted(stamps)
     assert stamps[-1] == 60.0

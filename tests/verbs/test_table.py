@@ -133,9 +133,9 @@ def test_plans_of_every_row_can_be_read(monkeypatch):
 
 def test_a_preview_takes_its_options_and_scales_the_noise(scene):
     call = Choices(ROW.name).with_value("noise", 8.0).with_value("strength_used", 0.1).call(scene)
-    assert call.options == {"noise": 8.0, "strength_used": 0.1}
+    assert call.options == {"times": 1, "noise": 8.0, "strength_used": 0.1}
     quick = previews.rehearse(call, scene)
-    assert quick.options == {"noise": 8.0, "strength_used": 0.25, "careful": False}
+    assert quick.options == {"times": 1, "noise": 8.0, "strength_used": 0.25, "careful": False}
     trial = previews.coarsen(quick, scene, Part(0, 64, 0, 64, 2))
     assert trial.call.options["noise"] == 4.0
     assert trial.call.options["spacing"] == (2.0, 2.0)

@@ -1,6 +1,6 @@
 """The command line.
 
-Each command is a module of `aniso.cli.commands`, which is imported when it is called, so that help is fast.
+The modules of `aniso.cli.commands` are imported when a command is called, so that help is fast.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import glob
 import os
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import typer
 
 from aniso import io
 from aniso.arrays import Mask
-from aniso.cli.options.shared import MaskOptions, MeasuringOptions, ReadingOptions, WritingOptions
+from aniso.cli.options.shared import MaskOptions, MeasuringOptions, PlacingOptions, ReadingOptions
 from aniso.io.formats import format_of, origin, result_suffix, suffix_of
 from aniso.io.pages import Pages, is_volume, voxel_shape
 from aniso.io.picture import FileError, Picture
@@ -131,83 +131,72 @@ def inputs(given: Sequence[str]) -> list[Path]:
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where results are written: a pattern such as {folder}/{stem}_denoised{suffix}, filled in per input."""
+def targets(
+    paths: Sequence[Path],
+    placing: PlacingOptions,
+    usual: str,
+    variants: Sequence[Mapping[str, str]] = ({},),
+    *,
+    renamed: bool = False,
+) -> list[list[Path]]:
+    """Return where all results are written: each to a place of its own, and none to another input.
 
-    pattern: str
-    makes_folders: bool = False
+    `usual` is the default pattern, such as {folder}/{stem}_denoised{suffix}, filled in per input. `variants`
+    are the fields that distinguish several results of an input. `renamed`: results in a folder have their
+    default names too.
+    """
+    pattern = _pattern(placing, len(paths), usual, tuple(variants[0]), renamed)
+    found: dict[str, Path] = {}
+    given = {os.path.realpath(path): path for path in paths}
+    rows = []
+    for fields in variants:
+        rows.append([_place(pattern, path, number, fields) for number, path in enumerate(paths, 1)])
+        for path, place in zip(paths, rows[-1], strict=True):
+            if suffix_of(path):  # else the input is rejected later, not the options
+                _check_suffix(place)
+            target = os.path.realpath(place)  # a link is written through
+            other = given.get(target, path)
+            if os.path.realpath(other) != os.path.realpath(path):
+                raise typer.BadParameter(
+                    f"the result of {path} would be written to {other}, which is also an input. Give another "
+                    "folder or pattern with --output."
+                )
+            if target in found:
+                both = f"both {found[target]} and {path}" if found[target] != path else f"{path} twice"
+                names = ", ".join(f"{{{name}}}" for name in ("stem", "suffix", *fields))
+                raise typer.BadParameter(
+                    f"{both} would be written to {place}. Use {names} or {{number}} in --output, and check "
+                    "for links between the files."
+                )
+            found[target] = path
+    return rows
 
-    @classmethod
-    def of(
-        cls,
-        writing: WritingOptions,
-        count: int,
-        usual: str,
-        *,
-        names: Sequence[str] = (),
-        renamed: bool = False,
-    ) -> Places:
-        """Return the places that --output describes.
 
-        `usual` is the default pattern. `names` are further fields that the pattern must have if more than
-        one file is written for an input. `renamed`: results in a folder have their default names too.
-        """
-        output = writing.output
-        if output == "":
-            raise typer.BadParameter("--output is empty. Give a file, a folder or a pattern, or remove it.")
-        if output is None:
-            return cls(str(Path("{folder}") / usual))
-        if "{" in output or "}" in output:
-            return cls(_check_pattern(output, count, names), makes_folders=True)
-        if output.endswith(("/", os.sep)) or os.path.isdir(output):
-            kept = usual if names or renamed else "{name}"
-            return cls(str(Path(_escape(output)) / kept), makes_folders=True)
-        if count > 1 or names:
-            wanted = f"{count} inputs: give a folder, or a pattern such as 'results/{usual}'"
-            if names:
-                wanted = f"several files for each input: {{{names[0]}}} must occur in it"
-            raise typer.BadParameter(f"--output {output} is one file, but there are {wanted}.")
-        return cls(_escape(output))
+def _pattern(placing: PlacingOptions, count: int, usual: str, names: Sequence[str], renamed: bool) -> str:
+    """Return the pattern that --output describes; it must have `names` for more than one file per input."""
+    output = placing.output
+    if output == "":
+        raise typer.BadParameter("--output is empty. Give a file, a folder or a pattern, or remove it.")
+    if output is None:
+        return str(Path("{folder}") / usual)
+    if placing.is_pattern:
+        return _check_pattern(output, count, names)
+    if placing.is_folder:
+        return str(Path(_escape(output)) / (usual if names or renamed else "{name}"))
+    if count > 1 or names:
+        wanted = f"{count} inputs: give a folder, or a pattern such as 'results/{usual}'"
+        if names:
+            wanted = f"several files for each input: {{{names[0]}}} must occur in it"
+        raise typer.BadParameter(f"--output {output} is one file, but there are {wanted}.")
+    return _escape(output)
 
-    def place(self, path: Path, number: int, **further: str) -> Path:
-        """Return where the result for this input is written."""
-        own, suffix = suffix_of(path) or path.suffix, result_suffix(path)
-        stem = path.name.removesuffix(own)
-        name = path.name if suffix == own else stem + suffix
-        names = {"stem": stem, "suffix": suffix, "name": name}
-        return Path(self.pattern.format(folder=path.parent, number=number, **names, **further))
 
-    def places(self, paths: Sequence[Path]) -> list[Path]:
-        """Return where all results are written: each to a place of its own, and none to another input."""
-        return self.variants(paths, [{}])[0]
-
-    def variants(self, paths: Sequence[Path], further: Sequence[Mapping[str, str]]) -> list[list[Path]]:
-        """Return the same for several results of each input, distinguished by further fields."""
-        found: dict[str, Path] = {}
-        given = {os.path.realpath(path): path for path in paths}
-        rows = []
-        for fields in further:
-            rows.append([self.place(path, number, **fields) for number, path in enumerate(paths, 1)])
-            for path, place in zip(paths, rows[-1], strict=True):
-                if suffix_of(path):  # else the input is rejected later, not the options
-                    _check_suffix(place)
-                target = os.path.realpath(place)  # a link is written through
-                other = given.get(target, path)
-                if os.path.realpath(other) != os.path.realpath(path):
-                    raise typer.BadParameter(
-                        f"the result of {path} would be written to {other}, which is also an input. Give "
-                        "another folder or pattern with --output."
-                    )
-                if target in found:
-                    both = f"both {found[target]} and {path}" if found[target] != path else f"{path} twice"
-                    names = ", ".join(f"{{{name}}}" for name in ("stem", "suffix", *fields))
-                    raise typer.BadParameter(
-                        f"{both} would be written to {place}. Use {names} or {{number}} in --output, and "
-                        "check for links between the files."
-                    )
-                found[target] = path
-        return rows
+def _place(pattern: str, path: Path, number: int, further: Mapping[str, str]) -> Path:
+    own, suffix = suffix_of(path) or path.suffix, result_suffix(path)
+    stem = path.name.removesuffix(own)
+    name = path.name if suffix == own else stem + suffix
+    fields = {"stem": stem, "suffix": suffix, "name": name, "folder": path.parent, "number": number}
+    return Path(pattern.format(**fields, **further))
 
 
 def _check_suffix(place: Path) -> None:

@@ -10,7 +10,6 @@ A user's action passes through these modules, in this order:
 - `rendering`: what the page shows, as `pictures` in an album
 - `export`: the result as a Python program or as a command
 
-`tab` is the shared state of one browser tab, `results` and `extras` compute for it, and `session` has the
-actions of the user. `layout`, `panel` and `stencil_tab` are the page, `server` serves it, and `guard`
-controls access.
+`session` is one browser tab: its state, its threads and the actions of the user; `results` computes for it.
+`layout`, `panel` and `stencil_tab` are the page, `server` serves it, and `guard` controls access.
 """

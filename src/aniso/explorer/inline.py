@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import http.client
 import importlib.util
 import json
 import os
@@ -16,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 
@@ -56,7 +55,6 @@ class Exploration:
         #: The address of the page, with the token that gives access.
         self.address: str = json.loads(line)
         self._wait()
-        self._cookie = ""
         atexit.register(self.close)
 
     def _wait(self) -> None:
@@ -72,18 +70,11 @@ class Exploration:
     @property
     def plan(self) -> Plan | None:
         """The plan of what the page shows; None as long as nothing is computed, and for `diffuse`."""
-        parts = urlsplit(self.address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
-        try:
-            if not self._cookie:  # the token gives it; the page itself is not fetched
-                connection.request("GET", f"/?{parts.query}")
-                answer = connection.getresponse()
-                answer.read()
-                self._cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
-            connection.request("GET", "/explorer/plan", headers={"Cookie": self._cookie})
-            text = connection.getresponse().read().decode("utf-8")
-        finally:
-            connection.close()
+        import httpx  # comes with NiceGUI
+
+        with httpx.Client(timeout=_PATIENCE, trust_env=False) as client:
+            client.get(self.address)  # the token gives a cookie; the page itself is not fetched
+            text = client.get(urljoin(self.address, "/explorer/plan")).text
         return Plan.from_json(text) if text else None
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nicegui import Client, app, binding, core, ui
+from nicegui import app, binding, core, ui
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
@@ -65,7 +65,6 @@ class Explorer:
         self.first = first
         self.limit = limit
         self.pages: dict[str, ExplorerPage] = {}
-        self._clients: dict[str, Client] = {}
         self._uploads = 0
         self.pace = Pace()
 
@@ -92,12 +91,11 @@ class Explorer:
             self.pages.popitem()[1].session.close()
 
     async def _page(self) -> None:
-        page, client = ExplorerPage(self.pace, self.limit), ui.context.client
-        key = page.session.key
-        self.pages[key], self._clients[key] = page, client
+        page = ExplorerPage(self.pace, self.limit)
+        key, client = page.session.key, page.client
+        self.pages[key] = page
 
         def gone() -> None:
-            self._clients.pop(key, None)
             if self.pages.pop(key, None) is not None:
                 page.session.close()
 
@@ -119,9 +117,9 @@ class Explorer:
                 page.tell(error=_RELOADED)
 
     async def _closed(self, key: str) -> Response:
-        client = self._clients.get(key)
-        if client is not None:
-            client.delete()
+        page = self.pages.get(key)
+        if page is not None:
+            page.client.delete()
         return Response(status_code=204)
 
     async def _picture(self, key: str, slot: str, number: int) -> Response:

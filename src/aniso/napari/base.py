@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 from napari.utils.notifications import show_error
-from qtpy.QtCore import QEvent, QObject, Signal
+from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -25,8 +24,6 @@ from qtpy.QtWidgets import (
 from aniso.explorer.computing.workers import Stale, Ticket, Worker
 from aniso.napari.target import KINDS, Target, default_kind
 
-# Seconds between two progress messages.
-_INTERVAL = 0.05
 #: Marks the layers of previews, in their metadata.
 PREVIEW = "aniso preview"
 
@@ -65,7 +62,6 @@ class LayerWidget(QWidget):
         super().__init__()
         self.viewer = napari_viewer
         self._bridge = _Bridge()
-        self._worker = Worker("aniso filter", interrupts=True)
         self._preview_worker = Worker("aniso preview", interrupts=True)
         self._last_error = ""
         self._follows = True
@@ -75,6 +71,8 @@ class LayerWidget(QWidget):
         self.use_scale.setToolTip("Lengths and times are in the units of the layer instead of pixels.")
         self.run_button, self.cancel_button = QPushButton("Run"), QPushButton("Cancel")
         self.progress, self.report = QProgressBar(), QLabel()
+        report = partial(_show_progress, self._bridge, self.progress)
+        self._worker = Worker("aniso filter", interrupts=True, report=report)
         self.progress.setRange(0, 1000)
         self.report.setWordWrap(True)
         self.form, self.buttons = QFormLayout(), QGridLayout()
@@ -103,14 +101,12 @@ class LayerWidget(QWidget):
         ]
         for event, function in self._events:
             event.connect(function)
-        self.destroyed.connect(partial(_release, self._events, self._workers()))
+        self._release = partial(_release, self._events, [self._worker, self._preview_worker])
+        self.destroyed.connect(self._release)
         self._list_layers()
         self._follow_selection()
         self._choose_layer()
         self.layers.currentIndexChanged.connect(self._choose_layer)
-
-    def _workers(self) -> list[Worker]:
-        return [self._worker, self._preview_worker]
 
     def changeEvent(self, event: Any) -> None:
         """Stop all computations when napari removes the widget from its window."""
@@ -120,22 +116,21 @@ class LayerWidget(QWidget):
 
     def _leave(self) -> None:
         """Stop all computations, and disconnect from the viewer."""
-        _release(self._events, self._workers())
+        self._release()
 
     # -- layers ---------------------------------------------------------------------------------------
 
     def _list_layers(self, event: Any = None) -> None:
         before = self._layer()
-        self.layers.blockSignals(True)
-        self.layers.clear()
-        for layer in self.viewer.layers:
-            if not layer.metadata.get(PREVIEW):
-                self.layers.addItem(layer.name, layer)
-                if layer is before:
-                    self.layers.setCurrentIndex(self.layers.count() - 1)
-        if self.layers.currentIndex() < 0 and self.layers.count():  # no first one, with a placeholder
-            self.layers.setCurrentIndex(0)
-        self.layers.blockSignals(False)
+        with QSignalBlocker(self.layers):
+            self.layers.clear()
+            for layer in self.viewer.layers:
+                if not layer.metadata.get(PREVIEW):
+                    self.layers.addItem(layer.name, layer)
+                    if layer is before:
+                        self.layers.setCurrentIndex(self.layers.count() - 1)
+            if self.layers.currentIndex() < 0 and self.layers.count():  # no first one, with a placeholder
+                self.layers.setCurrentIndex(0)
         if self._layer() is not before:
             self._choose_layer()
 
@@ -148,12 +143,11 @@ class LayerWidget(QWidget):
 
     def _choose_layer(self) -> None:
         layer = self._layer()
-        self.kind.blockSignals(True)
-        self.kind.clear()
-        if layer is not None and type(layer).__name__ == "Image" and layer.ndim in KINDS:
-            self.kind.addItems(list(KINDS[layer.ndim]))
-            self.kind.setCurrentText(default_kind(layer))
-        self.kind.blockSignals(False)
+        with QSignalBlocker(self.kind):
+            self.kind.clear()
+            if layer is not None and type(layer).__name__ == "Image" and layer.ndim in KINDS:
+                self.kind.addItems(list(KINDS[layer.ndim]))
+                self.kind.setCurrentText(default_kind(layer))
         self.form.setRowVisible(self.kind, self.kind.count() > 1)
 
     def _layer(self) -> Any:
@@ -183,7 +177,7 @@ class LayerWidget(QWidget):
 
         def job(ticket: Ticket) -> None:
             try:
-                result = compute(_Reporting(ticket, self._bridge, self.progress))
+                result = compute(ticket)
             except Stale:
                 raise
             except Exception as error:
@@ -209,25 +203,8 @@ class LayerWidget(QWidget):
         self.progress.setValue(0)
 
 
-class _Reporting(Ticket):
-    """A ticket whose progress is shown, and which is withdrawn with another one."""
-
-    def __init__(self, ticket: Ticket, bridge: _Bridge, bar: QProgressBar) -> None:
-        super().__init__()
-        self._ticket, self._bridge, self._bar, self._last = ticket, bridge, bar, 0.0
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the result is still wanted."""
-        return self._ticket.wanted
-
-    def progress(self, done: float, total: float) -> None:
-        """Show the progress; stop a computation that is no longer wanted."""
-        super().progress(done, total)
-        now = time.perf_counter()
-        if now - self._last > _INTERVAL:
-            self._last = now
-            self._bridge.post_wanted(self, self._bar.setValue, round(1000 * self.share))
+def _show_progress(bridge: _Bridge, bar: QProgressBar, ticket: Ticket) -> None:
+    bridge.post_wanted(ticket, bar.setValue, round(1000 * ticket.share))
 
 
 def _release(events: list[Any], workers: list[Worker], *_: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import QSignalBlocker, Qt, Signal
 from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QSlider, QWidget
 
 from aniso.explorer.choosing.choices import AUTO
@@ -44,13 +44,8 @@ class ParameterRow(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         self.setToolTip(f"{control.meaning} ({control.unit})" if control.unit else control.meaning)
-        self._list = QComboBox()
-        self._number, self._slider, self._switch = (
-            _Number(),
-            QSlider(Qt.Orientation.Horizontal),
-            QCheckBox(),
-        )
-        words = [*([AUTO] if control.automatic else []), *control.kinds] or list(map(str, control.choices))
+        self._list, self._number, self._switch = QComboBox(), _Number(), QCheckBox()
+        self._slider = QSlider(Qt.Orientation.Horizontal)
         if control.kind == "switch":
             self._switch.setChecked(bool(control.value))
             self._switch.toggled.connect(self.changed)
@@ -61,10 +56,11 @@ class ParameterRow(QWidget):
             self._list.currentTextChanged.connect(self.changed)
             row.addWidget(self._list)
         else:
-            self._build_number(words, row)
+            self._build_number(row)
 
-    def _build_number(self, words: list[str], row: QHBoxLayout) -> None:
+    def _build_number(self, row: QHBoxLayout) -> None:
         control = self.control
+        words = [*([AUTO] if control.automatic else []), *control.kinds]
         self._number.setDecimals(4 if control.high < 100 else 2)
         self._number.setRange(min(control.low, 0.0), _LARGEST)
         self._number.setKeyboardTracking(False)
@@ -110,13 +106,10 @@ class ParameterRow(QWidget):
 
     def show_chosen(self, value: float) -> None:
         """Show what was estimated, without choosing it."""
-        for element in (self._number, self._slider):
-            element.blockSignals(True)
-        self._number.setValue(value)
-        self._number.show_known(True)
+        with QSignalBlocker(self._number):
+            self._number.setValue(value)
+            self._number.show_known(True)
         self._move_slider(value)
-        for element in (self._number, self._slider):
-            element.blockSignals(False)
 
     def _enable(self) -> None:
         own = self._list.count() == 0 or self._list.currentText() == "value"
@@ -134,12 +127,9 @@ class ParameterRow(QWidget):
             value = low * (high / low) ** share
         else:
             value = low + (high - low) * (share**2 if self.control.scale == ROOT else share)
-        self._number.blockSignals(True)
-        self._number.setValue(value)
-        self._number.blockSignals(False)
-        self._list.blockSignals(True)
-        self._list.setCurrentText("value")
-        self._list.blockSignals(False)
+        with QSignalBlocker(self._number), QSignalBlocker(self._list):
+            self._number.setValue(value)
+            self._list.setCurrentText("value")
         self._enable()
         self.changed.emit()
 
@@ -154,6 +144,5 @@ class ParameterRow(QWidget):
         else:
             share = min(max((value - low) / (high - low or 1.0), 0.0), 1.0)
             share = math.sqrt(share) if self.control.scale == ROOT else share
-        self._slider.blockSignals(True)
-        self._slider.setValue(round(_STEPS * min(share, 1.0)))
-        self._slider.blockSignals(False)
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(round(_STEPS * min(share, 1.0)))

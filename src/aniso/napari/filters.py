@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from napari.utils.notifications import show_info
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QSignalBlocker, QTimer
 from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QFormLayout, QPushButton
 
 from aniso.arrays import Array, is_dask
 from aniso.explorer.choosing.choices import Call, Choices
-from aniso.explorer.choosing.controls import controls
+from aniso.explorer.choosing.controls import controls, estimated
 from aniso.explorer.choosing.scene import Part, View
 from aniso.explorer.choosing.unknown_pixels import known_means
 from aniso.explorer.computing import previews
@@ -52,7 +52,7 @@ class VerbWidget(LayerWidget):
         self._pace = previews.Pace()
         self._timer = QTimer()
         self._place = QFormLayout()
-        self._ready = self._measuring = False
+        self._ready = False
         self._measure_error: Exception | None = None
         self._waiting: Callable[[], None] | None = None
         self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -99,11 +99,10 @@ class VerbWidget(LayerWidget):
     def _list_masks(self) -> None:
         marked = [layer.name for layer in self.viewer.layers if type(layer).__name__ in ("Labels", "Shapes")]
         current = self.masks.currentText()
-        self.masks.blockSignals(True)
-        self.masks.clear()
-        self.masks.addItems([_NO_MASK, *marked])
-        self.masks.setCurrentText(current)
-        self.masks.blockSignals(False)
+        with QSignalBlocker(self.masks):
+            self.masks.clear()
+            self.masks.addItems([_NO_MASK, *marked])
+            self.masks.setCurrentText(current)
         for layer in self.viewer.layers:
             if layer.name in marked and layer not in self._watched:
                 self._watched.add(layer)
@@ -127,7 +126,6 @@ class VerbWidget(LayerWidget):
         if not self._ready:
             return
         self.scene, self._measure_error = None, None
-        self._measuring = False
         self.remove_preview()
         try:
             target = self.target()
@@ -138,7 +136,6 @@ class VerbWidget(LayerWidget):
         layer = target.layer
         point, displayed = self._position(target)
         corners = _corners(layer)
-        self._measuring = True
 
         def job(ticket: Ticket) -> None:
             try:
@@ -153,7 +150,7 @@ class VerbWidget(LayerWidget):
 
     def _reject(self, error: Exception) -> None:
         """Show why the layer cannot be measured; a run that waits for it ends."""
-        self._measuring, self._measure_error = False, error
+        self._measure_error = error
         if self._waiting is not None:
             self.cancel()
         self._fail(error)
@@ -163,7 +160,7 @@ class VerbWidget(LayerWidget):
         choices = self.choices()
         while self._place.rowCount():
             self._place.removeRow(0)
-        self.scene, self.rows, self._owner, self._measuring = scene, {}, choices.owner, False
+        self.scene, self.rows, self._owner = scene, {}, choices.owner
         for control in controls(choices, scene, {}):
             row = self.rows[control.name] = ParameterRow(control)
             self._place.addRow(f"{control.label} {control.symbol}".strip(), row)
@@ -175,12 +172,10 @@ class VerbWidget(LayerWidget):
             waiting()
 
     def _change(self) -> None:
-        shown = (
-            {control.name for control in controls(self.choices(), self.scene, {})} if self.scene else set()
-        )
-        if shown != set(self.rows) and self.scene is not None:
+        scene = self.scene
+        if scene is not None and [each.name for each in controls(self.choices(), scene, {})] != [*self.rows]:
             # Which parameters there are depends on others; not while one of them sends a signal.
-            QTimer.singleShot(0, partial(self._build, self.scene))
+            QTimer.singleShot(0, partial(self._build, scene))
         self._request_preview()
 
     def choices(self) -> Choices:
@@ -219,7 +214,7 @@ class VerbWidget(LayerWidget):
             target = self.target()
             if self._measure_error is not None:
                 raise self._measure_error
-            if self._measuring:
+            if self.scene is None:
                 self._set_running(True)
                 self._waiting = partial(self._filter, finish, then)
                 return
@@ -257,14 +252,9 @@ class VerbWidget(LayerWidget):
 
     def _show_chosen(self, plan: Plan | None) -> None:
         """Show what was estimated next to *auto*."""
-        for name, row in self.rows.items():
-            value = getattr(plan, name, None)
-            if (
-                isinstance(value, int | float)
-                and not isinstance(value, bool)
-                and isinstance(row.value(), str)
-            ):
-                row.show_chosen(float(value))
+        for name, value in estimated(plan, self.rows).items():
+            if isinstance(self.rows[name].value(), str):
+                self.rows[name].show_chosen(value)
 
     def write_zarr(self, path: str = "") -> None:
         """Filter the layer block by block into a new Zarr store, and show that."""

@@ -19,6 +19,8 @@ from aniso.parameters import of_function
 
 # Vectors along each side of an image.
 _VECTORS = 40
+# Maps that are shown as images, their ranges and colours.
+_MAPS = (("coherence", (0, 1), "viridis"), ("orientation", (-np.pi / 2, np.pi / 2), "hsv"))
 
 
 class Structure(LayerWidget):
@@ -32,13 +34,9 @@ class Structure(LayerWidget):
         self.rows: dict[str, ParameterRow] = {}
         self.wanted = {name: QCheckBox(name) for name in ("coherence", "orientation", "vectors")}
         for name, parameter in of_function(aniso.orientation).items():
-            about = parameter.about
-            control = Control(
-                name, name, about.symbol, "px", about.meaning, "number", parameter.default, parameter.default,
-                0.0, 12.0,
-            )  # fmt: skip
+            control = Control.of(parameter, unit="px", high=12.0)
             self.rows[name] = ParameterRow(control)
-            self.form.addRow(f"{name.capitalize()} {about.symbol}", self.rows[name])
+            self.form.addRow(f"{control.label} {control.symbol}", self.rows[name])
         for box in self.wanted.values():
             self.form.addRow(box)
         self.wanted["coherence"].setChecked(True)
@@ -78,19 +76,10 @@ class Structure(LayerWidget):
     def _add_maps(self, found: Any) -> None:
         target, maps = found
         place, name = target.geometry(), target.layer.name
-        if "coherence" in maps:
-            self.viewer.add_image(
-                maps["coherence"],
-                name=f"{name} coherence",
-                contrast_limits=(0, 1),
-                colormap="viridis",
-                **place,
-            )
-        if "orientation" in maps:
-            self.viewer.add_image(
-                maps["orientation"], name=f"{name} orientation", colormap="hsv",
-                contrast_limits=(-np.pi / 2, np.pi / 2), **place,
-            )  # fmt: skip
+        for what, limits, colours in _MAPS:
+            if what in maps:
+                looks = {"contrast_limits": limits, "colormap": colours}
+                self.viewer.add_image(maps[what], name=f"{name} {what}", **looks, **place)
         if "directions" in maps:
             lines = maps["directions"]
             self.viewer.add_vectors(lines, name=f"{name} directions", vector_style="line", **place)

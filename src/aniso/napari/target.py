@@ -11,7 +11,7 @@ import numpy as np
 
 from aniso.arrays import Array, is_dask
 from aniso.explorer.choosing.choices import Call
-from aniso.explorer.choosing.export import python_value
+from aniso.explorer.choosing.export import argument_words
 from aniso.explorer.choosing.scene import Part, Scene, Source
 from aniso.explorer.computing.workers import Ticket
 from aniso.io.pages import voxel_shape
@@ -169,46 +169,41 @@ class Target:
     def run(self, call: Call, mask: Array | None, ticket: Ticket) -> tuple[Any, Plan | None]:
         """Return the result for all frames, and what was chosen; a Dask array stays lazy."""
         data, options = self.data, dict(call.options)
-        arguments = list(call.arguments[1:] if call.verb.fills else call.arguments)
         if mask is not None or call.verb.fills:
             options["mask"] = mask
         if not is_dask(data):
             options["progress"] = ticket.progress
         if not call.verb.takes("model"):
             frames = {"frame_axis": 0} if self.has_frames else {}
-            result: tuple[Any, Plan] = call.verb.function(
-                data, *arguments, **options, **frames, return_info=True
-            )
+            result: tuple[Any, Plan] = call.verb.function(data, **options, **frames, return_info=True)
             return result
         if not self.has_frames:
-            return call.verb.function(data, *arguments, **options), None
+            return call.verb.function(data, **options), None
         results = []
         for number, frame in enumerate(data):
             if "progress" in options:
                 options["progress"] = partial(_report_frame, ticket, number, len(data))
-            results.append(call.verb.function(frame, *arguments, **options))
+            results.append(call.verb.function(frame, **options))
         return np.stack(results), None
 
     def python(self, call: Call, mask: str | None) -> str:
         """Return a program for napari's console that computes the same; `mask` is an expression."""
-        arguments = call.arguments[1:] if call.verb.fills else call.arguments
-        words = ["image", *map(python_value, arguments)]
-        options = {name: python_value(value) for name, value in call.options.items()}
-        options |= {"mask": "mask"} if mask else {}
-        lines = [f"mask = {mask}"] if mask else []
+        words = argument_words(call, "mask" if mask else None)
+        one_by_one = self.has_frames and call.verb.takes("model")
+        if self.has_frames and not one_by_one:
+            words.append("frame_axis=0")
+        result = f"aniso.{call.verb.name}({', '.join(['frame' if one_by_one else 'image', *words])})"
+        if one_by_one:
+            result = f"np.stack([{result} for frame in image])"
         image = f"viewer.layers[{self.layer.name!r}].data{'[0]' if self.layer.multiscale else ''}"
         modules = ["aniso"]
         if self._is_store:
             image = f"da.from_array({image}, chunks={image}.chunks or 'auto')"
             modules.append("dask.array as da")
-        if call.verb.takes("model") and self.has_frames:
-            each = ", ".join(["frame", *words[1:], *(f"{name}={value}" for name, value in options.items())])
-            lines.append(f"result = np.stack([aniso.{call.verb.name}({each}) for frame in image])")
-            return _program([*modules, "numpy as np"], image, lines)
-        options |= {"frame_axis": "0"} if self.has_frames else {}
-        words += [f"{name}={value}" for name, value in options.items()]
-        lines.append(f"result = aniso.{call.verb.name}({', '.join(words)})")
-        return _program([*modules, *(["numpy as np"] if mask and "np." in mask else [])], image, lines)
+        if one_by_one or (mask and "np." in mask):
+            modules.append("numpy as np")
+        lines = [f"image = {image}", *([f"mask = {mask}"] if mask else []), f"result = {result}"]
+        return "\n".join([*(f"import {name}" for name in modules), "", *lines]) + "\n"
 
     def result_layer(self, result: Any, name: str, about: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return data and options of a new layer that looks like this one, on its grid or a finer one."""
@@ -302,11 +297,6 @@ def mask_of(layer: Any, target: Target) -> tuple[Array, str]:
         )
     whole = target.layer_shape[-max(target.ndim, layer.ndim) :]
     return np.broadcast_to(mask, whole), line if mask.shape == whole else f"np.broadcast_to({line}, {whole})"
-
-
-def _program(modules: list[str], image: str, lines: list[str]) -> str:
-    imports = [f"import {name}" for name in modules]
-    return "\n".join([*imports, "", f"image = {image}", *lines]) + "\n"
 
 
 def _levels(result: Any, shapes: Sequence[tuple[int, ...]], ndim: int) -> list[Any]:

@@ -1,6 +1,7 @@
-"""The commands of `aniso`: made from the table of verbs, or a module each.
+"""The commands of `aniso`: made from the table of verbs, or functions of the modules in this folder.
 
-A module holds `command`, whose signature is the options and whose docstring is the help, and `EXAMPLES`.
+The signature of such a function is the options, and its docstring the help; `EXAMPLES` of its module has the
+examples.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from typing import Any
 
 from aniso.verbs.table import DIFFUSE, VERBS
 
-#: Commands that are not verbs, with their summaries.
+#: Commands that are not verbs: the module of each, and its summary.
 OTHERS = {
-    DIFFUSE.name: DIFFUSE.summary,
-    "scale-space": "Write an image at several diffusion times.",
-    "structure": "Write the orientation, coherence or structure tensor at each pixel.",
-    "status": "Show what a run to a Zarr store has done.",
-    "explore": "Explore methods and parameters interactively in the browser.",
-    "info": "Show the contents of a file and its estimated noise, contrast and wavelength.",
-    "stencil": "Print weights, entries and step limits of a stencil.",
-    "demo": "Filter sample images and show the results in one picture.",
-    "bench": "Measure the speed on this machine, in a few seconds.",
+    DIFFUSE.name: ("diffusion", DIFFUSE.summary),
+    "scale-space": ("diffusion", "Write an image at several diffusion times."),
+    "structure": ("structure", "Write the orientation, coherence or structure tensor at each pixel."),
+    "status": ("tools", "Show what a run to a Zarr store has done."),
+    "explore": ("tools", "Explore methods and parameters interactively in the browser."),
+    "info": ("tools", "Show the contents of a file and its estimated noise, contrast and wavelength."),
+    "stencil": ("diffusion", "Print weights, entries and step limits of a stencil."),
+    "demo": ("tools", "Filter sample images and show the results in one picture."),
+    "bench": ("tools", "Measure the speed on this machine, in a few seconds."),
 }
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -29,12 +30,13 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 def summaries() -> dict[str, str]:
     """Return the summaries of all commands by name, in the order of the overview."""
-    return {**{verb.name: verb.summary for verb in VERBS.values()}, **OTHERS}
+    verbs = {verb.name: verb.summary for verb in VERBS.values()}
+    return verbs | {name: summary for name, (_, summary) in OTHERS.items()}
 
 
 def examples(name: str) -> tuple[str, ...]:
     """Return the examples in the help of a command."""
-    return VERBS[name].examples if name in VERBS else _module(name).EXAMPLES
+    return VERBS[name].examples if name in VERBS else _module(name).EXAMPLES[name]
 
 
 def load(name: str) -> Any:
@@ -49,7 +51,7 @@ def load(name: str) -> Any:
 
         command = make_command(VERBS[name])
     else:
-        command = _module(name).command
+        command = getattr(_module(name), name.replace("-", "_"))
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     epilog = "[bold]Examples[/bold]\n" + "\n".join(f"  {line}" for line in examples(name))
     # The terminal breaks the lines of a paragraph, not the source.
@@ -66,4 +68,4 @@ def load(name: str) -> Any:
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"aniso.cli.commands.{name.replace('-', '_')}")
+    return importlib.import_module(f"aniso.cli.commands.{OTHERS[name][0]}")

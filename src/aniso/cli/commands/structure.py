@@ -12,15 +12,17 @@ from aniso.parameters import PLATES, RHO, SIGMA, of_function
 from aniso.structure import coherence
 
 _SIGMA, _RHO = (of_function(coherence)[name].default for name in ("sigma", "rho"))
-EXAMPLES = (
-    "aniso structure fibres.tif",
-    "aniso structure fibres.tif --what orientation --degrees --rho 6",
-    "aniso structure scan.nii.gz --what coherence --lines -o scan_lines.nii.gz",
-    "aniso structure in.zarr out.zarr --what tensor",
-)
+EXAMPLES = {
+    "structure": (
+        "aniso structure fibres.tif",
+        "aniso structure fibres.tif --what orientation --degrees --rho 6",
+        "aniso structure scan.nii.gz --what coherence --lines -o scan_lines.nii.gz",
+        "aniso structure in.zarr out.zarr --what tensor",
+    )
+}
 
 
-def command(
+def structure(
     files: shared.Files,
     reading: shared.ReadingOptions,
     placing: shared.PlacingOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from typing import Any
 
 import typer
@@ -31,22 +31,17 @@ def make_command(verb: Verb) -> Callable[..., None]:
         "computing": shared.ComputingOptions,
         "cluster": shared.ClusterOptions,
         "reporting": shared.ReportingOptions,
+        "own": make_dataclass("Own", [(each.name, *_option(each)) for each in verb.parameters.values()]),
     }
-    own = {each.name: _option(each) for each in verb.parameters.values()}
 
     def command(**values: Any) -> None:
         _run(verb, **values)
 
     function: Any = command
     function.__doc__ = _help(verb)
-    function.__annotations__ = groups | {name: kind for name, (kind, _) in own.items()}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    function.__signature__ = inspect.Signature(
-        [
-            *(inspect.Parameter(name, keyword) for name in groups),
-            *(inspect.Parameter(name, keyword, default=default) for name, (_, default) in own.items()),
-        ]
-    )
+    function.__annotations__ = groups
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in groups]
+    function.__signature__ = inspect.Signature(parameters)
     return command
 
 
@@ -92,19 +87,19 @@ def _run(
     reporting: shared.ReportingOptions,
     plans: shared.PlanOptions,
     cluster: shared.ClusterOptions,
+    own: Any,
     stencil: StencilOptions | None = None,
     unknown: shared.MaskOptions | None = None,
-    **values: Any,
 ) -> None:
     from aniso.checks import axis_spacing
     from aniso.cli.files import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
-    from aniso.cli.jobs.reporting import Report, Tell
+    from aniso.cli.jobs.reporting import Tell
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import Plan, note_spacing
 
-    options = {name: value for name, value in values.items() if value is not None}
+    options = {name: value for name, value in vars(own).items() if value is not None}
     if stencil is not None and (chosen := stencil.chosen()) is not None:
         options["stencil"] = chosen
     if unknown is not None:
@@ -140,13 +135,13 @@ def _run(
         nonlocal plan
         plan = _plan_of_frames(verb, [(pages, mask_of(pages)) for pages in some], computing, options)
 
-    def filters(pages: Pages, report: Report) -> Filter:
+    def filters(pages: Pages) -> Filter:
         mask = mask_of(pages)
         common = plan
         if plan is None and plans.frames:
             common = _plan_of_frames(verb, [(pages, mask)], computing, options)
         if plan is not None:
-            note_spacing(plan, pages.spacing, report.note)
+            note_spacing(plan, pages.spacing, job.report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             used = computing.arguments(page)
@@ -155,8 +150,7 @@ def _run(
             if common is not None:
                 del used["spacing"]  # the plan has its own
                 return common.apply(page.image, **used, progress=tell), common
-            result, info = verb.function(page.image, **options, **used, progress=tell, return_info=True)
-            return result, info
+            return verb.function(page.image, **options, **used, progress=tell, return_info=True)
 
         return filter_page
 

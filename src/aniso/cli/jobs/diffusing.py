@@ -11,7 +11,6 @@ import numpy as np
 import typer
 
 from aniso import stability
-from aniso.cli.files import Places
 from aniso.cli.jobs.file_job import FileJob, each_file, picture_facts
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options import parsing
@@ -99,25 +98,24 @@ class DiffusionSetup:
                 "estimates it.",
             )
 
-    def open(self, job: FileJob, path: Path, where: Places, targets: Sequence[Path]) -> Pages:
-        """Return the pages of a file, with notes."""
-        stack = job.open(path, where, targets)
+    def open(self, job: FileJob, path: Path, targets: Sequence[Path], **options: Any) -> Pages:
+        """Return the pages of a file, with notes; options as for `FileJob.open`."""
+        stack = job.open(path, targets, **options)
         self.hint(job.report, stack.picture)
         return stack
 
 
 def write_scales(job: FileJob, times: Sequence[float], diffusion: DiffusionSetup) -> None:
     """Write a file for each time."""
-    where = job.places("{stem}_{time}{suffix}", names=("time",))
-    targets = where.variants(job.paths, [{"time": time} for time in _time_names(times)])
+    targets = job.targets("{stem}_{time}{suffix}", [{"time": time} for time in _time_names(times)])
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         own = [of_time[number - 1] for of_time in targets]
-        stack = diffusion.open(job, path, where, own)
+        stack = diffusion.open(job, path, own)
         outputs = []
         snapshots = _snapshots(stack, times, diffusion, tell)
         for target, time, images in zip(own, times, snapshots, strict=True):
-            written = job.write(where, target, stack, images)
+            written = job.write(target, stack, images)
             outputs.append({"time": time, "output": target})
         rows = [(f"t = {entry['time']:g}", str(entry["output"])) for entry in outputs]
         count = "one time" if len(outputs) == 1 else f"{len(outputs)} times"
@@ -156,20 +154,18 @@ def write_figures(job: FileJob, times: Sequence[float], diffusion: DiffusionSetu
     """Write one figure for each input."""
     from aniso.figures import scale_space_figure
 
-    where = job.places("{stem}_scale-space.png", renamed=True)
-    targets = where.places(job.paths)
+    (targets,) = job.targets("{stem}_scale-space.png", renamed=True)
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         target = targets[number - 1]
-        job.check(path, where, [target], _FIGURE)
-        stack = diffusion.open(job, path, where, [])
+        stack = diffusion.open(job, path, [target], outlined=lambda stack: _FIGURE)
         if stack.count > 1:
             raise FileError(f"{path} has {stack.count} pages, but a figure shows one image. Remove --figure.")
         (page,) = stack
         if stack.picture.orientation != 1:
             job.report.note("turned", f"{path} has an EXIF orientation; the figure shows it as stored.")
         drawn = _draw(diffusion.run(scale_space_figure, page, times, tell))
-        job.write_picture(where, target, drawn)
+        job.write_picture(target, drawn)
         return {"output": target, **picture_facts(drawn)}, [f"{path} → {target}  ({{seconds}})"]
 
     each_file(job.report, job.paths, action)

@@ -14,7 +14,6 @@ import numpy as np
 
 from aniso import arrays, checks, io
 from aniso.cli import files
-from aniso.cli.files import Places
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options import shared
 from aniso.io import units
@@ -69,22 +68,25 @@ class FileJob:
         """The files to read."""
         return files.inputs(self.files)
 
-    def places(self, usual: str, **options: Any) -> Places:
-        """Return where results are written; `usual` is the default pattern."""
-        return Places.of(self.writing, len(self.paths), usual, **options)
+    def targets(self, usual: str, *variants: Any, **options: Any) -> list[list[Path]]:
+        """Return where results are written; as :func:`aniso.cli.files.targets`."""
+        return files.targets(self.paths, self.writing, usual, *variants, **options)
 
-    def check(self, path: Path, where: Places, targets: Sequence[Path], result: Picture | None) -> None:
+    def check(self, path: Path, targets: Sequence[Path], result: Picture | None) -> None:
         """Reject an input or outputs before anything is computed; `result` as far as it is known."""
         io.check_input(path)  # first, because the output is named after it
         for target in targets:
             io.check_output(
-                target, source=path, force=self.writing.force, parents=where.makes_folders, picture=result
+                target, source=path, force=self.writing.force, parents=self._makes_folders, picture=result
             )
+
+    @property
+    def _makes_folders(self) -> bool:
+        return self.writing.is_pattern or self.writing.is_folder
 
     def open(
         self,
         path: Path,
-        where: Places,
         targets: Sequence[Path],
         *,
         factors: Callable[[Pages], Sequence[int]] | None = None,
@@ -96,14 +98,14 @@ class FileJob:
         Results are finer than the picture by `factors`, and otherwise like it; or else `outlined` gives one
         of zeros. `unknown`: whether pixels may be NaN.
         """
-        self.check(path, where, targets, None)
+        self.check(path, targets, None)
         picture = files.read(path, self.reading)
         stack = files.pages(picture, self.reading, self.computing, frames=self.plans.frames)
         if outlined is None:
             result = self._like(stack.picture).with_pixels(stack.outline(factors and factors(stack)))
         else:
             result = outlined(stack)
-        self.check(path, where, targets, result)
+        self.check(path, targets, result)
         if not unknown and stack.picture.pixels.dtype.kind == "f":
             arrays.check_finite(
                 str(path), stack.picture.pixels, "a single one would spread over the whole image"
@@ -111,16 +113,16 @@ class FileJob:
         self._hint(stack)
         return stack
 
-    def write(self, where: Places, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
+    def write(self, target: Path, stack: Pages, results: Sequence[Any]) -> Picture:
         """Write the results of all pages; return what was written."""
-        return self.write_picture(where, target, self._like(stack.picture).with_pixels(stack.join(results)))
+        return self.write_picture(target, self._like(stack.picture).with_pixels(stack.join(results)))
 
-    def write_picture(self, where: Places, target: Path, picture: Picture) -> Picture:
+    def write_picture(self, target: Path, picture: Picture) -> Picture:
         """Write a picture according to the options; return what was written."""
         for kind, text in _losses(target, picture, retyped=self.writing.dtype is not None):
             self.report.note(kind, text)
         wanted = self.writing
-        io.write(target, picture, force=wanted.force, parents=where.makes_folders, quality=wanted.quality)
+        io.write(target, picture, force=wanted.force, parents=self._makes_folders, quality=wanted.quality)
         return replace(picture, format=format_of(target).name)
 
     def report_result(

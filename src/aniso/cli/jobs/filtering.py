@@ -15,7 +15,7 @@ from aniso.blocks.stores.places import Place
 from aniso.blocks.stores.urls import is_url, options_for, place_of
 from aniso.cli.files import read_mask
 from aniso.cli.jobs.file_job import FileJob, each_file
-from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
+from aniso.cli.jobs.reporting import Rows, Tell, columns
 from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.io.pages import Page, Pages
 from aniso.io.picture import FileError
@@ -26,8 +26,8 @@ from aniso.verbs.table import Verb
 _SUFFIX = ".zarr"
 #: Takes a page and a progress function; returns the result, and what was chosen for it.
 Filter = Callable[[Page, Tell], tuple[Any, Any]]
-#: Takes the pages of a picture and the report; returns the function that filters a page.
-Chosen = Callable[[Pages, Report], Filter]
+#: Takes the pages of a picture; returns the function that filters a page.
+Chosen = Callable[[Pages], Filter]
 
 
 @dataclass(frozen=True)
@@ -51,38 +51,35 @@ def are_stores(files: Sequence[str]) -> bool:
 def _filter_store(job: FileJob, pattern: str, filters: StoreFilter) -> None:
     """Filter one store into another; `pattern` is the default name of the result."""
     source, target = store_places(job, pattern)
-    with job.report.attempt(str(source)):
-        _run(job, source, target, filters)
-    job.report.finish()
-
-
-def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> None:
-    from aniso.blocks.stores import filtering
-
     start, report, given = time.perf_counter(), job.report, filters.plan_or_verb
-    job.check_saved_plan()
-    if job.writing.dtype is not None:
-        raise FileError("Zarr stores keep their dtype. Remove --dtype, or convert the result.")
-    masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
-    with report.blocks(source.name) as watch:
-        done = filtering.filter_store(
-            source,
-            target,
-            given.name if isinstance(given, Verb) else given,
-            channel_axis=job.reading.channel_axis,
-            frame_axis=frame_axis_of(source, job, filters.cluster.fields),
-            **asdict(job.computing),
-            **filters.cluster.arguments(),
-            watch=watch,
-            note=report.note,
-            **masks,
-            **filters.options,
-        )
-    job.save_plan(done.plan)
-    blocks = " × ".join(map(str, done.block))
-    rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
-    facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
-    report_store(job, source, target, start, done, rows, **facts)
+    with report.attempt(str(source)):
+        from aniso.blocks.stores import filtering
+
+        job.check_saved_plan()
+        if job.writing.dtype is not None:
+            raise FileError("Zarr stores keep their dtype. Remove --dtype, or convert the result.")
+        masks = {} if filters.unknown is None else {"mask": _unknown_pixels(job, filters.unknown)}
+        with report.blocks(source.name) as watch:
+            done = filtering.filter_store(
+                source,
+                target,
+                given.name if isinstance(given, Verb) else given,
+                channel_axis=job.reading.channel_axis,
+                frame_axis=frame_axis_of(source, job, filters.cluster.fields),
+                **asdict(job.computing),
+                **filters.cluster.arguments(),
+                watch=watch,
+                note=report.note,
+                **masks,
+                **filters.options,
+            )
+        job.save_plan(done.plan)
+        blocks = " × ".join(map(str, done.block))
+        rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks)]
+        rows.append(("passes", str(done.passes)))
+        facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
+        report_store(job, source, target, start, done, rows, **facts)
+    report.finish()
 
 
 def frame_axis_of(source: Place, job: FileJob, fields: bool = False) -> int | None:
@@ -184,20 +181,18 @@ def filter_files(
     if are_stores(job.files):
         _filter_store(job, usual, stores)
         return
-    where = job.places(usual)
-    targets = where.places(job.paths)
+    (targets,) = job.targets(usual)
     saved: list[Any] = []
 
     def opened(number: int, *, unknown: bool = unknown) -> Pages:
-        ends = job.paths[number], where, [targets[number]]
-        stack = job.open(*ends, factors=factors, unknown=unknown)
+        stack = job.open(job.paths[number], [targets[number]], factors=factors, unknown=unknown)
         job.check_saved_plan(stack.count, written=bool(saved))
         return stack
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         stack, target = opened(number - 1), targets[number - 1]
-        results, infos = _filter_pages(stack, chosen(stack, job.report), tell)
-        written = job.write(where, target, stack, results)
+        results, infos = _filter_pages(stack, chosen(stack), tell)
+        written = job.write(target, stack, results)
         if not saved:
             job.save_plan(infos[0])
             saved.append(infos[0])

@@ -72,8 +72,7 @@ class Structures:
 
     def _write_files(self) -> None:
         work = self.work
-        where = work.places(f"{{stem}}_{self.what}.tif", renamed=True)
-        targets = where.places(work.paths)
+        (targets,) = work.targets(f"{{stem}}_{self.what}.tif", renamed=True)
         for target in targets:
             format = format_of(target)
             if not format.holds(np.dtype(np.float32)):
@@ -83,12 +82,12 @@ class Structures:
 
         def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
             target = targets[number - 1]
-            stack = work.open(path, where, [target], outlined=self._outline)
+            stack = work.open(path, [target], outlined=self._outline)
             results = []
             for page in stack:
                 results.append(self._map(page.image, page.spacing, page.channel_axis))
                 tell(page.number, page.count)
-            written = work.write_picture(where, target, self._picture(stack, results))
+            written = work.write_picture(target, self._picture(stack, results))
             return work.report_result(path, target, written, stack, self._rows())
 
         each_file(work.report, work.paths, action)

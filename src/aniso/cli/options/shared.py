@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -164,6 +165,17 @@ class PlacingOptions:
         metavar="PLACE",
     )
     force: bool = option("Overwrite existing files.", "--force", "-f", default=False)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether names of results are filled in; folders are then created."""
+        return self.output is not None and ("{" in self.output or "}" in self.output)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the output is a folder, which is created if needed."""
+        output = self.output or ""
+        return not self.is_pattern and (output.endswith(("/", os.sep)) or os.path.isdir(output))
 
 
 @dataclass(frozen=True)

@@ -40,19 +40,17 @@ _DIFFUSION_PARAMETERS = (
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A function of the library, with its arguments other than the image.
-
-    `arguments` follow the image: the mask of a verb that fills, and parameters without a default.
-    """
+    """A function of the library, with its arguments other than the image."""
 
     verb: Verb
-    arguments: tuple[Any, ...]
     options: Mapping[str, Any]
 
     def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
         """Return the result, and what the verb chose."""
-        given = [each.mask() if isinstance(each, LazyMask) else each for each in self.arguments]
-        result, info = self.verb.function(image, *given, **self.options, progress=progress, return_info=True)
+        given = dict(self.options)
+        if self.verb.fills:
+            given["mask"] = given["mask"].mask()
+        result, info = self.verb.function(image, **given, progress=progress, return_info=True)
         return result, info
 
     def steering(self, info: Plan | None) -> tuple[ImageDriven, float] | None:
@@ -62,7 +60,7 @@ class Call:
     @property
     def factor(self) -> int:
         """How many times finer the result is than the image."""
-        return int(self.arguments[0]) if self.verb.refines else 1
+        return int(self.options["factor"]) if self.verb.refines else 1
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -91,25 +89,24 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class DiffusionCall(Call):
-    """A diffusion: `arguments` are the model and the time."""
+    """A diffusion, with its model and its time among the options."""
 
     def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
         """Return the result; there is nothing to choose."""
-        return self.verb.function(image, *self.arguments, **self.options, progress=progress), None
+        return self.verb.function(image, **self.options, progress=progress), None
 
-    def steering(self, info: Plan | None) -> tuple[ImageDriven, float]:
+    def steering(self, info: Plan | None = None) -> tuple[ImageDriven, float]:
         """Return the model and the time that were given."""
-        model, time = self.arguments
-        return model, time
+        return self.options["model"], self.options["time"]
 
     @property
     def kind(self) -> tuple[str, ...]:
         """The model counts as well."""
-        return (type(self.arguments[0]).__name__, *super().kind)
+        return (type(self.options["model"]).__name__, *super().kind)
 
     def steps(self, factor: int = 1) -> float:
         """Return the number of steps; a tensor costs as much as some of them."""
-        model, time = self.arguments
+        model, time = self.steering()
         cycles = list(self._quick_scheme().plan(time, factor**2 * self._largest_step()))
         # More so if the structure tensor is averaged.
         tensor = 6 if model.integration else 2
@@ -123,12 +120,12 @@ class DiffusionCall(Call):
 
     def _quick_scheme(self) -> Any:
         scheme, longest = self.options["scheme"], _EXPLICIT_STEPS * 0.9 * self._largest_step()
-        return FED(4) if isinstance(scheme, Explicit) and self.arguments[1] > longest else scheme
+        return FED(4) if isinstance(scheme, Explicit) and self.options["time"] > longest else scheme
 
     def _largest_step(self) -> float:
         spacing = self.options.get("spacing", (1.0, 1.0))
         stencil = self.options.get("stencil", DeltaStencil())
-        return stability.stable_step(self.arguments[0], stencil, spacing, ndim=len(spacing))
+        return stability.stable_step(self.options["model"], stencil, spacing, ndim=len(spacing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,33 +205,32 @@ class Choices:
             if self.applies(name) and (scene.whole or not parameter.about.for_volumes)
         }
         kind = DiffusionCall if self.verb.takes("model") else Call
-        arguments, options = (self._diffusion if self.verb.takes("model") else self._verb)(given, scene)
+        options = (self._diffusion if self.verb.takes("model") else self._verb)(given, scene)
         common = {
             "stencil": self.stencil if self.verb.takes("stencil") else None,
             "spacing": self.spacing(scene),
             "channel_axis": scene.channel_axis,
         }
         options |= {name: value for name, value in common.items() if value is not None}
-        return kind(self.verb, arguments, options)
+        return kind(self.verb, options)
 
-    def _diffusion(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _diffusion(self, given: Mapping[str, Any], scene: Scene) -> dict[str, Any]:
         kind = kinds()[self.model]
         own = {name: given[name] for name in of_model(kind) if name in given}
         if own.get("contrast") == AUTO:
             own["contrast"] = suggest_contrast(scene, self.model)
         cycles = {"cycles": int(given["cycles"])} if has_cycles(given["scheme"]) else {}
-        return (kind(**own), given["time"]), {"scheme": schemes.kinds()[given["scheme"]](**cycles)}
+        scheme = schemes.kinds()[given["scheme"]](**cycles)
+        return {"model": kind(**own), "time": given["time"], "scheme": scheme}
 
-    def _verb(self, given: Mapping[str, Any], scene: Scene) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _verb(self, given: Mapping[str, Any], scene: Scene) -> dict[str, Any]:
         own = self.parameters
         mask = LazyMask(cache(lambda: self.unknown(scene)), cache(lambda: self.unknown_here(scene)))
-        required = [value for name, value in given.items() if own[name].required]
-        options = {
+        return ({"mask": mask} if self.verb.fills else {}) | {
             name: value
             for name, value in given.items()
-            if not own[name].required and value not in (AUTO, own[name].default)
+            if own[name].required or value not in (AUTO, own[name].default)
         }
-        return (*((mask,) if self.verb.fills else ()), *required), options
 
     def _check(self, scene: Scene) -> None:
         missing, infinite = scene.statistics.invalid_pixels

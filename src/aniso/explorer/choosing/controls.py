@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +39,20 @@ class Control:
     automatic: bool = False
     chosen: float | None = None
 
+    @classmethod
+    def of(cls, parameter: Parameter, **others: Any) -> Control:
+        """Return the control of a parameter at its default, but for `others`."""
+        about = parameter.about
+        default = AUTO if parameter.automatic else parameter.initial
+        own = {
+            "label": parameter.name.replace("_", " ").capitalize(),
+            "unit": about.unit,
+            "value": default,
+            "default": default,
+            **{name: getattr(about, name) for name in ("symbol", "meaning", "choices", "kinds")},
+        }
+        return cls(parameter.name, kind=parameter.kind, **(own | others))
+
 
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
     """Return the controls of a method for a scene; `found` are the estimated values, as far as known."""
@@ -50,20 +66,19 @@ def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Co
     ]
 
 
+def estimated(plan: Any, names: Iterable[str]) -> dict[str, float]:
+    """Return the numbers of these names that a verb chose."""
+    values = {name: getattr(plan, name, None) for name in names}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
 def _control(parameter: Parameter, choices: Choices, scene: Scene, found: dict[str, float]) -> Control:
-    about = parameter.about
-    control = Control(
-        parameter.name,
-        label=parameter.name.replace("_", " ").capitalize(),
-        symbol=about.symbol,
-        unit=_unit(about.unit, choices, scene),
-        meaning=about.meaning,
-        kind=parameter.kind,
-        value=choices.value(parameter.name),
-        default=AUTO if parameter.automatic else parameter.initial,
-        choices=tuple(about.choices),
-        kinds=about.kinds,
-    )
+    unit, value = _unit(parameter.about.unit, choices, scene), choices.value(parameter.name)
+    control = Control.of(parameter, unit=unit, value=value)
     if parameter.kind != "number":
         return control
     low, high, scale = limits(parameter, choices, scene)

@@ -12,6 +12,7 @@ from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import mask_line
 from aniso.io.pages import is_volume
+from aniso.models import ImageDriven, kinds
 from aniso.parameters import of_model
 from aniso.stencil import DeltaStencil
 
@@ -24,19 +25,13 @@ def output_name(call: Call, scene: Scene) -> str:
 def to_python(choices: Choices, scene: Scene) -> str:
     """Return a program that computes `result` and writes it to a file."""
     call = choices.call(scene)
-    heading, lines, words = ["import aniso"], _image_lines(scene), ["image"]
-    arguments = list(call.arguments)
+    heading, lines = ["import aniso"], _image_lines(scene)
     if call.verb.fills:
         modules, line = _mask_line(choices, scene)
         heading = [*(f"import {name}" for name in modules), *([""] if modules else []), *heading]
         heading.append("import numpy as np")
         lines.append(f"unknown = {line}")
-        words.append("unknown")
-        del arguments[0]
-    words += [python_value(argument) for argument in arguments]
-    if call.verb.takes("model"):
-        words[-1] = f"time={words[-1]}"
-    words += [f"{name}={python_value(value)}" for name, value in call.options.items()]
+    words = ["image", *argument_words(call, "unknown" if call.verb.fills else None)]
     like = f", like={_like(scene)}" if _like(scene) else ""
     lines += [
         f"result = aniso.{call.verb.name}({', '.join(words)})",
@@ -52,28 +47,28 @@ def to_command(choices: Choices, scene: Scene) -> str:
     if not scene.source.is_file or scene.is_slice:
         file = f"{scene.source.stem}{_slice_name(scene)}.npy"
         lines.append(_one_line([], code, f"np.save({file!r}, image)"))
-    arguments, mask_words = list(call.arguments), []
+    mask = f"{scene.source.stem}_mask.npy"
     if call.verb.fills:
         modules, line = _mask_line(choices, scene)
-        mask = f"{scene.source.stem}_mask.npy"
         lines.append(_one_line(modules, [*code, f"unknown = {line}"], f"np.save({mask!r}, unknown)"))
-        mask_words = ["--mask", mask]
-        del arguments[0]
-    if call.verb.takes("model"):
-        words = ["aniso", call.verb.name, file, *_model_words(choices, call)]
-    else:
-        words = ["aniso", call.verb.name, file, *mask_words]
-        required = [each for each in call.verb.parameters.values() if each.required]
-        for parameter, value in zip(required, arguments, strict=True):
-            words += _option_words(parameter.name, value, file)
+    words = ["aniso", call.verb.name, file]
     for name, value in call.options.items():
-        words += _option_words(name, value, file)
+        words += ["--mask", mask] if name == "mask" else _option_words(name, value, file)
     if scene.whole:
         words += _volume_words(scene, file)
     target = output_name(call, scene)
     if not scene.source.is_file:
         target = f"{target.rpartition('.')[0]}.npy"
     return "\n".join([*lines, shlex.join([*words, "-o", target])]) + "\n"
+
+
+def argument_words(call: Call, mask: str | None) -> list[str]:
+    """Return the arguments of a call as they are written in Python; `mask` is an expression."""
+    values = {} if mask is None else {"mask": mask}
+    values |= {name: python_value(value) for name, value in call.options.items() if name != "mask"}
+    by_place = {"model", *(name for name, each in call.verb.parameters.items() if each.required)}
+    by_place |= {"mask"} if call.verb.fills else set()
+    return [value if name in by_place else f"{name}={value}" for name, value in values.items()]
 
 
 def _image_lines(scene: Scene) -> list[str]:
@@ -130,14 +125,13 @@ def python_value(value: Any) -> str:
     return f"{module}.{text}"
 
 
-def _model_words(choices: Choices, call: Call) -> list[str]:
-    model, time = call.arguments
-    words = ["--model", choices.model]
+def _model_words(model: ImageDriven) -> list[str]:
+    words = ["--model", next(name for name, kind in kinds().items() if kind is type(model))]
     for name, parameter in of_model(model).items():
         value = getattr(model, name)
         if not parameter.about.switch or value != parameter.default:
             words += _option_words(name, value, "")
-    return [*words, "--time", repr(time)]
+    return words
 
 
 def _volume_words(scene: Scene, file: str) -> list[str]:
@@ -149,6 +143,8 @@ def _volume_words(scene: Scene, file: str) -> list[str]:
 
 
 def _option_words(name: str, value: Any, file: str) -> list[str]:
+    if name == "model":
+        return _model_words(value)
     if name == "stencil":
         return ["--alpha", repr(value.alpha), "--gamma", repr(value.gamma)]
     if name == "scheme":

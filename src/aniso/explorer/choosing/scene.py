@@ -88,18 +88,13 @@ class Part:
 
 def block_means(image: Array, factor: int) -> Array:
     """Return means of factor × factor pixels; blocks beyond the boundary repeat it."""
-    rows, columns = (-(-n // factor) for n in image.shape[:2])
-    sums = np.zeros((rows, columns, *image.shape[2:]), real(image))
+    missing = [(0, -n % factor) for n in image.shape[:2]]
+    if missing != [(0, 0), (0, 0)]:
+        image = np.pad(image, [*missing, *[(0, 0)] * (image.ndim - 2)], mode="edge")
+    sums = np.zeros((image.shape[0] // factor, image.shape[1] // factor, *image.shape[2:]), real(image))
     # Without a floating-point copy of the whole image.
     for i, j in itertools.product(range(factor), repeat=2):
-        last_row, last_column = image[-1:, j::factor], image[i::factor, -1:]
-        part = image[i::factor, j::factor]
-        if part.shape[0] < rows:
-            part = np.concatenate([part, last_row])
-            last_column = np.concatenate([last_column, image[-1:, -1:]])
-        if part.shape[1] < columns:
-            part = np.concatenate([part, last_column], axis=1)
-        sums += part
+        sums += image[i::factor, j::factor]
     sums /= factor**2
     return sums
 

@@ -88,7 +88,7 @@ def thickness(scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | Non
 
 def halo(scene: Scene, call: Call, scheme: Any) -> int:
     """Return the number of slices on each side that influence the shown one in a diffusion."""
-    model, time = call.arguments
+    model, time = call.options["model"], call.options["time"]
     spacing = call.options.get("spacing") or (1.0, 1.0, 1.0)
     h = spacing[scene.axis]
     limit = stability.stable_step(model, call.options.get("stencil", DeltaStencil()), spacing, ndim=3)
@@ -170,18 +170,18 @@ def part(scene: Scene, view: View, call: Call, affordable: Callable[[Call, int],
 
 def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
     """Return a rehearsed call for a part of the scene, and its image: same lengths, larger pixels."""
-    options, arguments, verb = dict(call.options), call.arguments, call.verb
+    options, verb = dict(call.options), call.verb
     if _takes_slab(scene, call):
         slab = Slab.of(scene, part, options["spacing"])
         options["spacing"] = slab.spacing
         return Trial(replace(call, options=options), slab, f" of {len(slab.volume)} slices")
     image = scene.reduced(part.factor)
     if verb.fills:
-        mask = arguments[0].here()
+        mask = options["mask"].here()
         if part.factor > 1:
             image, mask = known_means(scene.image, mask, part.factor)
         seen = part.of(mask)
-        arguments = (LazyMask(lambda: seen, lambda: seen), *arguments[1:])
+        options["mask"] = LazyMask(lambda: seen, lambda: seen)
     spacing = tuple(part.factor * h for h in options.get("spacing", (1.0, 1.0)))
     notes = [verb.preview_note, "of this slice only" if scene.whole else ""]
     if part.factor > 1:
@@ -195,7 +195,7 @@ def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
                 options[name] = _coarse_noise(options.get(name), parameter.about.kinds, scene, part.factor)
     words = "".join(f" {note}" for note in notes if note)
     slab = Slab(part.of(image), None, spacing, part.factor)
-    return Trial(replace(call, arguments=arguments, options=options), slab, words)
+    return Trial(replace(call, options=options), slab, words)
 
 
 def _coarse_noise(

@@ -1,4 +1,4 @@
-"""From choices to results: a preview at once, full resolution when the slider rests."""
+"""What a tab shows: a preview at once, full resolution when the slider rests, overlays, and the film."""
 
 from __future__ import annotations
 
@@ -7,41 +7,67 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aniso.arrays import Array
 from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.controls import estimated
 from aniso.explorer.choosing.scene import Scene, View
 from aniso.explorer.computing import previews
 from aniso.explorer.computing.workers import Ticket
-from aniso.explorer.page.tab import Result, Tab
-from aniso.explorer.showing import rendering
+from aniso.explorer.showing import pictures, rendering
 from aniso.explorer.showing.rendering import Shot
+from aniso.models import ImageDriven
+
+if TYPE_CHECKING:
+    from aniso.explorer.page.session import Session
 
 #: Seconds without a change after which the full resolution is computed.
 REST = 0.3
-# Seconds between two progress messages.
-_INTERVAL = 0.15
+# Delay of overlays in seconds, so that they do not slow down the picture.
+_PAUSE = 0.1
 # Assumed if the system does not say.
 _USUAL_MEMORY = 4e9
 # Fraction of the available memory that may be used.
 _MEMORY_SHARE = 0.8
+_NO_FILM = (
+    "There is no scale space, because nothing was diffused. Choose a noise level above 0, or another method."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A computed image or volume, the call that computed it, and what the verb chose."""
+
+    call: Call
+    image: Array
+    info: Any
+    seconds: float
 
 
 class Results:
-    """Computes the results of a tab.
+    """Computes what a tab shows, in its threads."""
 
-    `finished` is called when the result at full resolution is ready, `redrawn` when it is drawn again.
-    """
-
-    def __init__(self, tab: Tab, *, finished: Callable[[], None], redrawn: Callable[[], None]) -> None:
-        self._tab, self._when_finished, self._when_redrawn = tab, finished, redrawn
+    def __init__(self, tab: Session) -> None:
+        self._tab = tab
         self._rest: asyncio.TimerHandle | None = None
+        self._pause: asyncio.TimerHandle | None = None
         # Version from which on previews are shown.
         self._newest = 0
+        self._overlays: frozenset[str] = frozenset()
+        self._film_awaits_result = False
+
+    def stop(self) -> None:
+        """Cancel what has not begun."""
+        for timer in (self._rest, self._pause):
+            if timer is not None:
+                timer.cancel()
+
+    # -- the result -----------------------------------------------------------------------------------
 
     def request(self, call: Call, stamp: float | None) -> None:
         """Compute a preview now, and full resolution after a delay."""
@@ -49,11 +75,6 @@ class Results:
         self._tab.full_worker.withdraw()
         self.preview(call, stamp)
         self._rest = self._tab.loop.call_later(REST, self._request_full, call)
-
-    def stop(self) -> None:
-        """Cancel the computation at full resolution if it has not begun."""
-        if self._rest is not None:
-            self._rest.cancel()
 
     def give_up(self) -> None:
         """Discard all pending results, because the choices cannot be computed."""
@@ -106,7 +127,7 @@ class Results:
         def redraw(shot: Shot) -> None:
             if tab.result is result and tab.shows_difference == difference:
                 tab.place(shot, scene)
-                self._when_redrawn()
+                self.details()
 
         def job(ticket: Ticket) -> None:
             tab.post(redraw, rendering.result(scene, result.image, difference=difference))
@@ -122,7 +143,7 @@ class Results:
             if scene.whole:
                 check_memory(call, scene)
             start = time.perf_counter()
-            image, info = call(scene.filtered, self._progress_of(ticket, version))
+            image, info = call(scene.filtered, ticket.progress)
             result = Result(call, image, info, time.perf_counter() - start)
             if ticket.wanted:
                 difference = tab.shows_difference
@@ -130,24 +151,6 @@ class Results:
                 tab.post(self._finish, result, scene, version, difference, shot)
 
         tab.submit(tab.full_worker, job)
-
-    def _progress_of(self, ticket: Ticket, version: int) -> Callable[[float, float], None]:
-        """Return a progress function that sends messages and stops a computation that is not wanted."""
-        last = time.perf_counter()
-
-        def progress(done: float, total: float) -> None:
-            nonlocal last
-            ticket.progress(done, total)
-            now = time.perf_counter()
-            if now - last > _INTERVAL:
-                last = now
-                self._tab.post(self._progress, ticket.share, version)
-
-        return progress
-
-    def _progress(self, share: float, version: int) -> None:
-        if version == self._tab.version:
-            self._tab.stage.tell(progress=share)
 
     def _finish(
         self, result: Result, scene: Scene, version: int, difference: bool, shot: Shot | None = None
@@ -158,22 +161,129 @@ class Results:
         tab.result, self._newest = result, version + 1
         self.stop()
         tab.clear_error()
-        tab.stage.tell(busy=False, result=result, found=_estimates(result.info, tab.choices.parameters))
+        tab.stage.tell(busy=False, result=result, found=estimated(result.info, tab.choices.parameters))
         if tab.scene is not scene or tab.shows_difference != difference:
             self.show()  # another slice of the same volume, or the difference, is shown now
         elif shot is not None:
             tab.place(shot, scene)
-        self._when_finished()
+        self.overlay()
+        self.details()
+        if self._film_awaits_result:
+            self._film_awaits_result = False
+            self.film()
 
+    # -- what is next to the result --------------------------------------------------------------------
 
-def _estimates(info: Any, names: Any) -> dict[str, float]:
-    """Return the estimated values."""
-    values = {name: getattr(info, name, None) for name in names}
-    return {
-        name: float(value)
-        for name, value in values.items()
-        if isinstance(value, float | int) and not isinstance(value, bool) and np.isfinite(value)
-    }
+    def follow(self) -> None:
+        """Update after a change: unknown pixels at once, overlays with a delay; the film is discarded."""
+        self._film_awaits_result = False
+        self._tab.film_worker.withdraw()
+        if self._tab.choices.verb.fills:
+            self._mark_unknown()
+        else:
+            self._tab.stage.drop("unknown")
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = self._tab.loop.call_later(_PAUSE, self.overlay)
+
+    def before(self) -> None:
+        """Publish the image itself."""
+        tab, scene = self._tab, self._tab.scene
+        if scene is not None:
+            tab.submit(tab.side_worker, lambda ticket: tab.publish(rendering.before(scene), scene), "before")
+
+    def details(self) -> None:
+        """Publish the visible part of a large image, pixel by pixel."""
+        tab, scene, view = self._tab, self._tab.scene, self._tab.view
+        if scene is None or view is None or pictures.reduction(scene.shape) == 1:
+            return
+        result, difference, white = tab.result, tab.shows_difference, tab.white
+
+        def still() -> bool:
+            return tab.result is result and tab.shows_difference == difference
+
+        def job(ticket: Ticket) -> None:
+            image = None if result is None else result.image
+            for shot in rendering.details(scene, image, view, difference=difference, white=white):
+                ticket.progress(0, 1)
+                tab.publish(shot, scene, still)
+
+        tab.submit(tab.side_worker, job, "details")
+
+    def show_overlay(self, name: str, shown: bool) -> None:
+        """Show or hide an overlay: "ellipses" or "stopped"."""
+        self._overlays = self._overlays | {name} if shown else self._overlays - {name}
+        if shown:
+            self.overlay()
+
+    def overlay(self) -> None:
+        """Compute overlays and histogram for the steering model, if it is known."""
+        tab, scene, wanted = self._tab, self._tab.scene, self._overlays
+        if scene is None or (tab.choices.verb.fills and tab.result is None):
+            return  # unknown pixels come first
+        try:
+            call, steering = self._steering(scene)
+        except (ValueError, TypeError):
+            return  # the error is shown already
+        if steering is None:
+            return
+        model, spacing = steering[0], call.options.get("spacing")
+
+        def job(ticket: Ticket) -> None:
+            gradients = rendering.gradients(scene, model.presmoothing, spacing)
+            histogram = rendering.Histogram.of(gradients, getattr(model, "contrast", None))
+            tab.post(tab.stage.tell, histogram=histogram.svg())
+            if not wanted:
+                return
+            ticket.progress(0, 1)
+            field = rendering.Field.of(scene, model, spacing)
+            ticket.progress(0, 1)
+            if "ellipses" in wanted:
+                tab.post(tab.stage.tell, ellipses=field.ellipses(), spot=field.spot)
+            if "stopped" in wanted:
+                tab.publish(Shot("stopped", field.stopped(), scene.rectangle), scene)
+
+        tab.submit(tab.side_worker, job, "overlays")
+
+    def film(self) -> None:
+        """Compute the scale space, once the steering model is known."""
+        tab, scene, version = self._tab, self._tab.scene, self._tab.version
+        if scene is None:
+            return
+        try:
+            call, steering = self._steering(scene)
+        except (ValueError, TypeError) as error:
+            tab.fail(error, version)
+            return
+        if call.verb.has_scale_space and steering is None and tab.result is None:
+            self._film_awaits_result = True
+            return
+        if steering is None or not call.verb.has_scale_space:
+            tab.fail(ValueError(_NO_FILM), version)
+            return
+
+        def job(ticket: Ticket) -> None:
+            for shot in rendering.film(scene, call, *steering, ticket):
+                if version != tab.version:
+                    return
+                tab.publish(shot, scene, lambda: version == tab.version)
+
+        tab.submit(tab.film_worker, job)
+
+    def _steering(self, scene: Scene) -> tuple[Call, tuple[ImageDriven, float] | None]:
+        """Return the current call, and the model and time of its diffusion if they are known."""
+        call, result = self._tab.choices.call(scene), self._tab.result
+        return call, call.steering(None if result is None else result.info)
+
+    def _mark_unknown(self) -> None:
+        """Mark the unknown pixels."""
+        tab, scene, choices = self._tab, self._tab.scene, self._tab.choices
+        assert scene is not None
+
+        def job(ticket: Ticket) -> None:
+            tab.publish(rendering.unknown(scene, choices.unknown_here(scene)), scene)
+
+        tab.submit(tab.side_worker, job, "unknown")
 
 
 def check_memory(call: Call, scene: Scene) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 
 from aniso.cancelling import watched
+
+# Seconds between two reports of the progress.
+_INTERVAL = 0.1
 
 
 class Stale(Exception):
@@ -14,10 +18,11 @@ class Stale(Exception):
 
 
 class Ticket:
-    """A request: whether it is still wanted, and its progress."""
+    """A request: whether it is still wanted, and its progress, at which `report` is called now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Callable[[Ticket], object] | None = None) -> None:
         self._withdrawn = threading.Event()
+        self._report, self._last = report, time.perf_counter()
         self.share = 0.0
 
     @property
@@ -33,6 +38,10 @@ class Ticket:
         """Record the progress; stop a computation that is no longer wanted."""
         self.share = done / total if total > 0 else 1.0
         self.check()
+        now = time.perf_counter()
+        if self._report is not None and now - self._last > _INTERVAL:
+            self._last = now
+            self._report(self)
 
     def check(self) -> None:
         """Stop a computation that is no longer wanted."""
@@ -44,27 +53,29 @@ class Worker:
     """One thread that runs the latest request of each lane.
 
     If it `interrupts`, a new request stops the running one. If not, the running one is finished first, so
-    that the picture follows a slider that never rests, and only waiting ones are dropped.
+    that the picture follows a slider that never rests, and only waiting ones are dropped. `report` is called
+    in the thread with the ticket of a request that makes progress.
     """
 
-    def __init__(self, name: str, *, interrupts: bool) -> None:
-        self._interrupts = interrupts
+    def __init__(
+        self, name: str, *, interrupts: bool, report: Callable[[Ticket], object] | None = None
+    ) -> None:
+        self._interrupts, self._report = interrupts, report
         self._news = threading.Condition()
         self._waiting: dict[str, tuple[Callable[[Ticket], object], Ticket]] = {}
         self._running: tuple[str, Ticket] | None = None
-        self._begun, self._closed = False, False
+        self._closed = False
         # Starts with the first request: some pages are requested but never shown.
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def submit(self, job: Callable[[Ticket], object], lane: str = "") -> Ticket:
         """Run a job next, in place of everything that waits in the same lane."""
-        ticket = Ticket()
+        ticket = Ticket(self._report)
         with self._news:
             self._drop(lane, running=self._interrupts)
             self._waiting[lane] = job, ticket
             self._news.notify()
-            if not self._begun and not self._closed:
-                self._begun = True
+            if self._thread.ident is None and not self._closed:
                 self._thread.start()
         return ticket
 
@@ -81,7 +92,7 @@ class Worker:
         with self._news:
             self._closed = True
             self._news.notify()
-        if wait and self._begun:
+        if wait and self._thread.ident is not None:
             self._thread.join()
 
     def _drop(self, lane: str, *, running: bool) -> None:

@@ -11,12 +11,12 @@ from nicegui import ui
 
 from aniso.explorer.choosing.scene import Scene, Source, View, sample_names
 from aniso.explorer.computing.previews import Pace
+from aniso.explorer.computing.results import Result
 from aniso.explorer.page import widgets
 from aniso.explorer.page.panel import ParameterPanel
 from aniso.explorer.page.session import Session
 from aniso.explorer.page.stencil_tab import StencilTab
-from aniso.explorer.page.tab import Result
-from aniso.explorer.page.widgets import button, change, html, segments, select, show_or_hide, text, toggle
+from aniso.explorer.page.widgets import button, change, html, segments, select, text, toggle
 from aniso.io.formats import FORMATS
 
 _MODES = {"compare": "Compare", "after": "After", "difference": "Difference"}
@@ -32,7 +32,7 @@ class ExplorerPage:
     """The page of one tab; the stage of its session."""
 
     def __init__(self, pace: Pace, limit: int) -> None:
-        self.session = Session(self, pace)
+        self.session, self.client = Session(self, pace), ui.context.client
         self._limit = limit
         # The mode to return to from the difference.
         self._mode = "compare"
@@ -89,9 +89,10 @@ class ExplorerPage:
             text("Hold F to flicker, D for the difference", classes="summary hint")
             button("Fit", lambda: self._viewer.run_method("fit"), title="Show the whole image (0)")
         self._build_slices()
-        with html("div", "error hidden", role="alert") as self._error:
+        with html("div", "error", role="alert") as self._error:
             self._error_text = text("", classes="grow")
             button("×", lambda: self.tell(error=None), "", aria_label="Close the message")
+        self._error.set_visibility(False)
         self._viewer = widgets.Viewer()
         self._viewer.on("view", lambda event: self.session.look(View(**event.args)))
         self._viewer.on("stroke", lambda event: self.session.paint(**event.args))
@@ -148,7 +149,7 @@ class ExplorerPage:
         self.session.film()
 
     def _show_tab(self, tab: str) -> None:
-        show_or_hide(self._image_tab, tab == "image")
+        self._image_tab.set_visibility(tab == "image")
         self._stencil_tab.show(tab == "stencil")
 
     def _next_theme(self) -> None:
@@ -194,7 +195,7 @@ class ExplorerPage:
         self._viewer.run_method("say", news)
 
     def _show_error(self, sentence: str | None) -> None:
-        show_or_hide(self._error, sentence is not None)
+        self._error.set_visibility(sentence is not None)
         self._error_text.set_text(sentence or "")
 
     def _show_busy(self, busy: bool) -> None:

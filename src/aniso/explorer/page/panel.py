@@ -16,8 +16,7 @@ from aniso.explorer.choosing.choices import AUTO, methods
 from aniso.explorer.choosing.controls import ROOT, Control, controls
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
-from aniso.explorer.page.session import Session
-from aniso.explorer.page.tab import describe_error
+from aniso.explorer.page.session import Session, describe_error
 from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
 from aniso.models import kinds
 from aniso.stencil import DeltaStencil

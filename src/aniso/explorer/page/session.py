@@ -1,4 +1,4 @@
-"""One tab: the actions of the user, and their consequences."""
+"""One tab: its state, the actions of the user, and their consequences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,23 +20,61 @@ from aniso.explorer.choosing.choices import Choices
 from aniso.explorer.choosing.scene import Scene, Source, View
 from aniso.explorer.choosing.unknown_pixels import paint
 from aniso.explorer.computing.previews import Pace
-from aniso.explorer.computing.results import Results
-from aniso.explorer.page.tab import PageOutput, Tab, describe_error
-from aniso.explorer.showing.extras import Extras
-from aniso.explorer.showing.pictures import RINGS
+from aniso.explorer.computing.results import Result, Results
+from aniso.explorer.computing.workers import Stale, Ticket, Worker
+from aniso.explorer.showing.pictures import RINGS, Album
+from aniso.explorer.showing.rendering import Shot
 from aniso.io.pages import is_volume
+from aniso.io.picture import FileError
 from aniso.verbs.plan import Plan
 
+_NOT_READY = "The result is not ready yet. Wait until it is computed."
 
-class Session(Tab):
-    """A tab and its actions."""
+
+class PageOutput(Protocol):
+    """What the page does with messages from its session; always called in the event loop."""
+
+    def show(self, slot: str, number: int, rectangle: tuple[float, ...], facts: dict[str, Any]) -> None:
+        """Fetch a new picture, under this number."""
+
+    def drop(self, *slots: str) -> None:
+        """Remove outdated pictures."""
+
+    def tell(self, **news: Any) -> None:
+        """Show messages: error, busy, progress, result."""
+
+
+class Session:
+    """The state, the threads and the actions of one tab.
+
+    All methods but `publish` and `post` are called in the event loop.
+    """
 
     def __init__(self, stage: PageOutput, pace: Pace) -> None:
-        super().__init__(stage, pace)
+        self.stage, self.pace = stage, pace
+        self.scene: Scene | None = None
+        self.choices = Choices()
+        self.result: Result | None = None
+        self.view: View | None = None
+        self.shows_difference = False
+        #: Grey value of white in the difference of the whole image, once it was shown.
+        self.white: float | None = None
+        self.pictures = Album()
+        #: Counts changes, to recognize outdated results.
+        self.version = 0
+        self.preview_worker = Worker("aniso preview", interrupts=False)
+        self.full_worker = Worker(
+            "aniso full resolution",
+            interrupts=True,
+            report=lambda ticket: self.post(self._show_progress, ticket),
+        )
+        self.film_worker = Worker("aniso film", interrupts=True)
+        self.side_worker = Worker("aniso overlays", interrupts=True)
+        self._shows_error = False
+        self.loop = asyncio.get_running_loop()
         self.key = secrets.token_urlsafe(18)
-        self._extras = Extras(self)
-        self.film, self.show_overlay = self._extras.film, self._extras.show
-        self._results = Results(self, finished=self._extras.use_result, redrawn=self._extras.details)
+        self._results = Results(self)
+        self.film, self.show_overlay = self._results.film, self._results.show_overlay
         self._opened = 0
         self._folder: Path | None = None
 
@@ -94,28 +132,22 @@ class Session(Tab):
             self.withdraw()
             self.choices = replace(self.choices, drawn=None)
         self.stage.tell(error=None, scene=scene, keep_view=keep_view, film=False)
-        self._extras.before()
+        self._results.before()
         if not still_holds:
             self.recompute()
-        elif self.result is not None:
-            self._results.show()
-            self._extras.follow()
-        else:
-            self._preview_again()
-            self._extras.follow()
+            return
+        self._draw_again()
+        self._results.follow()
 
     def look(self, view: View) -> None:
         """Show another part; large images need new pictures for it."""
         self.view = view
-        self._extras.details()
+        self._results.details()
 
     def show_difference(self, shown: bool) -> None:
         """Show the difference instead of the result, or the result."""
         self.shows_difference = shown
-        if self.result is not None:
-            self._results.show()
-        else:
-            self._preview_again()
+        self._draw_again()
 
     # -- choices --------------------------------------------------------------------------------------
 
@@ -151,14 +183,17 @@ class Session(Tab):
         except (ValueError, TypeError) as error:
             self._results.give_up()
             self.fail(error, self.version)
-            self._extras.follow()
+            self._results.follow()
             return
         self.stage.tell(busy=True, film=False)
         self._results.request(call, stamp)
-        self._extras.follow()
+        self._results.follow()
 
-    def _preview_again(self) -> None:
-        """Compute a preview for a new view while the result is being computed."""
+    def _draw_again(self) -> None:
+        """Draw the result for a new view, or a preview while it is being computed."""
+        if self.result is not None:
+            self._results.show()
+            return
         with contextlib.suppress(ValueError, TypeError):  # errors were reported when the choice was made
             if self.scene is not None:
                 self._results.preview(self.choices.call(self.scene))
@@ -168,7 +203,7 @@ class Session(Tab):
     async def download(self) -> Path | None:
         """Write the result at full resolution to a file, in the data type of the input."""
         if self.scene is None or self.result is None:
-            self.stage.tell(error="The result is not ready yet. Wait until it is computed.")
+            self.stage.tell(error=_NOT_READY)
             return None
         scene, result = self.scene, self.result
         target = self.folder / export.output_name(result.call, scene)
@@ -181,15 +216,13 @@ class Session(Tab):
 
     def plan(self) -> Plan | None:
         """Return what the verb chose; None, with a message, if there is nothing."""
-        result = self.result
-        if result is None:
-            self.stage.tell(error="The result is not ready yet. Wait until it is computed.")
-        elif not isinstance(result.info, Plan):
-            words = f"{result.call.verb.name.capitalize()} chooses nothing, and has no plan."
+        if self.result is None:
+            self.stage.tell(error=_NOT_READY)
+            return None
+        if self.result.info is None:
+            words = f"{self.result.call.verb.name.capitalize()} chooses nothing, and has no plan."
             self.stage.tell(error=f"{words} Copy the call as Python or as a command.")
-        else:
-            return result.info
-        return None
+        return self.result.info
 
     @property
     def folder(self) -> Path:
@@ -201,10 +234,78 @@ class Session(Tab):
     def close(self) -> None:
         """Stop all computations and free all memory."""
         self._results.stop()
-        self._extras.stop()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self.release()
+        for worker in (self.preview_worker, self.full_worker, self.film_worker, self.side_worker):
+            worker.withdraw()
+            worker.close(wait=False)
+        self.scene = self.result = None
+        self.choices = Choices()
+        self.pictures.clear()
+
+    # -- threads --------------------------------------------------------------------------------------
+
+    def submit(self, worker: Worker, job: Callable[[Ticket], None], lane: str = "") -> None:
+        """Run a job in a thread; errors are shown on the page."""
+        version = self.version
+
+        def guarded(ticket: Ticket) -> None:
+            try:
+                job(ticket)
+            except Stale:
+                raise
+            except Exception as error:
+                self.post(self.fail, error, version)
+
+        worker.submit(guarded, lane)
+
+    def publish(
+        self, shot: Shot, scene: Scene, still: Callable[[], bool] = lambda: True, **facts: Any
+    ) -> None:
+        """From a thread: have the page fetch a picture, unless the scene has changed.
+
+        `still` is called in the event loop and returns whether the picture is still wanted.
+        """
+
+        def publish() -> None:
+            if still():
+                self.place(shot, scene, **facts)
+
+        self.post(publish)
+
+    def place(self, shot: Shot, scene: Scene, **facts: Any) -> None:
+        """Have the page fetch a picture, unless the scene has changed."""
+        if self.scene is scene:
+            if shot.slot == "after":
+                self.white = shot.facts.get("full")
+            number = self.pictures.add(shot.slot, shot.picture)
+            self.stage.show(shot.slot, number, shot.rectangle, {**shot.facts, **facts})
+
+    def post(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
+        """From a thread: call a function in the event loop."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(lambda: function(*arguments, **options))
+
+    def fail(self, error: Exception, version: int) -> None:
+        """Show an error, unless it is outdated."""
+        if version == self.version:
+            self._shows_error = True
+            self.stage.tell(error=describe_error(error), busy=False, film=False)
+
+    def clear_error(self) -> None:
+        """Remove the error of an earlier computation; errors about files stay until one is read."""
+        if self._shows_error:
+            self._shows_error = False
+            self.stage.tell(error=None)
+
+    def _show_progress(self, ticket: Ticket) -> None:
+        if ticket.wanted:
+            self.stage.tell(progress=ticket.share)
+
+    def withdraw(self) -> None:
+        """Stop all computations except previews, which are fast."""
+        for worker in (self.full_worker, self.film_worker, self.side_worker):
+            worker.withdraw()
 
 
 def _prepare(scene: Scene) -> Scene:
@@ -219,3 +320,14 @@ def _prepare(scene: Scene) -> Scene:
         )
     _ = scene.statistics.invalid_pixels, scene.statistics.measures, scene.source.grey_range
     return scene
+
+
+def describe_error(error: Exception) -> str:
+    """Return the message of an error; unexpected errors get their class name in front."""
+    text = " ".join(str(error).split())
+    expected = (ValueError, TypeError, ImportError, ArithmeticError, MemoryError)
+    if isinstance(error, FileError):
+        return text  # begins with the name of the file
+    if isinstance(error, expected) and text:
+        return text[0].upper() + text[1:]
+    return f"Unexpected error ({type(error).__name__}: {text})."

@@ -15,10 +15,11 @@ from aniso import samples
 from aniso.explorer.choosing.controls import Control
 from aniso.explorer.computing.workers import Ticket
 from aniso.explorer.page.session import Session
-from aniso.explorer.page.widgets import ControlElement, button, change, html, select, show_or_hide, text
+from aniso.explorer.page.widgets import ControlElement, button, change, html, select, text
 from aniso.explorer.showing import pictures
 from aniso.explorer.showing.pictures import RINGS
 from aniso.models import FixedTensor
+from aniso.parameters import About, of_model
 from aniso.schemes import FED
 from aniso.stability import stencil_properties
 from aniso.stencil import DeltaStencil
@@ -26,30 +27,26 @@ from aniso.stencil import DeltaStencil
 _LIMITS = ("sharp bound", "bound of the paper", "maximum principle", "hourglass weight ζ", "δ")
 _DIRECTIONS = ("→ along x", "↘ diagonal", "↓ along y", "↙ diagonal")
 _SIZE = 129
-
-
-#: The controls of the tab: name, label, symbol, unit, meaning, kind, value, default, low and high end.
-CONTROLS = {
-    row[0]: Control(row[0], row[0].capitalize(), *row[1:4], "number", row[4], *row[4:])
-    for row in (
-        ("alpha", "α", "", "larger is sharper; at 0.5 checkerboard patterns are not damped", 0.4, 0.0, 0.5),
-        ("gamma", "γ", "", "1 is sharpest and allows the largest steps", 1.0, -1.0, 1.0),
-        ("angle", "φ", "°", "direction of the diffusion, from right to down", 30.0, 0.0, 180.0),
-        ("across", "λ₂", "", "diffusivity across this direction; along it, it is 1", 0.0, 0.0, 1.0),
-        ("time", "t", "px²", "diffusion time of the ring test", 60.0, 0.0, 100.0),
-    )
-}
+_SHARPER = "larger is sharper; at 0.5 checkerboard patterns are not damped"
 
 
 @dataclass(frozen=True)
 class StencilChoice:
     """The chosen parameters."""
 
-    alpha: float = 0.4
-    gamma: float = 1.0
-    angle: float = 30.0
-    across: float = 0.0
-    time: float = 60.0
+    alpha: float = About(symbol="α", high=0.5, meaning=_SHARPER).field(0.4)
+    gamma: float = About(
+        symbol="γ", low=-1.0, high=1.0, meaning="1 is sharpest and allows the largest steps"
+    ).field(1.0)
+    angle: float = About(
+        symbol="φ", unit="°", high=180.0, meaning="direction of the diffusion, from right to down"
+    ).field(30.0)
+    across: float = About(
+        symbol="λ₂", high=1.0, meaning="diffusivity across this direction; along it, it is 1"
+    ).field(0.0)
+    time: float = About(symbol="t", unit="px²", high=100.0, meaning="diffusion time of the ring test").field(
+        60.0
+    )
 
     @property
     def stencil(self) -> DeltaStencil:
@@ -61,6 +58,13 @@ class StencilChoice:
         x, y = math.cos(math.radians(self.angle)), math.sin(math.radians(self.angle))
         a, b, c = x * x + self.across * y * y, (1 - self.across) * x * y, y * y + self.across * x * x
         return stencil_properties(self.stencil, a, b, c)
+
+
+#: The controls of the tab.
+CONTROLS = {
+    name: Control.of(each, low=each.about.low, high=each.about.high)
+    for name, each in of_model(StencilChoice).items()
+}
 
 
 @lru_cache(maxsize=1)
@@ -86,15 +90,16 @@ class StencilTab:
         self._session, self._url, self._use = session, url, use
         self._choice = StencilChoice()
         self._controls: dict[str, ControlElement] = {}
-        with html("main", "tab hidden") as self._tab:
+        with html("main", "tab") as self._tab:
             with html("aside", "panel", aria_label="Stencil"):
                 self._build_panel()
             with html("section", "figures", aria_label="Properties of the stencil"):
                 self._build_figures()
+        self._tab.set_visibility(False)
 
     def show(self, shown: bool) -> None:
         """Show or hide the tab."""
-        show_or_hide(self._tab, shown)
+        self._tab.set_visibility(shown)
         if shown:
             self._update()
 

@@ -139,10 +139,5 @@ def segments(
     return show
 
 
-def show_or_hide(element: Element, shown: bool) -> None:
-    """Show or hide an element."""
-    element.classes(add="" if shown else "hidden", remove="hidden" if shown else "")
-
-
 def _truth(value: bool) -> str:
     return "true" if value else "false"

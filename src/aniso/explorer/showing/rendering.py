@@ -105,7 +105,8 @@ def film(
     """Yield the image at `count` times from 0 to the end, closer together at first, when most happens."""
     scheme, thick = FED(1), 0
     if scene.whole:
-        thick = previews.halo(scene, DiffusionCall(DIFFUSE, (model, end), call.options), scheme)
+        diffusion = DiffusionCall(DIFFUSE, {**call.options, "model": model, "time": end})
+        thick = previews.halo(scene, diffusion, scheme)
     slab = Slab.affordable(scene, call.options.get("spacing"), thick, _LARGEST, _VOXELS)
     options = {name: value for name, value in call.options.items() if name == "stencil"}
     options |= {"scheme": scheme, "channel_axis": scene.channel_axis, "spacing": slab.spacing}
@@ -160,7 +161,7 @@ class Field:
 
         Semi-axes are roots of eigenvalues: the ellipse shows how a drop of ink spreads.
         """
-        step = max(1, math.ceil(max(self.xx.shape) / _ELLIPSES))
+        step = self._step
         rows, columns = (range(step // 2, n, step) for n in self.xx.shape)
         larger, smaller = self.eigenvalues
         angle = 0.5 * np.arctan2(2 * self.xy, self.xx - self.yy)
@@ -179,7 +180,11 @@ class Field:
     @property
     def spot(self) -> float:
         """Distance between ellipses, in pixels."""
-        return float(max(1, math.ceil(max(self.xx.shape) / _ELLIPSES)) * self.factor)
+        return float(self._step * self.factor)
+
+    @property
+    def _step(self) -> int:
+        return max(1, math.ceil(max(self.xx.shape) / _ELLIPSES))
 
     def stopped(self) -> pictures.Encoded:
         """Return a layer that is opaque where no flow crosses structures: the smaller eigenvalue is 0."""
