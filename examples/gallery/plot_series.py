@@ -2,7 +2,7 @@
 A series of images
 ==================
 
-The frames of a series are filtered alike, with one plan that is made from several of them. Then
+The frames of a series are filtered with one plan, which is made from several of them. Then
 nothing flickers because a parameter was estimated again. ``aniso denoise --frames`` does the same
 for files: pages of TIFF files, and frames of series of volumes.
 """

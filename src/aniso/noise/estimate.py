@@ -159,15 +159,15 @@ def estimate(
 ) -> NoiseEstimate:
     """Find kind, level and correlation of the noise in an image.
 
-    The image is cut into small blocks. In flat ones, differences over one to six pixels see nothing but
+    The image is cut into small blocks. In flat ones, differences over one to six pixels contain only
     noise, and their mean square has a known distribution; where there is texture, it is larger. The
     likeliest mixture of both gives the variance of the noise as a function of the mean. If the variance
-    follows the mean clearly, the kind is not Gaussian. The correlation is the one with which differences over
-    all distances see the same level. Clipped pixels and constant regions do not count, nor do blocks that
-    consist of lines. Where hardly any block is flat, the level is what the finest differences see in those
-    with the least energy: rather too low than too high.
+    follows the mean clearly, the kind is not Gaussian. The correlation is the one for which differences over
+    all distances give the same level. Clipped pixels, constant regions and blocks of lines are excluded.
+    Where hardly any block is flat, the level is that of the finest differences in the blocks with the least
+    energy, which is rather too low than too high.
 
-    Windows of large arrays are looked at, 524,288 pixels of an image or 320,000 voxels of a volume.
+    Of large arrays, windows are used: 524,288 pixels of an image or 320,000 voxels of a volume.
 
     Parameters
     ----------

@@ -275,8 +275,8 @@ def denoise(
     the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
-    parameters are chosen, if their expected error is clearly smaller; signals, volumes, compressed images,
-    and images with single photons or pixels that are not square always by the latter.
+    parameters are chosen, if their expected error is clearly smaller. The latter are always used for signals,
+    volumes, compressed images, images of single photons, and pixels that are not square.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
@@ -305,7 +305,7 @@ def denoise(
         λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
     time : float or "auto"
-        The stopping time, in squared units of length.
+        The diffusion time, in squared units of length.
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
     method : {"auto", "diffusion", "learned"}
@@ -332,7 +332,7 @@ def denoise(
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the plan: the values used, which can filter further images alike.
+        If True, also return the plan: the values used, which can filter further images in the same way.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a verb chose, as data: it prints as a summary, filters further images alike, and can be saved."""
+"""What a verb chose, as data: it prints as a summary, filters further images, and can be saved."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def describe(meaning: str, unit: str = "", *, low: float = -math.inf, high: floa
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(ABC):
-    """What a verb chose for an image: all that is needed to filter others alike.
+    """What a verb chose for an image: all that is needed to filter others in the same way.
 
-    Plans are returned by the verbs with ``return_info=True``. They are data: equal plans filter alike,
+    Plans are returned by the verbs with ``return_info=True``. They are data: equal plans give equal results,
     ``print(plan)`` shows a summary, and :meth:`to_json` and :meth:`from_json` save and restore them exactly.
 
     Examples
