@@ -15,7 +15,7 @@ mrcfile = pytest.importorskip("mrcfile")
 
 
 class TestImageJWithoutAUnit:
-    """The depth of voxels is told, but in no unit: it counts in pixels."""
+    """The depth of voxels is given without a unit: it is in pixels."""
 
     @pytest.mark.parametrize(
         ("options", "notes", "spacing"),

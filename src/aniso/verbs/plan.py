@@ -29,8 +29,16 @@ __all__ = ["Plan"]
 
 GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
-#: The axis of channels of the image for which a plan was made.
-SAME: Any = object()
+
+
+class _Same:
+    """Stands for the axis of channels of the image for which a plan was made."""
+
+    def __repr__(self) -> str:
+        return "<as in the plan>"
+
+
+SAME: Any = _Same()
 #: What to do with labelled arrays, if results are on another grid.
 UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
