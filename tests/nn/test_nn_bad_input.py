@@ -104,7 +104,12 @@ class TestDimensions:
 
     def test_spacings(self):
         for make in (DiffusionBlock, DiffusionNet, lambda _, **options: TensorDiffusion(**options)):
-            with refused(ValueError, "spacing must be a number or have one value per axis", "got 2 values", "for 3 axes"):
+            with refused(
+                ValueError,
+                "spacing must be a number or have one value per axis",
+                "got 2 values",
+                "for 3 axes",
+            ):
                 make(EDGE, ndim=3, spacing=(1.0, 2.0))
 
 
