@@ -81,7 +81,7 @@ def _check_scenes(path: Path, image: Any) -> None:
         names = ", ".join(scenes[:_NAMED]) + (", …" if count > _NAMED else "")
         raise FileError(
             f"{path} holds {count} images{f' ({names})' if len(scenes) > 1 else ''}, but only files "
-            "with one can be read. Save each as an OME-TIFF file, or read one with bioio and filter its array."
+            "with one can be read. Save each as an OME-TIFF file, or read one with bioio and filter it."
         )
 
 
