@@ -93,6 +93,7 @@ class DenoisePlan(FilledPlan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
+    `model` is then a diffusion of the transformed image, and `contrast` its contrast in grey values.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
     `similar` are the weights of averages of similar voxels and of a net on slices, which are added. If the
