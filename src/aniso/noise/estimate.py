@@ -92,13 +92,12 @@ class NoiseEstimate:
     models : tuple of NoiseModel
         One for all channels, or one for each.
     certainty : float
-        Share of the flattest parts of the image in which there is nothing but such noise: near 1, the
-        estimate is safe; near 0, it may be texture.
+        Share of the flattest parts of the image that contain only such noise: near 1, the estimate is
+        reliable; near 0, it may be that of texture.
     level : float
         Standard deviation in grey values at the median grey value.
     compressed : bool
-        Whether the image was stored as a JPEG file after the noise came about: its blocks are seen, and fine
-        noise is missing.
+        True if the blocks of JPEG compression are visible, which has removed fine noise.
 
     Examples
     --------
