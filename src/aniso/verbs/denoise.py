@@ -272,7 +272,8 @@ def denoise(
     """Remove noise from an image; all parameters are estimated from the data.
 
     Kind, level and correlation of the noise are found by :func:`aniso.noise.estimate`. If its level depends
-    on the grey value, a transform makes it uniform, and its exact unbiased inverse is applied at the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
+    on the grey value, a transform makes it uniform, and its exact unbiased inverse is applied at the end.
+    Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
     parameters are chosen, if their expected error is clearly smaller. The latter are always used for signals,
