@@ -103,9 +103,7 @@ def upsampling() -> Block:
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
     before = "64 pixels wide", coarse.repeat(4, axis=0).repeat(4, axis=1)
     after = "256 pixels wide", upsample(coarse, 4, channel_axis=-1)
-    return Block.compare(
-        "Upsampling", "aniso.upsample(image, 4)", truth, before, after, zoom=(94, 44, 32)
-    )
+    return Block.compare("Upsampling", "aniso.upsample(image, 4)", truth, before, after, zoom=(94, 44, 32))
 
 
 def stencils() -> Block:
