@@ -76,7 +76,7 @@ def predicted(run: Run) -> float:
 
 
 def measured(folder: Path, planned: passes.StoreRun, count: int, memory: float) -> Run:
-    """One run by so many new workers; the target is deleted."""
+    """One run by this number of new workers; the target is deleted."""
     with _workers(count, memory) as client:
         start = time.perf_counter()
         passes.carry_out(planned, folder / "out.zarr", client, lambda done, total: None)
@@ -95,7 +95,7 @@ def measured(folder: Path, planned: passes.StoreRun, count: int, memory: float) 
 
 @contextmanager
 def _workers(count: int, memory: float) -> Iterator[Any]:
-    """A client of so many new processes, whose kernels are loaded."""
+    """A client of this number of new processes, whose kernels are loaded."""
     with cluster.connect(None, count, int(memory)) as client:
         client.run(_warm)
         yield client

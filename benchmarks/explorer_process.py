@@ -31,7 +31,7 @@ def browser_path():
 
 
 def wait_for_port(port):
-    """The address is told a moment before somebody listens there."""
+    """The address is printed a moment before the server listens there."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:

@@ -42,7 +42,7 @@ class Case:
 
 
 def photons(peak: float) -> Damage:
-    """Counted photons, so many in the brightest pixels."""
+    """Counted photons, with this number in the brightest pixels."""
     return lambda truth, random: random.poisson(truth / 255 * peak).astype(np.float64) * (255 / peak)
 
 

@@ -182,7 +182,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[str]:
 def visit(
     seed: int, count: int, expected: dict[str, str], tally: Tally, names: list[str], folder: str | None
 ) -> None:
-    """Interrupt one child so many times; a fault ends it."""
+    """Interrupt one child this number of times; a fault ends it."""
     chance = random.Random(seed)
     durations: dict[str, float] = {}
     # BLAS would start threads of its own, which stay.
@@ -256,7 +256,7 @@ def undisturbed(names: list[str]) -> dict[str, str]:
 def interrupt(
     count: int, seed: int, names: list[str] | None = None, *, cold: bool = False, tell: Any = None
 ) -> Tally:
-    """Interrupt calls so many times; the tally of it."""
+    """Interrupt calls this number of times; return the tally."""
     names = names or list(CALLS)
     # Twice: a kernel that was just compiled may round in another way than the same kernel from the cache.
     expected = [undisturbed(names) for _ in range(2)][-1]

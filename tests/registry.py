@@ -55,7 +55,7 @@ VOLUME_ENGINES = ENGINES
 DTYPES = ("float32", "float64")
 
 
-# Not among the models, since an engine may have to compile it anew: it has laws of its own.
+# Not among the models, since an engine may have to compile it again: it has laws of its own.
 def rational(r):
     """A diffusivity as a user may write it."""
     return 1 / (1 + 0.2 * r)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.fuzzing.judging import Case, judged
 from tests.fuzzing.targets import TARGETS, case, verdict
 
-# Of each target so many cases, the slow ones fewer.
+# Number of cases of each target, fewer for slow ones.
 _FEW = ("figures", "command line", "zarr stores", "dask", "enhance", "denoise")
 
 

@@ -3,7 +3,7 @@ Hot pixels
 ==========
 
 Single pixels that are far from all of their neighbours (hot or dead ones, salt and pepper) are not
-noisy but lost. ``aniso.denoise`` replaces them before it looks at the noise.
+noisy but lost. ``aniso.denoise`` replaces them before it estimates the noise.
 """
 
 import matplotlib.pyplot as plt

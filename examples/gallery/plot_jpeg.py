@@ -3,8 +3,8 @@ Noise in JPEG files
 ===================
 
 Compression changes noise: fine grains are rounded away, and colours are usually stored at half of
-the resolution, so that the rest is correlated. ``aniso.denoise`` then finds less noise than there
-is, and it helps to give the level.
+the resolution, so that the rest is correlated. ``aniso.denoise`` then underestimates the noise,
+and it helps to give the level.
 """
 
 import io
@@ -49,5 +49,5 @@ for row, quality in zip(axes, (95, 50), strict=True):
 plt.show()
 
 # %%
-# The blocks and ringing of strong compression are not noise. They are not modelled, and remain to
-# a part.
+# The blocks and ringing of strong compression are not noise. They are not modelled, and partly
+# remain.

@@ -3,7 +3,7 @@ Low light
 =========
 
 In a microscope or a camera with little light, photons are counted. Their noise is stronger in
-bright parts of an image than in dark ones. ``aniso.denoise`` recognises it.
+bright parts of an image than in dark ones. ``aniso.denoise`` recognises such noise.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 A series of images
 ==================
 
-The frames of a series are filtered alike, with one plan that is made from several of them. Then
-nothing flickers because a parameter was estimated again. ``aniso denoise --frames`` does the same
-for files: pages of TIFF files, and frames of series of volumes.
+The frames of a series are filtered with one plan, which is made from several of them. This
+avoids flicker from parameters that are estimated for each frame. ``aniso denoise --frames`` does the
+same for files: pages of TIFF files, and frames of series of volumes.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 Orientation and coherence
 =========================
 
-What the diffusion models read off an image can be computed on its own: in which direction lines
-run at each pixel, and how clearly.
+The local structure that diffusion models use can be computed on its own: the direction of lines at
+each pixel, and how clear it is.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ image = aniso.samples.fingerprint(200, period=10.0, noise=50.0, seed=4).image
 
 # %%
 # Derivatives of the image, smoothed by a Gaussian of standard deviation ``sigma``, are averaged by
-# one of standard deviation ``rho``, which should be about half the distance of the lines. Where
+# one of standard deviation ``rho``, which should be about half the line spacing. Where
 # lines of all directions meet, such as in the core of the fingerprint, the coherence is small.
 
 angle = aniso.orientation(image, sigma=1.5, rho=5.0)

@@ -1,4 +1,4 @@
-"""Tensor-driven anisotropic diffusion: smooth images along their structures, not across them."""
+"""Tensor-driven anisotropic diffusion: smooth images along structures, not across edges."""
 
 from __future__ import annotations
 

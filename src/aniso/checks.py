@@ -116,9 +116,10 @@ def axis_spacing(spacing: Spacing | None, ndim: int) -> tuple[float, ...]:
     if len(values) != ndim:
         raise make_error(
             ValueError,
-            f"spacing has {len(values)} values, got {spacing} for {ndim} axes:",
-            python="give one number, or one per axis, axis 0 first.",
-            command="give one number, or one per axis of a page, such as --spacing 2,1 for an image.",
+            f"spacing must be a number or have one value per axis: got {len(values)} values, {spacing}, for "
+            f"{ndim} axes.",
+            python="Axis 0 comes first.",
+            command="Give e.g. --spacing 2,1 for the pages of a file.",
         )
     for value in values:
         number = real("spacing", value, "Give the pixel spacing, e.g. spacing=1.0.")

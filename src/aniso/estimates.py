@@ -47,7 +47,7 @@ def contrast(
     spacing: Spacing | None = None,
     channel_axis: int | None = None,
 ) -> float:
-    """Typical strength of structures, in grey values per unit length.
+    """Estimate the typical strength of structures, in grey values per unit length.
 
     The root of a quantile of μ1 − μ2, the gap between the largest and the smallest eigenvalue of the
     structure tensor. Noise has no direction: its share in the gap, which averaging over `rho` lowers, is

@@ -53,7 +53,7 @@ def spectral_bound(
     Returns
     -------
     float
-        Attained by constant tensors on periodic grids. The largest stable step is 2 over it.
+        The largest stable step is 2 over it. For DeltaStencil, constant tensors on periodic grids attain it.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def ome_group(path, image, axes, scale, version="0.5", units=None, **options):
 
 
 def job(path, time=2.0, memory=None, block=None, together=None, model=MODEL, channel_axis=None):
-    """A run in given blocks, with so many steps in a pass; or in those that suit the memory."""
+    """A run in given blocks, with this number of steps in a pass; or in those that suit the memory."""
     source = open_array(path, channel_axis)
     plan = DiffusePlan(
         spacings=source.spacing,

@@ -266,7 +266,7 @@ def test_workers_that_come_late_are_waited_for(monkeypatch):
 
 @contextmanager
 def _started(folder, count):
-    """A run of the command in a session of its own, as on a terminal, after the first of so many images."""
+    """A run of the command in a session of its own, as on a terminal, after the first of `count` images."""
     frames = np.stack([SAMPLES["noise"]((100, 100)).astype(np.float32)] * count)
     ome_group(folder / "in.zarr", frames, "tyx", (1, 1, 1), chunks=(1, 100, 100))
     words = ["diffuse", "in.zarr", "out.zarr", "--time", "100", "--workers", "2", "--memory", "1GB"]

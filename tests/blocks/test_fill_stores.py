@@ -122,7 +122,7 @@ class TestUpsample:
         [
             ({}, TypeError, "factor must be a whole number"),
             ({"factor": 9}, ValueError, r"factor must lie in \[1, 8\]"),
-            ({"factor": (2, 2, 2)}, ValueError, "factor has 3 values"),
+            ({"factor": (2, 2, 2)}, ValueError, "factor must be .* got 3 values"),
             ({"factor": 2, "isotropic": True}, ValueError, "factor must be left out"),
             ({"factor": 2, "noise": 1.0}, TypeError, "upsample has no parameter 'noise'"),
         ],

@@ -113,7 +113,7 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store, scheduler):
         (("denoise", "in.zarr", "--memory", "300MB", "--workers", "1"), 1, "smaller chunks"),
         (("denoise", "nan.zarr", "--scheduler", "tcp"), 1, "block (0, 1) holds NaN"),
         (("upsample", "in.zarr"), 2, "upsample needs --factor"),
-        (("upsample", "in.zarr", "--factor", "2,2,2"), 1, "factor has 3 values"),
+        (("upsample", "in.zarr", "--factor", "2,2,2"), 1, "got 3 values"),
         (("denoise", "in.zarr", "--scheduler", "nonsense"), 1, "no Dask scheduler"),
         (("diffuse", "in.zarr", "--time", "1", "--tensor", "1", "0", "1"), 2, "Give a model"),
     ],

@@ -112,7 +112,7 @@ class TestBeforeComputing:
             (("denoise", "float.tif", "-o", "a.jpg"), "add --dtype uint8 if values are from 0 to 255"),
             (("denoise", "stack.tif", "-o", "a.png"), "PNG files hold one image (H, W)"),
             (("denoise", "camera.png", "--dtype", "uint16", "-o", "a.jpg"), "JPEG files cannot hold uint16"),
-            (("denoise", "alpha.png", "-o", "a.jpg"), "JPEG files have no transparency"),
+            (("denoise", "alpha.png", "-o", "a.jpg"), "JPEG files cannot store transparency"),
             (("denoise", "colour.png", "-o", "a.mrc"), "MRC files hold grey values"),
             (("scale-space", "stack.tif", "--times", "1", "-o", "a{time}.jpg"), "JPEG files hold one image"),
             (("upsample", "wide.png", "--factor", 8, "-o", "a.jpg"), "at most 65500 pixels along an axis"),

@@ -93,7 +93,7 @@ class TestWhatIsReported:
 
 
 class TestLosses:
-    """What a file cannot hold is told."""
+    """What a file cannot hold is reported."""
 
     @pytest.mark.parametrize(
         ("values", "dtype", "note"),

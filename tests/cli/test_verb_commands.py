@@ -367,7 +367,7 @@ class TestFactors:
         ("words", "message"),
         [
             (["a.npy", "--isotropic"], "does not store a pixel spacing. Give --spacing Y,X"),
-            (["a.npy", "--factor", "2,2,2"], "factor has 3 values"),
+            (["a.npy", "--factor", "2,2,2"], "got 3 values"),
             (["a.npy", "--isotropic", "--spacing", "9,1"], "would need the factors (9, 1)"),
         ],
     )

@@ -25,7 +25,7 @@ def formula(
 # A comment between two functions.
 @dataclass
 class Decorated:
-    """A class is no function."""
+    """A class is not a function."""
 
     value: int = 1
 

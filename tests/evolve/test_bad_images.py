@@ -217,17 +217,17 @@ class TestSpacing:
     def test_a_wrong_number(self, spacing):
         refused(
             ValueError,
-            f"spacing has {len(spacing)} values",
+            f"got {len(spacing)} values",
             str(spacing),
             "2 axes",
-            "axis 0 first",
+            "Axis 0 comes first",
             spacing=spacing,
         )
 
     def test_channels_have_none(self):
         refused(
             ValueError,
-            "spacing has 3 values",
+            "got 3 values",
             image=np.ones((4, 5, 3)),
             channel_axis=-1,
             spacing=(1.0, 1.0, 1.0),

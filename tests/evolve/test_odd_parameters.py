@@ -103,7 +103,7 @@ def test_contrasts_whose_squares_are_no_numbers(contrast):
 @pytest.mark.parametrize("scale", [1e20, 1e30, 1e-20, 1e-28])
 @pytest.mark.parametrize("kind", [aniso.PeronaMalik, aniso.EdgeEnhancing, aniso.CoherenceEnhancing])
 def test_single_precision_far_from_ordinary_grey_values(kind, scale, engine):
-    """The square of such a gradient is no number in single precision; diffusion follows the scale still."""
+    """The square of such a gradient overflows in single precision; results still scale with the image."""
     image = np.random.default_rng(0).normal(0, 1, (12, 14))
     ordinary = aniso.diffuse(image, kind(contrast=0.5, sigma=0.5), 1.0, engine=engine)
     scaled = aniso.diffuse(

@@ -103,7 +103,7 @@ def not_finite(result: Any) -> str | None:
         return None
     array = np.asarray(result)
     if array.dtype.kind in "fc" and not np.isfinite(array).all():
-        return f"the result holds {int((~np.isfinite(array)).sum())} values that are no numbers"
+        return f"the result holds {int((~np.isfinite(array)).sum())} values that are not finite"
     return None
 
 

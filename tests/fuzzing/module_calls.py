@@ -120,5 +120,5 @@ def _tensor(draw: Draw) -> Any:
 def _check(result: Any) -> str | None:
     result, _ = result
     if not bool(torch.isfinite(result).all()):
-        return "the result holds values that are no numbers"
+        return "the result holds values that are not finite"
     return None if result.is_floating_point() else f"the result is of type {result.dtype}"

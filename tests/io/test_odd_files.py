@@ -15,7 +15,7 @@ mrcfile = pytest.importorskip("mrcfile")
 
 
 class TestImageJWithoutAUnit:
-    """The depth of voxels is told, but in no unit: it counts in pixels."""
+    """The depth of voxels is given without a unit: it is in pixels."""
 
     @pytest.mark.parametrize(
         ("options", "notes", "spacing"),
@@ -64,11 +64,13 @@ class TestStacksOfImagesInMRC:
     def test_no_note_for_those_who_know(self, stack, choice):
         result = called(stack, "diffuse", "stack.mrc", "--time", "0.5", choice)
         assert result.exit_code == 0
-        assert "says that" not in result.output
+        assert "is marked as a stack" not in result.output
 
     def test_no_note_on_volumes(self, tmp_path):
         io.write(tmp_path / "volume.mrc", noisy((4, 12, 14), "float32"))
-        assert "says that" not in called(tmp_path, "diffuse", "volume.mrc", "--time", "0.5").output
+        result = called(tmp_path, "diffuse", "volume.mrc", "--time", "0.5")
+        assert result.exit_code == 0
+        assert "is marked as a stack" not in result.output
 
 
 @pytest.mark.parametrize("words", [["--help"], ["denoise", "--help"], []])
@@ -111,12 +113,13 @@ def test_odd_pictures(options, message):
         Picture(**{"pixels": np.zeros((3, 3)), **options})
 
 
-def test_nothing_but_our_own_sentence_on_a_damaged_nifti_file(tmp_path):
+def test_nothing_is_printed_about_a_header_that_nibabel_mends(tmp_path):
     content = bytearray(io.write(tmp_path / "volume.nii", noisy((3, 5, 6), "float32")).read_bytes())
     content[0] ^= 1
     (tmp_path / "volume.nii").write_bytes(content)
     result = aniso_command(tmp_path, "info", "volume.nii", "--no-estimate")
-    assert "sizeof_hdr" not in result.stderr
+    assert result.returncode == 0
+    assert result.stderr == ""
 
 
 class TestZarrStores:

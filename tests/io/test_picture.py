@@ -170,7 +170,7 @@ class TestConversion:
             ("a.png", (5, 7), "float32", ("PNG", "float32", ".npy or .tif", "uint8")),
             ("a.png", (5, 7), "uint32", ("PNG", "uint32", ".npy or .tif")),
             ("a.jpg", (5, 7), "uint16", ("JPEG", "uint16", ".npy or .png or .tif")),
-            ("a.jpg", (5, 7, 4), "uint8", ("JPEG", "no transparency", "alpha=None")),
+            ("a.jpg", (5, 7, 4), "uint8", ("JPEG", "cannot store transparency", "alpha=None")),
             ("a.jpg", (1, 70000), "uint8", ("JPEG", "65500", "70000")),
             ("a.png", (9, 5, 7), "uint8", ("PNG", "(9, 5, 7)", "stacks")),
             ("a.tif", (2, 2, 9, 5, 7), "uint8", ("TIFF", "(2, 2, 9, 5, 7)", ".npy")),

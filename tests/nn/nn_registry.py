@@ -109,17 +109,17 @@ def _tensors(steps, **fixed):
 
 
 def _steered(learn=None, **options):
-    """It learns everything, whatever it is told."""
+    """It learns everything, whatever `learn` is."""
     return SteeredDiffusionNet(stages=2, kernels=1, contrast=0.5, **options)
 
 
 def _kernels(learn=None, **options):
-    """It learns everything, whatever it is told."""
+    """It learns everything, whatever `learn` is."""
     return KernelDiffusionNet([1, 2], kernels=2, side=3, **options)
 
 
 def _cells(learn=None, **options):
-    """It learns everything, whatever it is told."""
+    """It learns everything, whatever `learn` is."""
     return CellDiffusion(3, steps=2, **options)
 
 

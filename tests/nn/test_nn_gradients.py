@@ -172,7 +172,7 @@ MODELS: dict[str, Any] = {
 
 
 def extremes(channels):
-    """All of them in one batch: if one gradient is no number, neither is the sum."""
+    """All of them in one batch: if one gradient is not finite, neither is the sum."""
     return torch.stack([image.float() for image in EXTREMES.values()])[:, None].repeat(1, channels, 1, 1)
 
 

@@ -290,7 +290,7 @@ def test_a_spacing_that_is_no_number(spacing):
 @pytest.mark.parametrize("spacing", [(1.0,), (1.0, 1.0, 1.0), ()])
 def test_a_spacing_for_another_number_of_axes(spacing):
     for call in takes_spacing(spacing):
-        with refused(ValueError, f"spacing has {len(spacing)} values", f"{spacing}", "one per axis"):
+        with refused(ValueError, f"got {len(spacing)} values", f"{spacing}", "one value per axis"):
             call()
 
 

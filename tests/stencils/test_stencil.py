@@ -266,7 +266,7 @@ def test_a_fixed_beta_is_not_mirror_equivariant_but_changes_its_sign():
 
 
 def test_the_law_tests_are_not_vacuous():
-    """A matrix with the wrong sign of b, or without the factor ½ on diagonals, is told apart."""
+    """A matrix with the wrong sign of b, or without the factor ½ on diagonals, is detected."""
     a, b, c = tensors_at(1.0, 0.2, np.random.default_rng(3).uniform(0, np.pi, (5, 5)))
     problem = Problem(a, b, c, aniso.DeltaStencil(), 1.0)
     a, b, c, delta = problem.unit_grid

@@ -254,7 +254,7 @@ class TestLaws:
             (np.ones((4, 4)), {"rho": np.inf}, ValueError, "rho must be finite"),
             (np.ones((4, 4)), {"sigma": "1"}, TypeError, "sigma must be a number"),
             (np.ones((4, 4)), {"rho": 1e6}, ValueError, "pixels"),
-            (np.ones((4, 4)), {"spacing": (1, 2, 3)}, ValueError, "spacing has 3 values"),
+            (np.ones((4, 4)), {"spacing": (1, 2, 3)}, ValueError, "spacing must be .* got 3 values"),
             (np.ones((4, 4)), {"channel_axis": 2}, ValueError, "channel_axis=2"),
             (torch.ones(4), {}, ValueError, "signal"),
             (torch.full((4, 4), torch.nan), {}, ValueError, "NaN"),

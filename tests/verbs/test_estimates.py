@@ -103,7 +103,7 @@ class TestVolumes:
     @pytest.mark.parametrize("maker", [aniso.samples.fibres, aniso.samples.layers, aniso.samples.balls])
     @pytest.mark.parametrize("level", [5.0, 40.0])
     def test_the_noise_level(self, maker, level):
-        # Layers are steep everywhere: what cannot be told from noise is counted with it.
+        # Layers are steep everywhere: what cannot be distinguished from noise is counted with it.
         truth = maker(48, noise=0.0).truth
         found = estimates.noise_level(truth + noise(truth.shape, level))
         assert found == pytest.approx(level, rel=0.1)

@@ -259,7 +259,7 @@ class TestFactors:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"factor": (2, 2, 2)}, "factor has 3 values"),
+            ({"factor": (2, 2, 2)}, "factor must be .* got 3 values"),
             ({"factor": (2, 9)}, r"factor must lie in \[1, 8\]"),
             ({"factor": 2, "isotropic": True}, "factor must be left out"),
             ({"isotropic": True, "spacing": (9, 1)}, r"factors \(9, 1\)"),

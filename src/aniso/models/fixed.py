@@ -66,7 +66,12 @@ class FixedTensor(Model):
 
     @classmethod
     def from_entries(cls, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> FixedTensor:
-        """Make a model from arrays a (along x, axis 1), b and c (along y, axis 0) of shape (H+1, W+1).
+        """Make a model from the entries of its tensors.
+
+        Parameters
+        ----------
+        a, b, c : array, shape (H+1, W+1)
+            Entries over the cells of an H × W image, a along x (axis 1), c along y (axis 0).
 
         Examples
         --------
@@ -80,9 +85,14 @@ class FixedTensor(Model):
 
     @classmethod
     def from_matrix(cls, matrix: npt.ArrayLike, shape: tuple[int, ...]) -> FixedTensor:
-        """Make a model with one constant tensor, for an image of this shape (without channels).
+        """Make a model with one constant tensor.
 
-        The matrix is in the order of the image's axes.
+        Parameters
+        ----------
+        matrix : array, shape (2, 2), (3, 3) for a volume, or (1, 1) for a signal
+            The tensor, symmetric and positive semidefinite, in the order of the image's axes.
+        shape : tuple of int
+            Shape of the image, without channels.
 
         Examples
         --------

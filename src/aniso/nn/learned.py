@@ -190,7 +190,8 @@ class Learning(nn.Module):
         for name in names:
             if name not in learnable:
                 raise ValueError(
-                    f"learn holds {name!r}, which this block has not. It can learn: {', '.join(learnable)}."
+                    f"learn holds {name!r}, which is not a parameter of this block. It can learn: "
+                    f"{', '.join(learnable)}."
                 )
         self.constants = constants
         self.learned = nn.ModuleDict({name: learnable[name]() for name in names})

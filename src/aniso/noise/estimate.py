@@ -92,13 +92,12 @@ class NoiseEstimate:
     models : tuple of NoiseModel
         One for all channels, or one for each.
     certainty : float
-        Share of the flattest parts of the image in which there is nothing but such noise: near 1, the
-        estimate is safe; near 0, it may be texture.
+        Share of the flattest parts of the image that contain only such noise: near 1, the estimate is
+        reliable; near 0, it may be that of texture.
     level : float
         Standard deviation in grey values at the median grey value.
     compressed : bool
-        Whether the image was stored as a JPEG file after the noise came about: its blocks are seen, and fine
-        noise is missing.
+        True if the blocks of JPEG compression are visible, which has removed fine noise.
 
     Examples
     --------
@@ -159,15 +158,15 @@ def estimate(
 ) -> NoiseEstimate:
     """Find kind, level and correlation of the noise in an image.
 
-    The image is cut into small blocks. In flat ones, differences over one to six pixels see nothing but
+    The image is cut into small blocks. In flat ones, differences over one to six pixels contain only
     noise, and their mean square has a known distribution; where there is texture, it is larger. The
     likeliest mixture of both gives the variance of the noise as a function of the mean. If the variance
-    follows the mean clearly, the kind is not Gaussian. The correlation is the one with which differences over
-    all distances see the same level. Clipped pixels and constant regions do not count, nor do blocks that
-    consist of lines. Where hardly any block is flat, the level is what the finest differences see in those
-    with the least energy: rather too low than too high.
+    follows the mean clearly, the kind is not Gaussian. The correlation is the one for which differences over
+    all distances give the same level. Clipped pixels, constant regions and blocks of lines are excluded.
+    Where hardly any block is flat, the level is that of the finest differences in the blocks with the least
+    energy, which is rather too low than too high.
 
-    Windows of large arrays are looked at, 524,288 pixels of an image or 320,000 voxels of a volume.
+    Of large arrays, windows are used: 524,288 pixels of an image or 320,000 voxels of a volume.
 
     Parameters
     ----------

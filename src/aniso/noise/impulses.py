@@ -13,8 +13,8 @@ import numpy as np
 
 from aniso.arrays import Array, Mask
 
-# A pixel is no impulse if at least this number of neighbours is like it, by the number of axes: on one side
-# of a jump in a signal, on a line of one pixel in images and volumes.
+# A pixel is not an impulse if at least this number of neighbours is similar, by the number of axes: on one
+# side of a jump in a signal, on a line of one pixel in images and volumes.
 _ALIKE = {1: 1, 2: 2, 3: 2}
 # How many times farther from its neighbours than usual a hot pixel is, and one of a suspicious grey value.
 _HOT, _SUSPICIOUS = 6.0, 2.0
@@ -44,7 +44,7 @@ _NOISY = 0.004
 
 @dataclass(frozen=True)
 class Impulses:
-    """How impulses are told from other pixels, and the share of the pixels that are."""
+    """How impulses are distinguished from other pixels, and their share of the pixels."""
 
     share: float
     usual: float  # distance of a pixel from its neighbours

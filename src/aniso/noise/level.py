@@ -41,12 +41,12 @@ def noise_level(image: npt.ArrayLike, *, channel_axis: int | None = None) -> flo
 
     A second difference along every axis removes smooth structure and keeps white noise at its strength. Its
     median deviation is taken over the flattest quarter of the image: the pixels around which the gradient,
-    seen through a Gaussian of 1.5 pixels, is smallest. Flatness is judged at low and noise at high
+    after a Gaussian of 1.5 pixels, is smallest. Flatness is judged at low and noise at high
     frequencies, so that the choice hardly favours pixels where the noise happens to be weak. Pixels next
-    to clipped ones (the least and the largest grey value, if 1 % of the pixels have it) do not count, nor
-    those at the boundary.
+    to clipped ones (the least and the largest grey value, if 1 % of the pixels have it) are excluded, and
+    so are those at the boundary.
 
-    In volumes flatness is seen through a Gaussian of 1 voxel, and the flattest 0.15 give the first estimate.
+    In volumes, this Gaussian has 1 voxel, and the flattest 0.15 of the voxels give the first estimate.
     It is refined by the root mean square over them and over all places that are not clearly steeper than
     noise alone makes them (1.3 times), without values beyond 2.5 standard deviations: what remains after
     denoising a volume is a small part of the noise, and can be judged only if the level is exact.

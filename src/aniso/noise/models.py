@@ -121,7 +121,8 @@ class Gaussian(NoiseModel):
     level : float
         Standard deviation in grey values.
     correlation : float
-        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
+        Standard deviation, in pixels, of the Gaussian filter that turns white noise into such noise; 0 for
+        white noise.
 
     Examples
     --------
@@ -176,7 +177,8 @@ class PoissonGaussian(NoiseModel):
     read_noise : float
         Standard deviation of the read noise in grey values.
     correlation : float
-        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
+        Standard deviation, in pixels, of the Gaussian filter that turns white noise into such noise; 0 for
+        white noise.
 
     Examples
     --------
@@ -270,7 +272,8 @@ class Rician(NoiseModel):
     level : float
         Standard deviation of the noise in each part of the signal, in grey values.
     correlation : float
-        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
+        Standard deviation, in pixels, of the Gaussian filter that turns white noise into such noise; 0 for
+        white noise.
 
     Examples
     --------
@@ -375,7 +378,8 @@ class Speckle(NoiseModel):
     floor : float
         Standard deviation of additive noise in grey values.
     correlation : float
-        Standard deviation, in pixels, of the Gaussian that makes such noise of white noise; 0 if it is white.
+        Standard deviation, in pixels, of the Gaussian filter that turns white noise into such noise; 0 for
+        white noise.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def generator(seed: Any) -> np.random.Generator:
     """Return a random number generator."""
     number = checks.whole("seed", seed, "The same seed gives the same numbers. Use seed=0 if any will do.")
     if number < 0:
-        raise ValueError(f"seed must be at least 0, got {seed}: it begins a sequence of random numbers.")
+        raise ValueError(f"seed must be at least 0, got {seed}: it initialises the random generator.")
     return np.random.default_rng(number)
 
 

@@ -94,6 +94,7 @@ class DenoisePlan(FilledPlan):
     """The values that :func:`aniso.denoise` used, and the error it expects.
 
     `noise` is the root mean square of the noise level over the image, if the level depends on the grey value.
+    `model` is then a diffusion of the transformed image, and `contrast` its contrast in grey values.
     `start` are the weights of the unfiltered image in the mixture, and `paths` those of diffused ones.
     Without a mixture there is one path without weights, or none if the image is left unchanged. In volumes,
     `similar` are the weights of averages of similar voxels and of a net on slices, which are added. If the
@@ -272,12 +273,12 @@ def denoise(
     """Remove noise from an image; all parameters are estimated from the data.
 
     Kind, level and correlation of the noise are found by :func:`aniso.noise.estimate`. If its level depends
-    on the grey value, a transform makes it the same everywhere, and its exact unbiased inverse is applied in
-    the end. Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
+    on the grey value, a transform makes it uniform, and its exact unbiased inverse is applied at the end.
+    Impulses (hot pixels, salt and pepper) are replaced by means of their neighbours.
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
-    parameters are chosen, if their expected error is clearly smaller; signals, volumes, compressed images,
-    and images with single photons or pixels that are not square always by the latter.
+    parameters are chosen, if their expected error is clearly smaller. The latter are always used for signals,
+    volumes, compressed images, images of single photons, and pixels that are not square.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
@@ -306,7 +307,7 @@ def denoise(
         λ in grey values per unit length: gradients above it are edges. With a number there is one candidate,
         edge-enhancing diffusion with this contrast.
     time : float or "auto"
-        The stopping time, in squared units of length.
+        The diffusion time, in squared units of length.
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
     method : {"auto", "diffusion", "learned"}
@@ -333,7 +334,7 @@ def denoise(
     progress : bool or callable, optional
         True shows a bar on the terminal; a function is called as progress(done, 1.0).
     return_info : bool
-        If True, also return the plan: the values used, which can filter further images alike.
+        If True, also return the plan: the values used, which can filter further images in the same way.
 
     Returns
     -------

@@ -275,7 +275,10 @@ def explain_method(
         numbers = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
         used, *others = errors
         if any(errors[other] < errors[used] for other in others):
-            return f"{used}, because no other has a clearly smaller expected error: {numbers} grey values"
+            return (
+                f"{used}, because the expected errors differ by less than their uncertainty: {numbers} grey "
+                "values"
+            )
         return f"{used}, by expected errors: {numbers} grey values"
     reason = refuse_reason(settings)
     if not free:

@@ -1,4 +1,4 @@
-"""What a verb chose, as data: it prints as a summary, filters further images alike, and can be saved."""
+"""What a verb chose, as data: it prints as a summary, filters further images, and can be saved."""
 
 from __future__ import annotations
 
@@ -29,8 +29,16 @@ __all__ = ["Plan"]
 
 GREY, CONTRAST_UNIT = "grey values", "grey values per unit length"
 _KINDS = {1: "signals", 2: "images", 3: "volumes"}
-#: The axis of channels of the image for which a plan was made.
-SAME: Any = object()
+
+
+class _Same:
+    """Stands for the axis of channels of the image for which a plan was made."""
+
+    def __repr__(self) -> str:
+        return "<as in the plan>"
+
+
+SAME: Any = _Same()
 #: What to do with labelled arrays, if results are on another grid.
 UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
@@ -42,9 +50,9 @@ def describe(meaning: str, unit: str = "", *, low: float = -math.inf, high: floa
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(ABC):
-    """What a verb chose for an image: all that is needed to filter others alike.
+    """What a verb chose for an image: all that is needed to filter others in the same way.
 
-    Plans are returned by the verbs with ``return_info=True``. They are data: equal plans filter alike,
+    Plans are returned by the verbs with ``return_info=True``. They are data: equal plans give equal results,
     ``print(plan)`` shows a summary, and :meth:`to_json` and :meth:`from_json` save and restore them exactly.
 
     Examples

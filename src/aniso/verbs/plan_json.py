@@ -45,7 +45,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         return value
     raise ValueError(
-        f"a plan with {value!r} cannot be saved: JSON holds finite numbers, texts and lists only."
+        f"a plan with {value!r} cannot be saved: JSON holds finite numbers, strings and lists only."
     )
 
 

@@ -91,9 +91,10 @@ _ROWS = (
         name="denoise",
         summary="Remove noise; all parameters are estimated.",
         description="Kind, level and correlation of the noise are estimated, and impulses such as hot pixels "
-        "are replaced first. Then several diffusions are averaged, with contrasts and times chosen by an "
-        "estimate of the error that needs no clean image; or a learned diffusion is used, if its expected "
-        "error is smaller. If too much or too little is removed, give the noise level or the kind of noise.",
+        "are replaced first. Then the image is filtered by a learned diffusion, or by an average of several "
+        "diffusions if its expected error is clearly smaller; contrasts and times are chosen by an estimate "
+        "of the error that needs no clean image. If too much or too little is removed, give the noise level "
+        "or the kind of noise.",
         participle="denoised",
         examples=(
             "aniso denoise photo.jpg",

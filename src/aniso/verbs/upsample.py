@@ -268,8 +268,8 @@ def _check_factors(factor: Any, ndim: int) -> tuple[int, ...]:
     several = isinstance(factor, list | tuple | np.ndarray) and np.ndim(factor) > 0
     if several and len(factor) != ndim:
         raise ValueError(
-            f"factor has {len(factor)} values, got {factor} for {ndim} axes: give one number, or one per "
-            "axis, axis 0 first, without the channels."
+            f"factor must be a number or have one value per axis: got {len(factor)} values, {factor}, for "
+            f"{ndim} axes. Axis 0 comes first, and channels have none."
         )
     found = tuple(checks.whole("factor", one, remedy) for one in (factor if several else [factor] * ndim))
     if not all(1 <= one <= _LARGEST for one in found):

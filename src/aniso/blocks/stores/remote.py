@@ -72,7 +72,7 @@ class RemotePlace(Place):
         if not parts.netloc or not key or any(part in (".", "..") for part in key.split("/")):
             raise ValueError(f"{url} must name a bucket and a store in it, e.g. {scheme}://bucket/in.zarr.")
         if not all(isinstance(value, str | int | float) for value in options.values()):
-            raise TypeError("values of storage options must be texts or numbers.")
+            raise TypeError("values of storage options must be strings or numbers.")
         given = HiddenOptions(sorted((str(name), value) for name, value in options.items()))
         place = cls(f"{scheme}://{parts.netloc}", key, given)
         client_of(place.root, given, FIRST_RETRIES)  # rejects unknown options

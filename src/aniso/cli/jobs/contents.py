@@ -65,7 +65,8 @@ def _values(picture: Picture) -> dict[str, Any]:
 def _estimate(picture: Picture, reading: ReadingOptions) -> dict[str, Any]:
     """Estimate noise, contrast and wavelength of a volume or of the middle page; else say why not."""
     if picture.pixels.dtype.kind == "f" and not np.isfinite(picture.pixels).all():
-        return {"none": "some values are not finite. Fill them in first with aniso inpaint"}
+        fill = "Fill them in with aniso inpaint first; denoise and enhance fill in NaN automatically"
+        return {"none": f"some values are not finite. {fill}"}
     try:
         stack = files.pages(picture, reading, ComputingOptions())
         page = next(itertools.islice(stack, stack.count // 2, None))

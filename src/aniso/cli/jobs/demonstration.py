@@ -103,9 +103,7 @@ def upsampling() -> Block:
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
     before = "64 pixels wide", coarse.repeat(4, axis=0).repeat(4, axis=1)
     after = "256 pixels wide", upsample(coarse, 4, channel_axis=-1)
-    return Block.compare(
-        "Super-resolution", "aniso.upsample(image, 4)", truth, before, after, zoom=(94, 44, 32)
-    )
+    return Block.compare("Upsampling", "aniso.upsample(image, 4)", truth, before, after, zoom=(94, 44, 32))
 
 
 def stencils() -> Block:
@@ -122,7 +120,7 @@ def stencils() -> Block:
         result = diffuse(image, circles, 60.0, stencil=stencil, scheme=FED(1))
         lost = np.linalg.norm(result - image) / np.linalg.norm(127.5 * pattern)
         panels.append(Panel(f"rings-{name}", label, f"{lost:.0%} changed", result))
-    return Block("The stencil decides: diffusion along circles", "aniso.diffuse(image, tensors, 60)", panels)
+    return Block("Stencils compared: diffusion along circles", "aniso.diffuse(image, tensors, 60)", panels)
 
 
 #: The comparisons in order: the first four in pairs side by side, the last over the full width.

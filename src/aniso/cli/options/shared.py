@@ -306,10 +306,10 @@ class PlanOptions:
     plan: Path | None = option("Apply the plan in this file, and estimate nothing.")
     save_plan: Path | None = option(
         "Save the chosen parameters as a plan (JSON), to filter other images in the same way. Several "
-        "files are filtered alike, with one plan that is made from several of them."
+        "files are filtered with one plan, which is made from several of them."
     )
     frames: bool = option(
-        "Filter all pages or frames of a file alike, with one plan that is made from several of them.",
+        "Filter all pages or frames of a file with one plan, which is made from several of them.",
         "--frames",
     )
 

@@ -146,7 +146,7 @@ def check_diffusivity(diffusivity: Any, like: Tensor) -> None:
         knows_tensors, reason = False, f"{type(error).__name__}: {error}"
     if not knows_tensors:
         raise TypeError(
-            f"the diffusivity {diffusivity!r} does not work on tensors ({reason}). PyTorch's "
-            "are handed to it: use arithmetic such as 1 / (1 + r) ** 0.5, or the functions of "
-            "aniso.formulas.operations, which know arrays and tensors."
+            f"the diffusivity {diffusivity!r} does not work on tensors ({reason}). It is "
+            "called with PyTorch tensors: use arithmetic such as 1 / (1 + r) ** 0.5, or the functions of "
+            "aniso.formulas.operations, which accept arrays and tensors."
         )

@@ -48,7 +48,7 @@ def read(path: Path, limit: int | None) -> Picture:
 def _reject(picture: Picture) -> None:
     if picture.alpha is not None:
         raise FileError(
-            f"BMP files have no transparency, and the picture has. Write .png, or {WITHOUT_ALPHA}."
+            f"BMP files cannot store transparency, which the picture has. Write .png, or {WITHOUT_ALPHA}."
         )
 
 

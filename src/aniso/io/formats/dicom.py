@@ -91,8 +91,8 @@ def _files(sitk: Any, folder: Path) -> list[Path]:
     series = sitk.ImageSeriesReader.GetGDCMSeriesIDs(str(folder))
     if len(series) != 1:
         raise FileError(
-            f"{folder} holds {len(series)} DICOM series, and one can be read. Put each series into a folder "
-            "of its own, or give a single file."
+            f"{folder} holds {len(series)} DICOM series, but only one can be read. Put each series into a "
+            "folder of its own, or give a single file."
         )
     names = sitk.ImageSeriesReader.GetGDCMSeriesFileNames(str(folder), series[0])
     return [Path(name) for name in names]
@@ -112,7 +112,7 @@ def _slice(sitk: Any, path: Path) -> _Slice:
     size = about.GetSize()
     if len(size) > 2 and size[2] > 1:
         raise FileError(
-            f"{path} holds {size[2]} frames, and so does perhaps each file of its series. Give a single file."
+            f"{path} holds {size[2]} frames: series of such files cannot be read. Give a single file."
         )
     pixel = f"{about.GetNumberOfComponents()} × {sitk.GetPixelIDValueAsString(about.GetPixelID())}"
     orientation, position = _numbers(about, _ORIENTATION, 6), _numbers(about, _POSITION, 3)

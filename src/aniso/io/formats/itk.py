@@ -86,7 +86,7 @@ def picture_of(
 def reject(picture: Picture) -> None:
     """Raise if files cannot hold a picture."""
     if picture.alpha is not None:
-        raise FileError("such files have no transparency, and the picture has. Write .tif.")
+        raise FileError("such files cannot store transparency, which the picture has. Write .tif.")
     if not 2 <= len(picture.shape) <= 4:
         raise FileError(
             "such files hold images, volumes and series of volumes, got pixels of shape "

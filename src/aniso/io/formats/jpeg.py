@@ -52,7 +52,7 @@ def _reject(picture: Picture) -> None:
     if picture.alpha is not None:
         raise checks.make_error(
             FileError,
-            "JPEG files have no transparency, and the picture has. Write .png or .tif,",
+            "JPEG files cannot store transparency, which the picture has. Write .png or .tif,",
             python=f"or {WITHOUT_ALPHA}.",
             command="or remove it first in an image editor.",
         )

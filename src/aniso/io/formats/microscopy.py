@@ -80,8 +80,8 @@ def _check_scenes(path: Path, image: Any) -> None:
     if count > 1:
         names = ", ".join(scenes[:_NAMED]) + (", …" if count > _NAMED else "")
         raise FileError(
-            f"{path} holds {count} images{f' ({names})' if len(scenes) > 1 else ''}, and files with one can "
-            "be read. Save each as an OME-TIFF file of its own, or read one with bioio and filter its array."
+            f"{path} holds {count} images{f' ({names})' if len(scenes) > 1 else ''}, but only files "
+            "with one can be read. Save each as an OME-TIFF file, or read one with bioio and filter it."
         )
 
 

@@ -40,7 +40,7 @@ def read(path: Path, limit: int | None) -> Picture:
         check_size(path, needed, limit)
         if _HEADER + extended + needed > path.stat().st_size:
             raise cut_short(
-                path, f"its header promises {extended} bytes of extended header and {needed} of pixels"
+                path, f"its header announces {extended} bytes of extended header and {needed} of pixels"
             )
         # Not mrcfile.open, which also decompresses, to any size.
         with mrcfile.mrcfile.MrcFile(path, permissive=False) as file:

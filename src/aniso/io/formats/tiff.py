@@ -240,7 +240,7 @@ def _check_pages(path: Path) -> None:
         read = 0
         while offset:
             if offset in seen:
-                raise corrupt(f"{path} is damaged: its pages go round in a circle.")
+                raise corrupt(f"{path} is damaged: its list of pages has no end.")
             seen.add(offset)
             file.seek(min(offset, size))
             count = int.from_bytes(file.read(count_size), "little" if order == "<" else "big")
