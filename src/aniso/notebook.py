@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import importlib
-import struct
 import sys
-import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,17 +55,11 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _png(image: Array, low: float, high: float) -> str:
+    import imagecodecs
+
     scaled = np.nan_to_num((image - low) / ((high - low) or 1.0))
     pixels = np.rint(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
-    height, width = pixels.shape[:2]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    packed = (
-        struct.pack(">I", len(body)) + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
-        for kind, body in chunks
-    )
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode("ascii")
+    return base64.b64encode(imagecodecs.png_encode(pixels)).decode("ascii")
 
 
 class Snapshots(Generator[tuple[float, Any], None, None]):
@@ -78,26 +70,20 @@ class Snapshots(Generator[tuple[float, Any], None, None]):
 
     def __init__(
         self,
-        make: Callable[[], Iterator[tuple[float, Any]]],
+        make: Callable[[], Generator[tuple[float, Any], None, None]],
         times: Sequence[float],
         channel_axis: int | None,
     ):
         self._make, self._times, self._channel_axis = make, times, channel_axis
-        self._running: Any = None
+        self._running = make()  # nothing is computed before the first image is requested
 
     def send(self, value: None) -> tuple[float, Any]:
         """Return the next time and image."""
-        if self._running is None:
-            self._running = self._make()
-        found: tuple[float, Any] = self._running.send(value)
-        return found
+        return self._running.send(value)
 
     def throw(self, *error: Any) -> tuple[float, Any]:
         """Raise an error where the images are computed."""
-        if self._running is None:
-            self._running = self._make()
-        found: tuple[float, Any] = self._running.throw(*error)
-        return found
+        return self._running.throw(*error)
 
     def _repr_html_(self) -> str:
         count = len(self._times)
