@@ -94,10 +94,6 @@ def _spacing(sizes: Any, *, volume: bool) -> tuple[float, ...] | None:
     return tuple(found if volume and known[0] else found[1:])
 
 
-def _write(path: Path, picture: Picture) -> None:
-    raise FileError(f"{path} cannot be written: such files are read only. Write .tif.")
-
-
 def _row(name: str, package: str, *marks: bytes) -> Format:
     suffix = f".{name.lower()}"
     return Format(
@@ -105,7 +101,6 @@ def _row(name: str, package: str, *marks: bytes) -> Format:
         suffixes=(suffix,),
         marks=tuple((0, mark) for mark in marks),
         read=partial(read, name=name),
-        write=_write,
         package=package,
         extra="microscopy",
         written_as={suffix: ".tif"},
