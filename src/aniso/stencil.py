@@ -19,7 +19,7 @@ from aniso import arrays, checks
 from aniso.arrays import Field
 from aniso.assembly import assemble, collapse_ghost_cells
 from aniso.checks import Spacing
-from aniso.formulas import bounds, views, volume_weights, weights
+from aniso.formulas import bounds, dimensions, views, volume_weights, weights
 from aniso.formulas.weights import directional_weights
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
@@ -169,10 +169,7 @@ class DeltaStencil:
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
         """Return ζ for images; for volumes ζ of each plane of axes, and κ, their mean."""
-        if len(entries) == 3:
-            return (self.hourglass_weight(*entries),)
-        parameters = {"alpha": self.alpha, "gamma": self.gamma, "beta": self.beta or 0.0}
-        return volume_weights.hourglass_weights(*entries, **parameters)
+        return dimensions.hourglass_weights(entries, self.alpha, self.gamma, self.beta or 0.0)
 
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
         """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
