@@ -22,13 +22,9 @@ def watched(check: Callable[[], object]) -> Iterator[None]:
 
 def current_check() -> Callable[[], object]:
     """Return the function to call between tasks, in the thread of the caller."""
-    return getattr(_local, "check", _do_nothing)
+    return getattr(_local, "check", lambda: None)
 
 
 def check_cancelled() -> None:
     """Stop here if the computation in this thread is to be stopped: for long ones without tasks."""
     current_check()()
-
-
-def _do_nothing() -> None:
-    pass
