@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_numbers, check_size
+from aniso.io.formats import Format, check_numbers, check_size, format_of
 from aniso.io.picture import FileError, Picture, as_dtype
 
 #: The unit of distances, unless a file names another one.
@@ -100,8 +100,9 @@ def reject(picture: Picture) -> None:
         )
 
 
-def write(path: Path, picture: Picture, format: Format) -> None:
+def write(path: Path, picture: Picture) -> None:
     """Write a picture, with its place in space, and as a file of the same format also with its texts."""
+    format = format_of(path)
     sitk = format.library()
     pixels = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
     several = picture.channel_axis is not None
