@@ -58,7 +58,8 @@ def hourglass_weights(entries: tuple[Any, ...], alpha: Any, gamma: Any, beta: An
     """Return ζ for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
     if len(entries) == 3:
         return (weights.hourglass_weight(*entries, alpha, gamma, beta),)
-    return volume_weights.hourglass_weights(*entries, alpha=alpha, gamma=gamma, beta=beta)
+    xx, xy, yy, xz, yz, zz = entries
+    return volume_weights.hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
 
 
 def of(ndim: int) -> Dimension:
