@@ -75,22 +75,8 @@ _HOMES = {
     "structure_tensor": "structure",
     "upsample": "verbs.upsample",
 }
-_MODULES = {"plans": "verbs.plans"}
-_MODULES |= {
-    name: name
-    for name in (
-        "estimates",
-        "io",
-        "models",
-        "nn",
-        "noise",
-        "samples",
-        "schemes",
-        "stability",
-        "stencil",
-        "volumes",
-    )
-}
+_NAMES = ("estimates", "io", "models", "nn", "noise", "samples", "schemes", "stability", "stencil", "volumes")
+_MODULES = {name: name for name in _NAMES} | {"plans": "verbs.plans"}
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

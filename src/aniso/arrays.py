@@ -325,18 +325,15 @@ class TensorLayout:
             start = start[None]
         self.shape = tuple(start.shape[2:])
         self.start: Any = start.clone(memory_format=torch.contiguous_format)
-        if not tensors:
-            self.start = self._as_array(self.start)
-
-    def _as_array(self, start: torch.Tensor) -> Array:
-        """Convert the image for engines that work on NumPy arrays only."""
+        if tensors:
+            return
         if start.device.type != "cpu" or start.requires_grad or len(start) > 1:
             raise ValueError(
                 "this engine takes one image on the CPU without gradients, got a tensor of "
                 f"{len(start)} images on {start.device}, requires_grad={start.requires_grad}. Leave engine "
                 "out, or give e.g. image[0].detach().cpu()."
             )
-        return start[0].numpy()
+        self.start = self.start[0].numpy()
 
     def restore(self, evolved: Any) -> torch.Tensor:
         """Return a result with the caller's order of axes, on the device of the image."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
 import html
 import importlib
-import io
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
@@ -58,13 +56,11 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _png(image: Array, low: float, high: float) -> str:
-    from PIL import Image  # not before a picture is shown
+    import imagecodecs
 
     scaled = np.nan_to_num((image - low) / ((high - low) or 1.0))
     pixels = np.rint(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "PNG")
-    return base64.b64encode(stream.getvalue()).decode("ascii")
+    return base64.b64encode(imagecodecs.png_encode(pixels)).decode("ascii")
 
 
 class Snapshots(Generator[tuple[float, Any], None, None]):
@@ -75,15 +71,12 @@ class Snapshots(Generator[tuple[float, Any], None, None]):
 
     def __init__(
         self,
-        make: Callable[[], Iterator[tuple[float, Any]]],
+        make: Callable[[], Generator[tuple[float, Any], None, None]],
         times: Sequence[float],
         channel_axis: int | None,
     ):
         self._make, self._times, self._channel_axis = make, times, channel_axis
-
-    @functools.cached_property
-    def _running(self) -> Any:
-        return self._make()
+        self._running = make()  # nothing is computed before the first image is requested
 
     def send(self, value: None) -> tuple[float, Any]:
         """Return the next time and image."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from aniso import arrays, checks
 from aniso.arrays import Field
 from aniso.assembly import assemble, collapse_ghost_cells
 from aniso.checks import Spacing
-from aniso.formulas import bounds, views, volume_weights, weights
+from aniso.formulas import bounds, dimensions, views, volume_weights, weights
 from aniso.formulas.weights import directional_weights
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
@@ -38,34 +38,6 @@ __all__ = [
 ]
 
 _DOUBLE_PRECISION = float(np.finfo(np.float64).eps)
-
-
-class Stencil(Protocol):
-    """The interface of stencils for images and volumes.
-
-    Tensor entries and results are scaled to unit spacing, see :func:`aniso.formulas.weights.scaled`.
-    `per_area` is 1/(h_x·h_y).
-    """
-
-    def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
-        """Return ζ for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
-
-    def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
-
-    @property
-    def coupled(self) -> bool:
-        """Whether the mixed entries of the tensor couple the hourglasses of a volume."""
-
-
-class ImageStencil(Stencil, Protocol):
-    """The interface of stencils for images."""
-
-    def delta(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """Return the free parameter δ in every cell."""
-
-    def hourglass_weight(self, a: Any, b: Any, c: Any, per_area: float = 1.0) -> Any:
-        """Return ζ = a + c − 2δ ≥ 0 in every cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +141,7 @@ class DeltaStencil:
 
     def hourglass_weights(self, entries: tuple[Any, ...], per_area: float = 1.0) -> tuple[Any, ...]:
         """Return ζ for images; for volumes ζ of each plane of axes, and κ, their mean."""
-        if len(entries) == 3:
-            return (self.hourglass_weight(*entries),)
-        parameters = {"alpha": self.alpha, "gamma": self.gamma, "beta": self.beta or 0.0}
-        return volume_weights.hourglass_weights(*entries, **parameters)
+        return dimensions.hourglass_weights(entries, self.alpha, self.gamma, self.beta or 0.0)
 
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
         """Return the largest ζ of all tensors with eigenvalues up to λ1 ≥ λ2."""
@@ -254,10 +223,7 @@ class FreeStencil:
         return f"FreeStencil(<delta over {' × '.join(map(str, self.values.shape))} cells>)"
 
     def __eq__(self, other: object) -> bool:
-        """Equal if δ is equal in every cell."""
         return isinstance(other, FreeStencil) and np.array_equal(self.values, other.values)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the values, so that a copy is read-only too."""
@@ -318,6 +284,13 @@ class SplitStencil:
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
         """Return the largest eigenvalue of R, or κ, for tensors with eigenvalues up to λ1 ≥ λ2 ≥ λ2."""
         return float(bounds.largest_split_weight(lambda1, lambda2, self.alpha) / min(spacing) ** 2)
+
+
+#: The members of the family for images. Methods take entries of tensors that are scaled to unit spacing, see
+#: :func:`aniso.formulas.weights.scaled`, and return δ and ζ in the same scale; `per_area` is 1/(h_x·h_y).
+ImageStencil = DeltaStencil | FreeStencil
+#: Those for images and volumes. `coupled`: mixed entries of the tensor couple the hourglasses of a volume.
+Stencil = ImageStencil | SplitStencil
 
 
 def check_stencil(stencil: object, ndim: int = 2) -> None:

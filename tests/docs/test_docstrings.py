@@ -22,8 +22,6 @@ NOT_CALLED = {f"aniso.verbs.plans.{name}" for name in aniso.plans.__all__ if nam
     "aniso.samples.Sample",
     "aniso.schemes.Cycle",
     "aniso.schemes.Scheme",
-    "aniso.stencil.ImageStencil",
-    "aniso.stencil.Stencil",
 }
 
 

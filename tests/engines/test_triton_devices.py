@@ -17,9 +17,10 @@ import aniso
 from aniso import engines
 from aniso.engines.triton import devices, launches
 from aniso.engines.triton.evolution import Evolution
-from aniso.engines.triton.launches import Launch, record
+from aniso.engines.triton.launches import Launch
 from aniso.engines.triton.net import learned_part
 from aniso.formulas.gaussian import edge_fold
+from benchmarks.gpu_launches import record
 from tests.conftest import HAS_GPU
 from tests.engines.test_torch_engine import NoSynchronisation
 from tests.engines.test_triton import operands

@@ -54,6 +54,14 @@ _DIMENSIONS = {
 }
 
 
+def hourglass_weights(entries: tuple[Any, ...], alpha: Any, gamma: Any, beta: Any) -> tuple[Any, ...]:
+    """Return ζ for the three entries of an image; ζ_x, ζ_y, ζ_z and κ for the six of a volume."""
+    if len(entries) == 3:
+        return (weights.hourglass_weight(*entries, alpha, gamma, beta),)
+    xx, xy, yy, xz, yz, zz = entries
+    return volume_weights.hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
+
+
 def of(ndim: int) -> Dimension:
     """Return the formulas for images (2) or volumes (3)."""
     return _DIMENSIONS[ndim]

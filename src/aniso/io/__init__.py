@@ -308,6 +308,8 @@ def _picture(picture: Any, like: Picture | None, format: Format) -> Picture:
             full = Picture(colours, channel_axis=-1, alpha=alpha)
     if 0 in full.pixels.shape or full.pixels.ndim == 0:
         raise FileError(f"the picture must have pixels, got an array of shape {full.pixels.shape}.")
+    if format.content == "photograph" and full.channels == 1:
+        full = replace(full, pixels=full.pixels.squeeze(full.channel_axis), channel_axis=None)
     if full.dtype.kind == "b" and not format.holds(full.dtype):
         # As 1-bit images are read: black and white.
         full = Picture(full.pixels.astype(np.uint8) * np.uint8(255), source=full.source)

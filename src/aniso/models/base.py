@@ -45,18 +45,18 @@ class Model(ABC):
 
     @property
     def presmoothing(self) -> float:
-        """Standard deviation of the presmoothing Gaussian."""
-        return 0.0
+        """Standard deviation of the presmoothing Gaussian: the field `sigma`, or 0."""
+        return float(getattr(self, "sigma", 0.0))
 
     @property
     def integration(self) -> float:
-        """Standard deviation of the Gaussian that averages the structure tensor."""
-        return 0.0
+        """Standard deviation of the Gaussian that averages the structure tensor: the field `rho`, or 0."""
+        return float(getattr(self, "rho", 0.0))
 
     @property
     def needs_doubles(self) -> bool:
-        """Whether single precision is not enough."""
-        return False
+        """Whether squared gradients near λ² are beyond single precision."""
+        return not 1e-12 <= getattr(self, "contrast", 1.0) <= 1e12
 
     @property
     def entries(self) -> tuple[Field, ...] | None:
@@ -88,8 +88,7 @@ class Model(ABC):
 class ImageDriven(Model):
     """A model whose tensor follows the evolving image.
 
-    Subclasses are dataclasses. Their fields carry descriptions, by which values are checked. A field `sigma`
-    is the width of the presmoothing Gaussian, a field `rho` that of the Gaussian that averages the structure.
+    Subclasses are dataclasses. Their fields carry descriptions, by which values are checked.
     """
 
     def __post_init__(self) -> None:
@@ -113,21 +112,6 @@ class ImageDriven(Model):
                     f"contrast={value} is too {size} to compute with. Scale the image {way} first."
                 )
             object.__setattr__(self, name, number)
-
-    @property
-    def presmoothing(self) -> float:
-        """Standard deviation of the presmoothing Gaussian."""
-        return float(getattr(self, "sigma", 0.0))
-
-    @property
-    def integration(self) -> float:
-        """Standard deviation of the Gaussian that averages the structure tensor."""
-        return float(getattr(self, "rho", 0.0))
-
-    @property
-    def needs_doubles(self) -> bool:
-        """Whether squared gradients near λ² are beyond single precision."""
-        return not 1e-12 <= getattr(self, "contrast", 1.0) <= 1e12
 
     def eigenvalue_bounds(self, ndim: int = 2) -> tuple[float, float]:
         """Return upper bounds λ1 ≥ λ2 of the largest and of all other eigenvalues of the tensors."""

@@ -161,10 +161,7 @@ class FixedTensor(Model):
         return f"FixedTensor(<{ndim} × {ndim} tensors over {cells} cells>)"
 
     def __eq__(self, other: object) -> bool:
-        """Equal if the tensors are equal in every cell."""
         return isinstance(other, FixedTensor) and np.array_equal(self.tensor, other.tensor)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the tensors, so that a copy is read-only too."""

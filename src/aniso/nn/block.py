@@ -14,7 +14,7 @@ from aniso.checks import Spacing
 from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
 from aniso.engines.torch.smoothing import Kernels, half_kernel
-from aniso.formulas import bounds, volume_weights, weights
+from aniso.formulas import bounds, dimensions
 from aniso.models import ImageDriven
 from aniso.models.diffusivity import forms
 from aniso.nn import inputs
@@ -190,11 +190,7 @@ def stencil_and_step(
 
 def hourglass_weights(entries: Entries, values: Values, beta: float | None) -> Entries:
     """Return ζ for images, ζ_x, ζ_y, ζ_z and κ for volumes, differentiable in α and γ."""
-    parameters = values["alpha"], values["gamma"], beta or 0.0
-    if len(entries) == 3:
-        return (weights.hourglass_weight(*entries, *parameters),)
-    xx, xy, yy, xz, yz, zz = entries
-    return volume_weights.hourglass_weights(xx, xy, yy, xz, yz, zz, *parameters)
+    return dimensions.hourglass_weights(entries, values["alpha"], values["gamma"], beta or 0.0)
 
 
 def largest_step(

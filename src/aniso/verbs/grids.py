@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aniso.arrays import Array, is_dask
-from aniso.blocks.halo import Window, regions
+from aniso.blocks.halo import Window, regions, within
 from aniso.blocks.lazy import BlockTask, from_windows
 
 
@@ -87,15 +87,11 @@ def _even(lengths: tuple[int, ...]) -> tuple[int, ...]:
 
 def _coarse_window(window: Window, shape: Sequence[int]) -> tuple[Window, Window]:
     """Return the coarse pixels from which a window is interpolated, and its place between them."""
-    spans = (_coarse_span(part, n) for part, n in zip(window, shape, strict=True))
-    needed, places = zip(*spans, strict=True)
-    return needed, places
-
-
-def _coarse_span(part: slice, length: int) -> tuple[slice, slice]:
-    """Return the coarse pixels from which fine ones are interpolated, and the place of the fine ones."""
-    start, stop = max(0, part.start // 2 - 1), min(length, (part.stop - 1) // 2 + 2)
-    return slice(start, stop), slice(part.start - 2 * start, part.stop - 2 * start)
+    needed = tuple(
+        slice(max(0, part.start // 2 - 1), min(n, (part.stop - 1) // 2 + 2))
+        for part, n in zip(window, shape, strict=True)
+    )
+    return needed, within([slice(2 * part.start, 2 * part.stop) for part in needed], window)
 
 
 def _double_block(coarse: Array, places: Window) -> Array:

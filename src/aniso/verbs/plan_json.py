@@ -102,7 +102,7 @@ def _decode(hint: Any, value: Any, place: str) -> Any:
             if len(value) == len(arguments):
                 pairs = zip(arguments, value, strict=True)
                 return tuple(_decode(one, entry, f"{place}[{k}]") for k, (one, entry) in enumerate(pairs))
-    elif origin in (typing.Union, types.UnionType):
+    elif origin in (typing.Union, types.UnionType) and hint not in _CLASSES:
         if value is None and type(None) in arguments:
             return None
         options = [one for one in arguments if one is not type(None)]
@@ -132,7 +132,7 @@ def _decode_class(hint: Any, value: dict[str, Any], place: str) -> Any:
     """Return a dataclass: the hinted one, or one of those that the hint stands for."""
     values = dict(value)
     name = str(values.pop("type", None))
-    found = _CLASSES.get(hint, {hint.__name__: hint}).get(name)
+    found = (_CLASSES[hint] if hint in _CLASSES else _by_name([hint])).get(name)
     if found is None:
         raise ValueError(
             f"{place} has the unknown type {name!r}: the plan is damaged, or of another version."

@@ -9,7 +9,7 @@
 ``devices``
     where kernels run
 ``launches``
-    tiles and arguments of kernels, and what they read and write
+    tiles and arguments of kernels
 ``steering``
     what a problem needs on a device, and which kernels carry it out
 ``operators``

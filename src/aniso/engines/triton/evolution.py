@@ -6,19 +6,21 @@ import torch
 from torch import Tensor
 
 from aniso.engines import Problem
-from aniso.engines.torch.operator import Entries
+from aniso.engines.torch import evolution
 from aniso.engines.triton.devices import check_device
 from aniso.engines.triton.operators import frozen_step, fused_step, register, stored_tensors
 from aniso.engines.triton.steering import FusedSteering
 from aniso.schemes import Cycle
 
 
-class Evolution:
+class Evolution(evolution.Evolution):
     """Evolving images or volumes: shape (images, channels, H, W) or (images, channels, D, H, W).
 
     An explicit step of one channel without integration scale is a single kernel after presmoothing. In all
     other cases the tensors are computed and stored first, and each step of the cycle is a kernel.
     """
+
+    _steering: FusedSteering
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # the text of kernels is not to be traced
     def __init__(self, image: Tensor, problem: Problem) -> None:
@@ -26,11 +28,6 @@ class Evolution:
         self._u = image.contiguous()
         self._steering = FusedSteering(self._u, problem)
         self._context = self._steering.constants, register(self._steering)
-
-    @property
-    def image(self) -> Tensor:
-        """The images as they are now."""
-        return self._u
 
     def advance(self, steps: Cycle) -> None:
         """Carry out one cycle, with the tensors of the images as they are now."""
@@ -47,10 +44,3 @@ class Evolution:
             before = None if weight == 1 else previous
             previous, u = u, frozen_step(u, before, tensors, *self._context, weight, tau, True)
         self._u = u
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-    def tensor(self) -> Entries:
-        """Return the entries of the diffusion tensors over the cells, of the images as they are now."""
-        return self._steering.tensor(self._u)

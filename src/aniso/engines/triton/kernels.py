@@ -52,12 +52,17 @@ split_weights = device_function(volume_weights.split_weights)
 
 @inlined
 def tile_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
-    """The number of the matrix, and the rows and columns of the tile."""
+    """The number of the matrix, the rows and columns of the tile, and where it is inside of the matrix.
+
+    Rows and columns beyond the last one are the last one.
+    """
     across, down = tl.cdiv(width, WIDTH), tl.cdiv(height, HEIGHT)
     program = tl.program_id(0)
     x = (program % across) * WIDTH + tl.arange(0, WIDTH)[None, :]
     y = (program // across % down) * HEIGHT + tl.arange(0, HEIGHT)[:, None]
-    return (program // across // down).to(tl.int64), y, x
+    inside = (y < height) & (x < width)
+    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    return (program // across // down).to(tl.int64), y, x, inside
 
 
 @entry
@@ -70,9 +75,7 @@ def smooth(
     `fold` says where values outside a matrix are found, from −reach on, and `sign` their sign in odd fields:
     in the stack number n of `planes` matrices each, if bit n of ODD is set.
     """
-    plane, y, x = tile_of(height, width, HEIGHT, WIDTH)
-    inside = (y < height) & (x < width)
-    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    plane, y, x, inside = tile_of(height, width, HEIGHT, WIDTH)
     source += plane * height * width
     row = y.to(tl.int64) * width
     total = tl.load(weights) * tl.load(source + row + x)
@@ -178,86 +181,22 @@ def shares_in_volume(
 
 
 @inlined
-def driven_cell(u, look, y0, y1, x0, x1, numbers, TENSOR: tl.constexpr):
-    """The shares of cells whose tensors follow the smoothed image `look`."""
-    j_xx, j_xy, j_yy = image_structure(look, y0, y1, x0, x1, numbers)
-    a, b, c = image_tensor(j_xx, j_xy, j_yy, numbers, TENSOR)
-    zeta = hourglass_weight(a, b, c, tl.load(numbers + 4), tl.load(numbers + 5), tl.load(numbers + 6))
-    return shares_in_image(u, y0, y1, x0, x1, a, b, c, zeta)
-
-
-@inlined
-def driven_volume_cell(u, look, z0, z1, y0, y1, x0, x1, numbers, TENSOR: tl.constexpr):
-    """The same in a volume."""
-    j_xx, j_xy, j_yy, j_xz, j_yz, j_zz = structure_in_volume(look, z0, z1, y0, y1, x0, x1, numbers)
-    xx, xy, yy, xz, yz, zz = volume_tensor(j_xx, j_xy, j_yy, j_xz, j_yz, j_zz, numbers, TENSOR)
-    alpha, gamma, beta = tl.load(numbers + 6), tl.load(numbers + 7), tl.load(numbers + 8)
-    zeta_x, zeta_y, zeta_z, kappa = hourglass_weights(xx, xy, yy, xz, yz, zz, alpha, gamma, beta)
-    return shares_in_volume(
-        u, z0, z1, y0, y1, x0, x1, xx, xy, yy, xz, yz, zz, zeta_x, zeta_y, zeta_z, kappa, False
-    )
-
-
-@inlined
 def neighbours(here, length, stride):
     """The offsets of the pixels before, at and after a position."""
     before, after = tl.maximum(here - 1, 0), tl.minimum(here + 1, length - 1)
     return before.to(tl.int64) * stride, here.to(tl.int64) * stride, after.to(tl.int64) * stride
 
 
-@entry
-def fused_step(
-    u, look, fixed, out, numbers, tau: tl.float64, depth, height, width,
-    TENSOR: tl.constexpr, NDIM: tl.constexpr, FIXED: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """An explicit step of images of one channel. Each pixel computes the tensors of the cells around it."""
-    image, row, x = tile_of(depth * height, width, HEIGHT, WIDTH)
-    inside = (row < depth * height) & (x < width)
-    row, x = tl.minimum(row, depth * height - 1), tl.minimum(x, width - 1)
-    z, y = row // height, row % height
-    size = height.to(tl.int64) * width
-    u, look, out = u + image * depth * size, look + image * depth * size, out + image * depth * size
-    z0, z1, z2 = neighbours(z, depth, size)
-    y0, y1, y2 = neighbours(y, height, width)
-    x0, x1, x2 = neighbours(x, width, 1)
-    # Opposite cells are added first, so that mirrored images have mirrored results.
-    if NDIM == 2:
-        rate = (
-            driven_cell(u, look, y0, y1, x0, x1, numbers, TENSOR)[3]
-            + driven_cell(u, look, y1, y2, x1, x2, numbers, TENSOR)[0]
-        ) + (
-            driven_cell(u, look, y0, y1, x1, x2, numbers, TENSOR)[2]
-            + driven_cell(u, look, y1, y2, x0, x1, numbers, TENSOR)[1]
-        )
-    else:
-        first = (
-            driven_volume_cell(u, look, z0, z1, y0, y1, x0, x1, numbers, TENSOR)[7]
-            + driven_volume_cell(u, look, z1, z2, y1, y2, x1, x2, numbers, TENSOR)[0]
-        ) + (
-            driven_volume_cell(u, look, z0, z1, y0, y1, x1, x2, numbers, TENSOR)[6]
-            + driven_volume_cell(u, look, z1, z2, y1, y2, x0, x1, numbers, TENSOR)[1]
-        )
-        second = (
-            driven_volume_cell(u, look, z0, z1, y1, y2, x0, x1, numbers, TENSOR)[5]
-            + driven_volume_cell(u, look, z1, z2, y0, y1, x1, x2, numbers, TENSOR)[2]
-        ) + (
-            driven_volume_cell(u, look, z0, z1, y1, y2, x1, x2, numbers, TENSOR)[4]
-            + driven_volume_cell(u, look, z1, z2, y0, y1, x0, x1, numbers, TENSOR)[3]
-        )
-        rate = first + second
-    here = z1 + y1 + x1
-    value = tl.load(u + here)
-    after = explicit_step(value, rate, tl.full((), tau, u.dtype.element_ty))
-    if FIXED:
-        after = tl.where(tl.load(fixed + here) != 0, value, after)
-    tl.store(out + here, after, mask=inside)
-
-
 @inlined
-def frozen_cell(u, y0, y1, x0, x1, tensors, delta, at, field, numbers, STENCIL: tl.constexpr):
-    """The shares of cells with stored tensors, the offset of the cell being `at`."""
-    a, b, c = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
+def cell_in_image(
+    u, look, tensors, delta, y0, y1, x0, x1, at, field, numbers, TENSOR: tl.constexpr, STENCIL: tl.constexpr
+):
+    """The shares of cells with stored tensors, at the offset `at`, or with those of the smoothed `look`."""
+    if TENSOR is None:
+        a, b, c = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
+    else:
+        j_xx, j_xy, j_yy = image_structure(look, y0, y1, x0, x1, numbers)
+        a, b, c = image_tensor(j_xx, j_xy, j_yy, numbers, TENSOR)
     if STENCIL == "free":
         zeta = free_hourglass_weight(a, c, tl.load(delta + at))
     else:
@@ -266,11 +205,17 @@ def frozen_cell(u, y0, y1, x0, x1, tensors, delta, at, field, numbers, STENCIL: 
 
 
 @inlined
-def frozen_volume_cell(u, z0, z1, y0, y1, x0, x1, tensors, at, field, numbers, STENCIL: tl.constexpr):
+def cell_in_volume(
+    u, look, tensors, z0, z1, y0, y1, x0, x1, at, field, numbers, TENSOR: tl.constexpr, STENCIL: tl.constexpr
+):
     """The same in a volume."""
-    xx, xy, yy = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
-    tensors += 3 * field
-    xz, yz, zz = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
+    if TENSOR is None:
+        xx, xy, yy = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
+        tensors += 3 * field
+        xz, yz, zz = tl.load(tensors + at), tl.load(tensors + field + at), tl.load(tensors + 2 * field + at)
+    else:
+        j_xx, j_xy, j_yy, j_xz, j_yz, j_zz = structure_in_volume(look, z0, z1, y0, y1, x0, x1, numbers)
+        xx, xy, yy, xz, yz, zz = volume_tensor(j_xx, j_xy, j_yy, j_xz, j_yz, j_zz, numbers, TENSOR)
     alpha, gamma, beta = tl.load(numbers + 6), tl.load(numbers + 7), tl.load(numbers + 8)
     if STENCIL == "split":
         zeta_x, zeta_y, zeta_z, kappa = split_weights(xx, xy, yy, xz, yz, zz, alpha)
@@ -282,61 +227,56 @@ def frozen_volume_cell(u, z0, z1, y0, y1, x0, x1, tensors, at, field, numbers, S
 
 
 @entry
-def frozen_step(
-    u, previous, tensors, delta, fixed, out, numbers, weight: tl.float64, tau: tl.float64,
+def diffusion_step(
+    u, previous, look, tensors, delta, fixed, out, numbers, weight: tl.float64, tau: tl.float64,
     channels, depth, height, width, per_image, per_entry,
-    NDIM: tl.constexpr, STENCIL: tl.constexpr, EXTRAPOLATED: tl.constexpr, FIXED: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    TENSOR: tl.constexpr, NDIM: tl.constexpr, STENCIL: tl.constexpr, EXTRAPOLATED: tl.constexpr,
+    FIXED: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """A step (w, τ) with stored tensors, of all channels.
+    """A step (w, τ) of all channels.
 
-    Tensors of images and their entries are at these distances; 0 if all images have the same.
+    If TENSOR is given, images have one channel, and each pixel computes the tensors of the cells around it
+    from `look`. Otherwise tensors are stored: those of images and their entries are at these distances; 0 if
+    all images have the same.
     """
-    image, row, x = tile_of(depth * height, width, HEIGHT, WIDTH)
-    inside = (row < depth * height) & (x < width)
-    row, x = tl.minimum(row, depth * height - 1), tl.minimum(x, width - 1)
+    image, row, x, inside = tile_of(depth * height, width, HEIGHT, WIDTH)
     z, y = row // height, row % height
     size = height.to(tl.int64) * width
-    u, out = u + image * depth * size, out + image * depth * size
+    u, look, out = u + image * depth * size, look + image * depth * size, out + image * depth * size
     z0, z1, z2 = neighbours(z, depth, size)
     y0, y1, y2 = neighbours(y, height, width)
     x0, x1, x2 = neighbours(x, width, 1)
-    # The first of the cells around a pixel, and the distances of the others.
-    next_row, layer = width.to(tl.int64) + 1, (height.to(tl.int64) + 1) * (width + 1)
+    # The cells around a pixel, and the distance of the entries of a tensor.
+    down, below = width.to(tl.int64) + 1, (height.to(tl.int64) + 1) * (width + 1)
     tensors += (image // channels) * per_image
     here = z1 + y1 + x1
-    at = y * next_row + x1
-    field = tl.full((), per_entry, tl.int64)
+    c000 = z * below + y * down + x1
+    c001, c010, c011 = c000 + 1, c000 + down, c000 + down + 1
+    n = tl.full((), per_entry, tl.int64)
+    # Opposite cells are added first, so that mirrored images have mirrored results.
     if NDIM == 2:
         rate = (
-            frozen_cell(u, y0, y1, x0, x1, tensors, delta, at, field, numbers, STENCIL)[3]
-            + frozen_cell(u, y1, y2, x1, x2, tensors, delta, at + next_row + 1, field, numbers, STENCIL)[0]
+            cell_in_image(u, look, tensors, delta, y0, y1, x0, x1, c000, n, numbers, TENSOR, STENCIL)[3]
+            + cell_in_image(u, look, tensors, delta, y1, y2, x1, x2, c011, n, numbers, TENSOR, STENCIL)[0]
         ) + (
-            frozen_cell(u, y0, y1, x1, x2, tensors, delta, at + 1, field, numbers, STENCIL)[2]
-            + frozen_cell(u, y1, y2, x0, x1, tensors, delta, at + next_row, field, numbers, STENCIL)[1]
+            cell_in_image(u, look, tensors, delta, y0, y1, x1, x2, c001, n, numbers, TENSOR, STENCIL)[2]
+            + cell_in_image(u, look, tensors, delta, y1, y2, x0, x1, c010, n, numbers, TENSOR, STENCIL)[1]
         )
     else:
-        at += z * layer
-        below = at + layer
+        c100, c101, c110, c111 = c000 + below, c001 + below, c010 + below, c011 + below
         first = (
-            frozen_volume_cell(u, z0, z1, y0, y1, x0, x1, tensors, at, field, numbers, STENCIL)[7]
-            + frozen_volume_cell(
-                u, z1, z2, y1, y2, x1, x2, tensors, below + next_row + 1, field, numbers, STENCIL
-            )[0]
+            cell_in_volume(u, look, tensors, z0, z1, y0, y1, x0, x1, c000, n, numbers, TENSOR, STENCIL)[7]
+            + cell_in_volume(u, look, tensors, z1, z2, y1, y2, x1, x2, c111, n, numbers, TENSOR, STENCIL)[0]
         ) + (
-            frozen_volume_cell(u, z0, z1, y0, y1, x1, x2, tensors, at + 1, field, numbers, STENCIL)[6]
-            + frozen_volume_cell(
-                u, z1, z2, y1, y2, x0, x1, tensors, below + next_row, field, numbers, STENCIL
-            )[1]
+            cell_in_volume(u, look, tensors, z0, z1, y0, y1, x1, x2, c001, n, numbers, TENSOR, STENCIL)[6]
+            + cell_in_volume(u, look, tensors, z1, z2, y1, y2, x0, x1, c110, n, numbers, TENSOR, STENCIL)[1]
         )
         second = (
-            frozen_volume_cell(u, z0, z1, y1, y2, x0, x1, tensors, at + next_row, field, numbers, STENCIL)[5]
-            + frozen_volume_cell(u, z1, z2, y0, y1, x1, x2, tensors, below + 1, field, numbers, STENCIL)[2]
+            cell_in_volume(u, look, tensors, z0, z1, y1, y2, x0, x1, c010, n, numbers, TENSOR, STENCIL)[5]
+            + cell_in_volume(u, look, tensors, z1, z2, y0, y1, x1, x2, c101, n, numbers, TENSOR, STENCIL)[2]
         ) + (
-            frozen_volume_cell(
-                u, z0, z1, y1, y2, x1, x2, tensors, at + next_row + 1, field, numbers, STENCIL
-            )[4]
-            + frozen_volume_cell(u, z1, z2, y0, y1, x0, x1, tensors, below, field, numbers, STENCIL)[3]
+            cell_in_volume(u, look, tensors, z0, z1, y1, y2, x1, x2, c011, n, numbers, TENSOR, STENCIL)[4]
+            + cell_in_volume(u, look, tensors, z1, z2, y0, y1, x0, x1, c100, n, numbers, TENSOR, STENCIL)[3]
         )
         rate = first + second
     value = tl.load(u + here)
@@ -349,6 +289,14 @@ def frozen_step(
     if FIXED:
         after = tl.where(tl.load(fixed + here) != 0, value, after)
     tl.store(out + here, after, mask=inside)
+
+
+@inlined
+def store_entries(out, field, xx, xy, yy, inside):
+    """Store three entries of a tensor, at this distance."""
+    tl.store(out, xx, mask=inside)
+    tl.store(out + field, xy, mask=inside)
+    tl.store(out + 2 * field, yy, mask=inside)
 
 
 @inlined
@@ -368,9 +316,7 @@ def cell_tensors(
     An entry of all images is stored before the next one, at the distance `per_entry`.
     """
     rows = (height + 1) * (1 if NDIM == 2 else depth + 1)
-    image, row, x = tile_of(rows, width + 1, HEIGHT, WIDTH)
-    inside = (row < rows) & (x <= width)
-    row, x = tl.minimum(row, rows - 1), tl.minimum(x, width)
+    image, row, x, inside = tile_of(rows, width + 1, HEIGHT, WIDTH)
     z, y = row // (height + 1), row % (height + 1)
     size = height.to(tl.int64) * width
     z0, z1 = cell_sides(z, depth, size)
@@ -389,9 +335,6 @@ def cell_tensors(
         xx, xy, yy = j_xx * per_channel, j_xy * per_channel, j_yy * per_channel
         if TENSOR is not None:
             xx, xy, yy = image_tensor(xx, xy, yy, numbers, TENSOR)
-        tl.store(out, xx, mask=inside)
-        tl.store(out + field, xy, mask=inside)
-        tl.store(out + 2 * field, yy, mask=inside)
     else:
         j_xx, j_xy, j_yy, j_xz, j_yz, j_zz = structure_in_volume(look, z0, z1, y0, y1, x0, x1, numbers)
         for _ in range(1, channels):
@@ -405,12 +348,8 @@ def cell_tensors(
         xz, yz, zz = j_xz * per_channel, j_yz * per_channel, j_zz * per_channel
         if TENSOR is not None:
             xx, xy, yy, xz, yz, zz = volume_tensor(xx, xy, yy, xz, yz, zz, numbers, TENSOR)
-        tl.store(out, xx, mask=inside)
-        tl.store(out + field, xy, mask=inside)
-        tl.store(out + 2 * field, yy, mask=inside)
-        tl.store(out + 3 * field, xz, mask=inside)
-        tl.store(out + 4 * field, yz, mask=inside)
-        tl.store(out + 5 * field, zz, mask=inside)
+        store_entries(out + 3 * field, field, xz, yz, zz, inside)
+    store_entries(out, field, xx, xy, yy, inside)
 
 
 @entry
@@ -430,9 +369,5 @@ def tensors_of_structure(
         structures += 3 * field
         xz, yz, zz = tl.load(structures), tl.load(structures + field), tl.load(structures + 2 * field)
         xx, xy, yy, xz, yz, zz = volume_tensor(xx, xy, yy, xz, yz, zz, numbers, TENSOR)
-        tl.store(out + 3 * field, xz, mask=inside)
-        tl.store(out + 4 * field, yz, mask=inside)
-        tl.store(out + 5 * field, zz, mask=inside)
-    tl.store(out, xx, mask=inside)
-    tl.store(out + field, xy, mask=inside)
-    tl.store(out + 2 * field, yy, mask=inside)
+        store_entries(out + 3 * field, field, xz, yz, zz, inside)
+    store_entries(out, field, xx, xy, yy, inside)

@@ -1,17 +1,11 @@
-"""Launches of kernels: tiles, arguments and grids.
-
-A launch says which tensors it writes; all others it reads. What moves between memory and chip follows.
-"""
+"""Launches of kernels: tiles, arguments and grids."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import triton
-from torch import Tensor
 
 from aniso.engines.triton.arithmetic import INTERPRETED
 from aniso.engines.triton.devices import on_device
@@ -26,37 +20,13 @@ class Launch:
     constants: dict[str, Any]
     programs: int
     warps: int
-    writes: tuple[str, ...] = ("out",)
 
     def run(self) -> None:
-        """Start the kernel, or only record it."""
-        if _recorders:
-            _recorders[-1].append(self)
-            return
+        """Start the kernel."""
         # Products and sums are fused, as compilers for GPUs do by default.
         options = {"num_warps": self.warps, "enable_fp_fusion": True}
         with on_device(self.arguments["out"].device):
             self.kernel[(self.programs,)](**self.arguments, **self.constants, **options)
-
-    @property
-    def moved(self) -> int:
-        """The bytes of all tensors that are read and written, each once."""
-        tensors = {name: each for name, each in self.arguments.items() if isinstance(each, Tensor)}
-        read = {each.data_ptr(): each.nbytes for name, each in tensors.items() if name not in self.writes}
-        return sum(read.values()) + sum(tensors[name].nbytes for name in self.writes)
-
-
-_recorders: list[list[Launch]] = []
-
-
-@contextlib.contextmanager
-def record() -> Iterator[list[Launch]]:
-    """Record launches instead of starting kernels; results are not computed."""
-    _recorders.append([])
-    try:
-        yield _recorders[-1]
-    finally:
-        _recorders.pop()
 
 
 @dataclass(frozen=True)
@@ -74,3 +44,14 @@ class Tile:
             rows, columns = min(128, triton.next_power_of_2(height)), min(64, triton.next_power_of_2(width))
         programs = matrices * triton.cdiv(height, rows) * triton.cdiv(width, columns)
         return {"HEIGHT": rows, "WIDTH": columns}, programs
+
+    def launch(
+        self,
+        kernel: Any,
+        matrices: tuple[int, int, int],
+        arguments: dict[str, Any],
+        constants: dict[str, Any],
+    ) -> None:
+        """Start a kernel on matrices: their number, height and width."""
+        sizes, programs = self.over(*matrices)
+        Launch(kernel, arguments, constants | sizes, programs, self.warps).run()

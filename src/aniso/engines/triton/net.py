@@ -15,7 +15,7 @@ from torch import Tensor
 from aniso.engines.torch import net as eager
 from aniso.engines.torch.net import hat_weights, largest_response
 from aniso.engines.triton import net_kernels
-from aniso.engines.triton.launches import Launch, Tile
+from aniso.engines.triton.launches import Tile
 from aniso.engines.triton.steering import smooth_along
 from aniso.formulas.gaussian import fold_at_edge
 
@@ -54,28 +54,26 @@ def learned_part(
     of_kernels = {"COUNT": count, "PADDED": triton.next_power_of_2(count), "SIDE": side}
     of_kernels["SMALL"] = min(height, width) < dilation * (side // 2)
     row = Tile(1, _RESPONSES // of_kernels["PADDED"])
-    tile, programs = row.over(images, height, width)
+    pixels = images, height, width
     energies = u.new_empty(images, count, height, width)
     arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_response(u.dtype)}
-    Launch(net_kernels.response_energies, arguments, of_kernels | tile, programs, row.warps).run()
+    row.launch(net_kernels.response_energies, pixels, arguments, of_kernels)
     fluxes = u.new_empty(images, channels, count, height, width)
     averaged = torch.empty_like(energies) if keeps else u.new_empty(0)
     arguments = {
         **{**stage, "energies": energies, "others": energies if others is None else others},
         **{"averaged": averaged if keeps else energies, "out": fluxes, "mixing": mixing},
     }
-    constants = {**of_kernels, "OTHERS": others is not None, "KEEPS": keeps, **tile}
-    writes = ("out", "averaged") if keeps else ("out",)
-    Launch(net_kernels.response_fluxes, arguments, constants, programs, row.warps, writes).run()
+    constants = {**of_kernels, "OTHERS": others is not None, "KEEPS": keeps}
+    row.launch(net_kernels.response_fluxes, pixels, arguments, constants)
     rates = torch.empty_like(u)
-    tile, programs = row.over(images * channels, height, width)
+    pixels = images * channels, height, width
     arguments = {"fluxes": fluxes, "out": rates, "kernels": kernels, **sizes, "dilation": dilation}
-    Launch(net_kernels.flux_sums, arguments, of_kernels | tile, programs, row.warps).run()
-    tile, programs = _PIXELS.over(images * channels, height, width)
+    row.launch(net_kernels.flux_sums, pixels, arguments, of_kernels)
     after = torch.empty_like(u)
     arguments = {"u": u, "f": f, "rates": _smooth(rates, dilation), "out": after, "numbers": numbers}
     arguments |= {"channels": channels, **sizes, "per_image": per_image}
-    Launch(net_kernels.finish_stage, arguments, {"COUNT": count, **tile}, programs, _PIXELS.warps).run()
+    _PIXELS.launch(net_kernels.finish_stage, pixels, arguments, {"COUNT": count})
     return after, averaged
 
 
@@ -92,17 +90,8 @@ def _smooth(u: Tensor, dilation: int) -> Tensor:
 
 
 @learned_part.register_fake
-def _(
-    u: Tensor,
-    f: Tensor,
-    whole: Tensor,
-    kernels: Tensor,
-    mixing: Tensor,
-    numbers: Tensor,
-    others: Tensor | None,
-    dilation: int,
-    keeps: bool,
-) -> tuple[Tensor, Tensor]:
+def _(*given: Any) -> tuple[Tensor, Tensor]:
+    u, _, _, kernels, *_, keeps = given
     images, _, height, width = u.shape
     averaged = u.new_empty(images, kernels.shape[0], height, width) if keeps else u.new_empty(0)
     return torch.empty_like(u, memory_format=torch.contiguous_format), averaged

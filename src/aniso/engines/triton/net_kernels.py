@@ -22,13 +22,18 @@ learned_step = device_function(learned.learned_step)
 
 @inlined
 def pixels_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
-    """The number of the image, and the rows and columns of the pixels in a tile, (1, pixels)."""
+    """The number of the image, the rows and columns of a tile's pixels, (1, pixels), and which are inside.
+
+    Rows and columns beyond the last one are the last one.
+    """
     across, down = tl.cdiv(width, WIDTH), tl.cdiv(height, HEIGHT)
     program = tl.program_id(0)
     pixel = tl.arange(0, HEIGHT * WIDTH)[None, :]
     x = (program % across) * WIDTH + pixel % WIDTH
     y = (program // across % down) * HEIGHT + pixel // WIDTH
-    return (program // across // down).to(tl.int64), y, x
+    inside = (y < height) & (x < width)
+    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    return (program // across // down).to(tl.int64), y, x, inside
 
 
 @inlined
@@ -71,9 +76,7 @@ def response_energies(
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The energies e of the responses, (images, kernels, H, W)."""
-    image, y, x = pixels_of(height, width, HEIGHT, WIDTH)
-    inside = (y < height) & (x < width)
-    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    image, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
     size = height.to(tl.int64) * width
     kernel = tl.arange(0, PADDED)[:, None]
     known = kernel < COUNT
@@ -109,9 +112,7 @@ def response_fluxes(
 
     If OTHERS is set, the weights depend on the averages `others` of other channels too.
     """
-    image, y, x = pixels_of(height, width, HEIGHT, WIDTH)
-    inside = (y < height) & (x < width)
-    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    image, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
     size = height.to(tl.int64) * width
     here = y.to(tl.int64) * width + x
     kernel = tl.arange(0, PADDED)[:, None]
@@ -157,9 +158,7 @@ def flux_sums(
     Pixels outside the image that K saw in a mirror give their share to those that they are images of. Such a
     mirror also turns the kernel round.
     """
-    plane, y, x = pixels_of(height, width, HEIGHT, WIDTH)
-    inside = (y < height) & (x < width)
-    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
+    plane, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
     size = height.to(tl.int64) * width
     reach = dilation * (SIDE // 2)
     kernel = tl.arange(0, PADDED)[:, None]
@@ -185,8 +184,7 @@ def finish_stage(
     COUNT: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The images after a stage."""
-    plane, y, x = pixels_of(height, width, HEIGHT, WIDTH)
-    inside = (y < height) & (x < width)
+    plane, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
     here = plane * height * width + y.to(tl.int64) * width + x
     numbers += (plane // channels) * per_image + 3 * COUNT
     value, start, rate = (

@@ -60,7 +60,8 @@ def frozen_step(
 
 
 @fused_step.register_fake
-def _(u: Tensor, constants: list[Tensor], steering: int, tau: float) -> Tensor:
+@frozen_step.register_fake
+def _(u: Tensor, *others: Any) -> Tensor:
     return torch.empty_like(u, memory_format=torch.contiguous_format)
 
 
@@ -68,20 +69,6 @@ def _(u: Tensor, constants: list[Tensor], steering: int, tau: float) -> Tensor:
 def _(u: Tensor, constants: list[Tensor], steering: int) -> Tensor:
     ndim = u.ndim - 2
     return u.new_empty(ndim * (ndim + 1) // 2, len(u), *(length + 1 for length in u.shape[2:]))
-
-
-@frozen_step.register_fake
-def _(
-    u: Tensor,
-    previous: Tensor | None,
-    tensors: Tensor,
-    constants: list[Tensor],
-    steering: int,
-    weight: float,
-    tau: float,
-    keeps_fixed: bool,
-) -> Tensor:
-    return torch.empty_like(u, memory_format=torch.contiguous_format)
 
 
 def _keep_driven(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -22,12 +22,10 @@ from aniso.engines.triton.device_functions import is_compilable, tensor_function
 from aniso.engines.triton.launches import Launch, Tile
 from aniso.formulas.dimensions import ENTRY_AXES
 from aniso.formulas.gaussian import centre_fold, edge_fold
-from aniso.stencil import DeltaStencil, FreeStencil, SplitStencil
+from aniso.stencil import FreeStencil, SplitStencil
 
 # Sizes for which the kernels fit the registers of all GPUs tried, see benchmarks/gpu.py.
-_SMOOTHING, _FUSED, _FROZEN, _CELLS = Tile(16, 64), Tile(4, 64), Tile(4, 64), Tile(4, 64)
-_FUSED_VOLUME, _FROZEN_VOLUME, _CELLS_VOLUME = Tile(4, 32), Tile(4, 32), Tile(4, 32)
-_LINE = 256
+_SMOOTHING, _TILES, _LINE = Tile(16, 64), {2: Tile(4, 64), 3: Tile(4, 32)}, 256
 
 
 class FusedSteering(evolution.Steering):
@@ -37,6 +35,7 @@ class FusedSteering(evolution.Steering):
         super().__init__(image, problem)
         self._ndim = len(problem.spacings)
         self._shape = tuple(image.shape[-self._ndim :])
+        self._lengths = dict(zip(("depth", "height", "width"), (1, *self._shape)[-3:], strict=True))
         self.stencil = _stencil_name(problem.stencil)
         self.tensors: Tensor | None = None
         self.is_compiled = self.can_fuse = False
@@ -54,14 +53,10 @@ class FusedSteering(evolution.Steering):
                 self._tensor_function = tensor_function(self.formula, self._ndim)
             self._pixel_tables = [self._edge_table(axis) for axis in range(self._ndim)]
             self._cell_tables = [self._centre_table(axis) for axis in range(self._ndim)]
-        alpha, gamma, beta = 0.0, 0.0, 0.0
-        if isinstance(problem.stencil, DeltaStencil):
-            alpha, gamma, beta = problem.stencil.alpha, problem.stencil.gamma, problem.stencil.beta or 0.0
-        elif isinstance(problem.stencil, SplitStencil):
-            alpha = problem.stencil.alpha
+        of_stencil = (getattr(problem.stencil, name, None) or 0.0 for name in ("alpha", "gamma", "beta"))
         per_unit = (1 / h for h in reversed(problem.spacings))
         most = largest_slope(image.dtype)
-        numbers = (*slopes, *per_unit, alpha, gamma, beta, most, *parameters)
+        numbers = (*slopes, *per_unit, *of_stencil, most, *parameters)
         self.numbers = self.on_device(numbers, image.dtype)
         self._mask = None if self.fixed is None else self.fixed.to(torch.uint8)
 
@@ -90,28 +85,7 @@ class FusedSteering(evolution.Steering):
 
     def fused_step(self, u: Tensor, tau: float) -> Tensor:
         """Return images of one channel after an explicit step with the tensors of these images."""
-        out = torch.empty_like(u)
-        depth, height, width = (1, *self._shape)[-3:]
-        tile = _FUSED if self._ndim == 2 else _FUSED_VOLUME
-        constants, programs = tile.over(len(u), depth * height, width)
-        arguments = {
-            "u": u,
-            "look": self._smooth(u),
-            "fixed": u if self._mask is None else self._mask,
-            "out": out,
-            "numbers": self.numbers,
-            "tau": tau,
-            "depth": depth,
-            "height": height,
-            "width": width,
-        }
-        constants |= {
-            "TENSOR": self._tensor_function,
-            "NDIM": self._ndim,
-            "FIXED": self._mask is not None,
-        }
-        Launch(kernels.fused_step, arguments, constants, programs, tile.warps).run()
-        return out
+        return self._step(u, self._mask, tau, look=self._smooth(u))
 
     def frozen_step(
         self,
@@ -124,14 +98,26 @@ class FusedSteering(evolution.Steering):
     ) -> Tensor:
         """Return images after a step (w, τ) with stored tensors; fixed pixels keep their values, or not."""
         mask = self._mask if keeps_fixed else None
+        return self._step(u, mask, tau, previous=previous, tensors=tensors, weight=weight)
+
+    def _step(
+        self,
+        u: Tensor,
+        mask: Tensor | None,
+        tau: float,
+        *,
+        previous: Tensor | None = None,
+        look: Tensor | None = None,
+        tensors: Tensor | None = None,
+        weight: float = 1.0,
+    ) -> Tensor:
+        """Return images after a step with stored tensors, or with those of the smoothed images `look`."""
         out = torch.empty_like(u)
-        depth, height, width = (1, *self._shape)[-3:]
-        tile = _FROZEN if self._ndim == 2 else _FROZEN_VOLUME
-        constants, programs = tile.over(u.shape[0] * u.shape[1], depth * height, width)
         arguments = {
             "u": u,
             "previous": u if previous is None else previous,
-            "tensors": tensors,
+            "look": u if look is None else look,
+            "tensors": u if tensors is None else tensors,
             "delta": self.delta if self.stencil == "free" else u,
             "fixed": u if mask is None else mask,
             "out": out,
@@ -139,19 +125,20 @@ class FusedSteering(evolution.Steering):
             "weight": weight,
             "tau": tau,
             "channels": u.shape[1],
-            "depth": depth,
-            "height": height,
-            "width": width,
-            "per_image": 0 if tensors.shape[1] == 1 else tensors[0, 0].numel(),
-            "per_entry": tensors[0].numel(),
+            **self._lengths,
+            "per_image": 0 if tensors is None or tensors.shape[1] == 1 else tensors[0, 0].numel(),
+            "per_entry": 0 if tensors is None else tensors[0].numel(),
         }
-        constants |= {
+        constants = {
+            "TENSOR": None if look is None else self._tensor_function,
             "NDIM": self._ndim,
             "STENCIL": self.stencil,
             "EXTRAPOLATED": previous is not None,
             "FIXED": mask is not None,
         }
-        Launch(kernels.frozen_step, arguments, constants, programs, tile.warps).run()
+        depth, height, width = self._lengths.values()
+        matrices = u.shape[0] * u.shape[1], depth * height, width
+        _TILES[self._ndim].launch(kernels.diffusion_step, matrices, arguments, constants)
         return out
 
     def stored_tensors(self, u: Tensor) -> Tensor:
@@ -182,21 +169,17 @@ class FusedSteering(evolution.Steering):
         """Return the structure over the cells or, with a formula, the tensors."""
         cells = tuple(length + 1 for length in self._shape)
         out = look.new_empty(self._ndim * (self._ndim + 1) // 2, len(look), *cells)
-        depth, height, width = (1, *self._shape)[-3:]
-        tile = _CELLS if self._ndim == 2 else _CELLS_VOLUME
-        constants, programs = tile.over(len(look), out[0, 0].numel() // (width + 1), width + 1)
         arguments = {
             "look": look,
             "out": out,
             "numbers": self.numbers,
             "channels": look.shape[1],
-            "depth": depth,
-            "height": height,
-            "width": width,
+            **self._lengths,
             "per_entry": out[0].numel(),
         }
-        constants |= {"TENSOR": tensor, "NDIM": self._ndim}
-        Launch(kernels.cell_tensors, arguments, constants, programs, tile.warps).run()
+        matrices = len(look), out[0, 0, ..., 0].numel(), out.shape[-1]
+        constants = {"TENSOR": tensor, "NDIM": self._ndim}
+        _TILES[self._ndim].launch(kernels.cell_tensors, matrices, arguments, constants)
         return out
 
     def _smooth(self, u: Tensor) -> Tensor:
@@ -248,7 +231,6 @@ def smooth_along(
         height, width = source.shape[axis - ndim], source.shape[axis + 1 - ndim :].numel()
     planes = source.numel() // (height * width)
     out = torch.empty_like(source)
-    constants, programs = _SMOOTHING.over(planes, height, width)
     arguments = {
         "source": source,
         "out": out,
@@ -260,8 +242,7 @@ def smooth_along(
         "height": height,
         "width": width,
     }
-    constants |= {"ALONG_X": last, "ODD": odd}
-    Launch(kernels.smooth, arguments, constants, programs, _SMOOTHING.warps).run()
+    _SMOOTHING.launch(kernels.smooth, (planes, height, width), arguments, {"ALONG_X": last, "ODD": odd})
     return out
 
 

@@ -27,20 +27,24 @@ _GZIP = b"\x1f\x8b"
 INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 
 
+def _unsupported(*arguments: Any) -> Any:
+    raise NotImplementedError("there are no such files")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """A file format: how to recognise, read and write it, and what its files can hold.
 
     `read(path, limit)` returns a picture, `write(path, picture)` writes one that :meth:`check` has not
-    rejected; the writer of a `lossy` format also takes `quality`.
+    rejected; the writer of a `lossy` format also takes `quality`. Formats that are read only have none.
     """
 
     name: str
     suffixes: tuple[str, ...]
     #: Bytes by which a file is recognised, and where they are.
     marks: tuple[tuple[int, bytes], ...]
-    read: Callable[[Path, int | None], Picture]
-    write: Callable[..., None]
+    read: Callable[[Path, int | None], Picture] = _unsupported
+    write: Callable[..., None] = _unsupported
     #: Rejects a picture for other reasons than its type and `content`.
     reject: Callable[[Picture], None] = lambda picture: None
     #: What files hold: one grey or RGB image, one grey-value image or volume, or anything.
@@ -182,11 +186,7 @@ def origin(picture: Picture) -> Format:
     return FORMATS.get(picture.format or "", _NO_FILE)
 
 
-def _no_file(*arguments: Any) -> Any:
-    raise NotImplementedError("a picture that was made from an array has no file")
-
-
-_NO_FILE = Format(name="", suffixes=(), marks=(), read=_no_file, write=_no_file)
+_NO_FILE = Format(name="", suffixes=(), marks=())
 
 
 def check_size(path: Path, needed: int, limit: int | None) -> None:

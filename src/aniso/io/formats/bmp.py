@@ -56,11 +56,8 @@ def write(path: Path, picture: Picture) -> None:
     """Write a BMP file."""
     from PIL import Image
 
-    samples = picture.samples()
-    if samples.ndim == 3 and samples.shape[-1] == 1:
-        samples = samples[..., 0]
     dots = {"dpi": tuple(reversed(picture.resolution))} if picture.resolution is not None else {}
-    Image.fromarray(samples).save(path, "BMP", **dots)
+    Image.fromarray(picture.samples()).save(path, "BMP", **dots)
 
 
 FORMAT = Format(

@@ -69,7 +69,7 @@ def read(path: Path, limit: int | None) -> Picture:
         geometry = picture.details["geometry"]
         description = geometry.texts.get(_DESCRIPTION, "").strip() or None
         return replace(picture, description=description, details={"geometry": replace(geometry, texts={})})
-    with itk.explain(sitk, path):
+    with itk.explain(sitk):
         slices = [_slice(sitk, file) for file in _files(sitk, path)]
         first = slices[0]
         for each in slices:
@@ -98,17 +98,9 @@ def _files(sitk: Any, folder: Path) -> list[Path]:
     return [Path(name) for name in names]
 
 
-def _information(sitk: Any, path: Path) -> Any:
-    _check_syntax(path)
-    reader = sitk.ImageFileReader()
-    reader.SetImageIO(_DRIVER)
-    reader.SetFileName(str(path))
-    reader.ReadImageInformation()
-    return reader
-
-
 def _slice(sitk: Any, path: Path) -> _Slice:
-    about = _information(sitk, path)
+    _check_syntax(path)
+    about = itk.open_file(sitk, path, _DRIVER)
     size = about.GetSize()
     if len(size) > 2 and size[2] > 1:
         raise FileError(
@@ -200,16 +192,11 @@ def _check_syntax(path: Path) -> None:
         )
 
 
-def _write(path: Path, picture: Picture) -> None:
-    raise FileError(f"{path} cannot be written: DICOM files are read only. Write .nrrd.")
-
-
 FORMAT = Format(
     name="DICOM",
     suffixes=(".dcm", ".dicom"),
     marks=((_MARK_PLACE, _MARK),),
     read=read,
-    write=_write,
     package="SimpleITK",
     extra="medical",
     written_as=dict.fromkeys(("", ".dcm", ".dicom"), ".nrrd"),

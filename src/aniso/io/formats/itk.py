@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_numbers, check_size
+from aniso.io.formats import Format, check_numbers, check_size, format_of
 from aniso.io.picture import FileError, Picture, as_dtype
 
 #: The unit of distances, unless a file names another one.
@@ -47,11 +47,8 @@ def read(
 ) -> Picture:
     """Read the picture in a file by a driver of the library; `raw`: its pixels are not compressed."""
     sitk = format.library()
-    reader = sitk.ImageFileReader()
-    reader.SetImageIO(driver)
-    reader.SetFileName(str(path))
-    with explain(sitk, path):
-        reader.ReadImageInformation()
+    with explain(sitk):
+        reader = open_file(sitk, path, driver)
         if len(reader.GetSize()) > 4:
             raise FileError(
                 f"{path} has {len(reader.GetSize())} axes: images, volumes and series of volumes (4 axes) "
@@ -63,6 +60,15 @@ def read(
         image = reader.Execute()
     texts = {key: image.GetMetaData(key) for key in image.GetMetaDataKeys() if not _MADE.match(key)}
     return picture_of(sitk, path, image, texts, unit=unit, raw=raw)
+
+
+def open_file(sitk: Any, path: Path, driver: str) -> Any:
+    """Return a reader that has read all but the pixels of a file."""
+    reader = sitk.ImageFileReader()
+    reader.SetImageIO(driver)
+    reader.SetFileName(str(path))
+    reader.ReadImageInformation()
+    return reader
 
 
 def picture_of(
@@ -94,8 +100,9 @@ def reject(picture: Picture) -> None:
         )
 
 
-def write(path: Path, picture: Picture, format: Format) -> None:
+def write(path: Path, picture: Picture) -> None:
     """Write a picture, with its place in space, and as a file of the same format also with its texts."""
+    format = format_of(path)
     sitk = format.library()
     pixels = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
     several = picture.channel_axis is not None
@@ -117,12 +124,12 @@ def write(path: Path, picture: Picture, format: Format) -> None:
     own = format.details(picture)
     for key, text in getattr(own.get("geometry"), "texts", {}).items():
         image.SetMetaData(key, text)
-    with explain(sitk, path):
+    with explain(sitk):
         sitk.WriteImage(image, str(path), useCompression=not own.get("raw", False))
 
 
 @contextlib.contextmanager
-def explain(sitk: Any, path: Path) -> Iterator[None]:
+def explain(sitk: Any) -> Iterator[None]:
     """Keep warnings of the library from the terminal, and all but the last line of its errors, the reason."""
     shown = sitk.ProcessObject.GetGlobalWarningDisplay()
     sitk.ProcessObject.SetGlobalWarningDisplay(False)

@@ -67,9 +67,6 @@ def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
     """Write a JPEG file, with colours at the full resolution."""
     from PIL import Image
 
-    samples = picture.samples()
-    if samples.ndim == 3 and samples.shape[-1] == 1:
-        samples = samples[..., 0]
     given = {
         "dpi": picture.resolution and tuple(map(round, reversed(picture.resolution))),
         "icc_profile": picture.icc_profile,
@@ -79,7 +76,7 @@ def write(path: Path, picture: Picture, quality: int = QUALITY) -> None:
     }
     options = {"quality": quality, "subsampling": 0, **{name: each for name, each in given.items() if each}}
     # Not into the file itself: on a full disk Pillow's encoder stops early and does not say so.
-    path.write_bytes(_encode(Image.fromarray(samples), options))
+    path.write_bytes(_encode(Image.fromarray(picture.samples()), options))
 
 
 def _encode(image: Any, options: dict[str, object]) -> memoryview:

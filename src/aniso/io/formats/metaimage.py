@@ -33,17 +33,12 @@ def read(path: Path, limit: int | None) -> Picture:
     return picture
 
 
-def write(path: Path, picture: Picture) -> None:
-    """Write an MHA file."""
-    itk.write(path, picture, FORMAT)
-
-
 FORMAT = Format(
     name="MetaImage",
     suffixes=(".mha", ".mhd"),
     marks=((0, b"ObjectType"), (0, b"NDims"), (0, b"Comment")),
     read=read,
-    write=write,
+    write=itk.write,
     reject=itk.reject,
     types=(*INTEGERS, "float32", "float64"),
     package="SimpleITK",

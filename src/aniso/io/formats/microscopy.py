@@ -8,13 +8,12 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from aniso.io.formats import Format, check_numbers, check_size
+from aniso.io.formats import Format, check_numbers, check_size, format_of
 from aniso.io.picture import FileError, Picture, corrupt
 
 _UNIT = "µm"  # of all distances that bioio returns
@@ -27,9 +26,10 @@ for _name in ("bioio", "bioio_base", "bioio_czi", "bioio_lif", "bioio_nd2", "lif
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-def read(path: Path, limit: int | None, *, name: str) -> Picture:
-    """Read the image, volume or series in a file of the format with this name."""
-    image = _open(path, next(row for row in FORMATS if row.name == name))
+def read(path: Path, limit: int | None) -> Picture:
+    """Read the image, volume or series in a file."""
+    format = format_of(path)
+    image = _open(path, format)
     _check_scenes(path, image)
     sizes = dict(zip(image.dims.order, image.dims.shape, strict=True))
     check_numbers(path, image.dtype)
@@ -43,7 +43,7 @@ def read(path: Path, limit: int | None, *, name: str) -> Picture:
         )
     pages = "".join(axis for axis in "TZ" if sizes[axis] > 1)
     pixels = image.get_image_data(f"{pages}YX{channels}")
-    if channels == "S" and name in _BLUE_FIRST:
+    if channels == "S" and format.name in _BLUE_FIRST:
         pixels = pixels[..., ::-1]
     details: dict[str, Any] = {"pages": pages} if pages else {}
     if channels == "C":
@@ -94,18 +94,13 @@ def _spacing(sizes: Any, *, volume: bool) -> tuple[float, ...] | None:
     return tuple(found if volume and known[0] else found[1:])
 
 
-def _write(path: Path, picture: Picture) -> None:
-    raise FileError(f"{path} cannot be written: such files are read only. Write .tif.")
-
-
 def _row(name: str, package: str, *marks: bytes) -> Format:
     suffix = f".{name.lower()}"
     return Format(
         name=name,
         suffixes=(suffix,),
         marks=tuple((0, mark) for mark in marks),
-        read=partial(read, name=name),
-        write=_write,
+        read=read,
         package=package,
         extra="microscopy",
         written_as={suffix: ".tif"},

@@ -27,17 +27,12 @@ def read(path: Path, limit: int | None) -> Picture:
     return itk.read(path, limit, FORMAT, "NrrdImageIO", unit=unit, raw=encoding == _RAW)
 
 
-def write(path: Path, picture: Picture) -> None:
-    """Write an NRRD file."""
-    itk.write(path, picture, FORMAT)
-
-
 FORMAT = Format(
     name="NRRD",
     suffixes=(".nrrd", ".nhdr"),
     marks=((0, b"NRRD0"),),
     read=read,
-    write=write,
+    write=itk.write,
     reject=itk.reject,
     types=(*INTEGERS, "float32", "float64"),
     package="SimpleITK",

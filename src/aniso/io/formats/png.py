@@ -74,10 +74,7 @@ def write(path: Path, picture: Picture) -> None:
     """Write a PNG file."""
     import imagecodecs
 
-    samples = picture.samples()
-    if samples.ndim == 3 and samples.shape[-1] == 1:
-        samples = samples[..., 0]
-    data = imagecodecs.png_encode(samples)
+    data = imagecodecs.png_encode(picture.samples())
     chunks: list[tuple[bytes, bytes]] = []
     if picture.icc_profile is not None:
         chunks.append((b"iCCP", b"ICC profile\0\0" + zlib.compress(picture.icc_profile)))
