@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from typing import Any
 
@@ -358,18 +359,27 @@ class TestProgress:
         run: dict[str, Any] = {"scheduler": scheduler, "storage_options": given, **DIFFUSE}
         with pytest.raises(KeyboardInterrupt):
             aniso.filter_store(source, goal, "diffuse", watch=look, **run)
-        assert sorted({entry["blocks"] for entry in seen}) == list(range(1, 8))
+        told = [now.blocks for now in events if now.blocks > 0]
+        counted = [entry["blocks"] for entry in seen]
+        assert sorted(set(told)) == list(range(1, 8))
+        if kind == "local":
+            assert counted == told
+        else:  # workers list their blocks themselves, before the run counts them
+            assert all(n <= count <= -(-n // 4) * 4 for n, count in zip(told, counted, strict=True))
         assert {entry["state"] for entry in seen} == {"running"}
-        assert (seen[-1]["blocks_total"], seen[-1]["pass"], seen[-1]["passes"]) == (12, 2, 3)
+        assert (seen[-1]["blocks_total"], seen[-1]["passes"]) == (12, 3)
+        assert seen[-1]["pass"] == (3 if counted[-1] == 8 else 2)
         assert [(now.blocks, now.total, now.before) for now in events][:2] == [(0, 12, 0), (1, 12, 0)]
         assert events[-1].rate > 0
         assert events[-1].seconds_left == pytest.approx((12 - 7) / events[-1].rate)
         after = self.status(tmp_path, goal, *words)["results"][0]
-        assert (after["state"], after["blocks"], after["verb"]) == ("interrupted", 7, "diffuse")
-        assert "7 of 12 (58 %)" in called(tmp_path, "status", goal, *words).stdout
+        assert (after["state"], after["verb"]) == ("interrupted", "diffuse")
+        assert 7 <= after["blocks"] <= 7 + (kind == "remote")
+        assert re.search(r"[78] of 12 \((58|67) %\)", called(tmp_path, "status", goal, *words).stdout)
         events.clear()
         aniso.filter_store(source, goal, "diffuse", watch=events.append, **run)
-        assert (events[0].before, events[-1].blocks) == (7, 12)
+        assert events[0].before >= after["blocks"]
+        assert events[-1].blocks == 12
         assert self.status(tmp_path, goal, *words)["results"] == [{"store": goal, "state": "complete"}]
         assert (
             "no run has been started for it"

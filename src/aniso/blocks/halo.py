@@ -53,6 +53,13 @@ class Region:
         )
         return replace(self, needed=needed)
 
+    def slabs(self, length: int, first: int) -> Iterator[Region]:
+        """Yield slabs of the block along the first axis, cut at multiples of a length from `first` on."""
+        core = self.core[0]
+        stops = range(core.start - (core.start - first) % length + length, core.stop, length)
+        for start, stop in itertools.pairwise((core.start, *stops, core.stop)):
+            yield replace(self, core=(slice(start, stop), *self.core[1:]))
+
     def in_array(self, margins: Sequence[int], shape: Sequence[int]) -> tuple[list[range], list[range]]:
         """Return the window in coordinates of an array without its margins, and the part inside the array."""
         pairs = zip(self.needed, margins, strict=True)

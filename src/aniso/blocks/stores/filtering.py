@@ -218,7 +218,7 @@ def filter_store(
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
             tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
-        if (journal.folder_of(goal) / journal.DESCRIPTION).exists():
+        if (journal.folder_of(goal) / journal.DESCRIPTION).read() is not None:
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, _teller(report, watch))
@@ -253,7 +253,7 @@ def _filter_fields(
     done = None
     for number, name in enumerate(fields, 1):
         note(f"field {name}", f"field {name}, {number} of {len(fields)}")
-        if any((target / name / file).exists() for file in ("zarr.json", ".zgroup")):
+        if any((target / name / file).read() is not None for file in ("zarr.json", ".zgroup")):
             continue
         (target / name).make_parents()
         done = filter_store(source / name, target / name, plan, **common)

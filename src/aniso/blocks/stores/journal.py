@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatch
 from typing import Any
 
@@ -41,13 +41,15 @@ def begin_run(folder: Place, description: dict[str, Any], cut: dict[str, Any]) -
     may have changed: a continued run keeps what it began with.
     """
     path = folder / DESCRIPTION
-    there = path.exists()
+    text = path.read()
+    there = text is not None
     if not there:  # what is left of a run that was killed while it was cleared away
         _remove(folder, "pass-*", "start*")
     if there and (_find(folder, PUBLISHED) or not _find(folder, "pass-*.zarr")):
         # The result was moved to its place, and only these files were left.
         _remove(folder, PUBLISHED, DESCRIPTION, "pass-*", "start*")
-    if (text := path.read()) is not None:
+        text = None
+    if text is not None:
         before = json.loads(text)
         changed = [name for name in description if before.get(name) != description[name]]
         if changed:
@@ -111,8 +113,15 @@ def describe_run(target: Place) -> dict[str, Any]:
 
 
 def open_list(folder: Place, number: int) -> AbstractContextManager[Record]:
-    """Open the list of a pass, to add complete blocks."""
+    """Open the list of a pass, to add complete blocks, unless workers do so."""
+    if list_of_workers(folder, number) is not None:
+        return nullcontext(lambda name: None)
     return _list_of(folder, number).open_list()
+
+
+def list_of_workers(folder: Place, number: int) -> Place | None:
+    """Return the list of a pass if workers add their blocks to it themselves: objects need no order."""
+    return None if folder.moves else _list_of(folder, number)
 
 
 def store_of(folder: Place, number: int, name: str = "image") -> Place:
