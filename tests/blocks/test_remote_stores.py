@@ -12,7 +12,8 @@ from dask.distributed import Client, LocalCluster
 from zarr.core.sync import sync
 
 import aniso
-from aniso.blocks.stores import journal, lease, remote
+from aniso.blocks.groups import StageGroup
+from aniso.blocks.stores import journal, lease, passes, remote
 from aniso.blocks.stores.urls import place_of
 from tests.blocks import s3
 from tests.blocks.stores import ome_group, result_of, zarr
@@ -42,14 +43,16 @@ def workers(tmp_path_factory):
 
 class TestSameBits:
     @pytest.mark.parametrize("verb", ["denoise", "enhance", "inpaint", "upsample", "diffuse"])
-    def test_on_two_workers(self, workers, given, source, target, cut, verb):
+    def test_on_two_workers(self, workers, given, source, target, cut, verb, monkeypatch):
+        monkeypatch.setattr(passes, "_SIDE", 16)
+        monkeypatch.setattr(StageGroup, "slab_length", lambda group, length, side: side)
         every: dict[str, Any] = {
             "inpaint": {"mask": HOLES},
             "upsample": {"factor": 2},
             "diffuse": DIFFUSE,
         }
         options = every.get(verb, {})
-        cut((48, 32), {"denoise": 40, "diffuse": 8}.get(verb, 1000))
+        cut((48, 32), {"denoise": 40, "diffuse": 8, "enhance": 8}.get(verb, 1000))
         expected = getattr(aniso, verb)(IMAGE, **options)
         if verb == "inpaint":
             mask = source.replace("in.zarr", "mask.zarr")
@@ -57,7 +60,7 @@ class TestSameBits:
             options = {"mask": mask}
         done = aniso.filter_store(source, target, verb, scheduler=workers, storage_options=given, **options)
         assert done.shape == expected.shape
-        assert done.passes > 1 or verb not in ("denoise", "diffuse")
+        assert done.passes > 1 or verb not in ("denoise", "diffuse", "enhance")
         np.testing.assert_array_equal(s3.get_array(target, given), expected)
         assert not s3.names(f"{target}.unfinished", given)
 

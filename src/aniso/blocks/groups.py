@@ -111,12 +111,19 @@ class StageGroup:
 
         So the first slabs can be written while others are computed.
         """
-        if len(slabs) == 1:
+        if not self.steps:
             yield region.core, self.run(state, region, fixed)
             return
         *steps, last = self.steps
         for step in steps:
             step.run(state, region, fixed)
+        # Before its first stages, an image may be on another grid, or without a margin.
+        if not all(_covers(state[name], region.narrow(halo)) for name, halo in last.before.items()):
+            slabs = [region]
+        if len(slabs) == 1:
+            last.run(state, region, fixed)
+            yield region.core, {name: state.pop(name) for name in self.writes}
+            return
         for slab in slabs:
             # Stages may modify all but the image, and slabs share their halos.
             own = {
@@ -136,9 +143,7 @@ class StageGroup:
 
         What the last step computes twice, at the borders of slabs, is at most a twentieth.
         """
-        if len(self.steps) < 2:  # the first step may begin with an image on another grid
-            return length
-        reach = self.steps[-1].halo[0]
+        reach = self.steps[-1].halo[0] if self.steps else 0
         count = min(_SLABS, 1 + length // max(40 * reach, 1))
         return -(-length // (side * count)) * side
 
@@ -285,6 +290,11 @@ def estimate_seconds(groups: Sequence[StageGroup], block: Sequence[int], itemsiz
 
 def _widest(halos: Iterable[Halo]) -> Halo:
     return tuple(map(max, zip(*halos, strict=True)))
+
+
+def _covers(image: Array, region: Region) -> bool:
+    """Whether an image (channels, …) has the shape of the window."""
+    return image.shape[1:] == tuple(part.stop - part.start for part in region.needed)
 
 
 def _narrow(image: Array, region: Region, halo: Halo, narrower: Halo) -> Array:

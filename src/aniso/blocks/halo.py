@@ -53,10 +53,10 @@ class Region:
         )
         return replace(self, needed=needed)
 
-    def slabs(self, length: int, first: int) -> Iterator[Region]:
-        """Yield slabs of the block along the first axis, cut at multiples of a length from `first` on."""
+    def slabs(self, length: int, margin: int) -> Iterator[Region]:
+        """Yield slabs of the block along the first axis, of this length without the margin of the grid."""
         core = self.core[0]
-        stops = range(core.start - (core.start - first) % length + length, core.stop, length)
+        stops = range(max(core.start, margin) + length, core.stop - margin, length)
         for start, stop in itertools.pairwise((core.start, *stops, core.stop)):
             yield replace(self, core=(slice(start, stop), *self.core[1:]))
 

@@ -247,8 +247,8 @@ class BlockWork:
 
     sources: dict[str, tuple[End, Any]]
     targets: dict[str, tuple[End, Any]]
-    side: int  # of the chunks that are written, along the first axis
-    margin: int  # before the first chunk
+    slab: int | None  # the length of parts that are written while others are computed
+    margin: int  # of the grid along the first axis
     lease: Lease | None
     done: Place | None  # the list of complete blocks, if workers add to it
 
@@ -258,7 +258,9 @@ class BlockWork:
         sources = {name: (end, end.open_to_read()) for name, end in run.inputs(folder, number).items()}
         targets = {name: (end, end.open_to_write()) for name, end in run.outputs(folder, number).items()}
         done = journal.list_of_workers(folder, number)
-        return cls(sources, targets, run.chunk_sides[0], run.pipeline.margins[0], lease, done)
+        # A disk does not need slabs: what is written there is in memory at first.
+        slab = None if folder.moves else run.passes[number].slab_length(run.block[0], run.chunk_sides[0])
+        return cls(sources, targets, slab, run.pipeline.margins[0], lease, done)
 
     @property
     def concurrency(self) -> int:
@@ -275,17 +277,6 @@ class BlockWork:
                 pixels = np.ascontiguousarray(pixels, arrays.result_type(pixels.dtype))
             found[name] = pixels
         return found
-
-    def slabs(self, group: StageGroup, region: Region) -> list[Region]:
-        """Return the parts of a block that are written while others are computed.
-
-        A disk does not need them: what is written there is in memory at first.
-        """
-        core = region.core[0]
-        if any(end.location.moves for end, _ in self.targets.values()):
-            return [region]
-        length = group.slab_length(core.stop - core.start, self.side)
-        return list(region.slabs(length, self.margin))
 
     def write(self, frame: tuple[int, ...], window: Window, made: dict[str, Any]) -> None:
         """Write the images of a part of a block."""
@@ -306,6 +297,7 @@ def filter_block(group: StageGroup, frames: Frames, region: Region, work: BlockW
     """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
+    slabs = [region] if work.slab is None else list(region.slabs(work.slab, work.margin))
     with zarr.config.set({"async.concurrency": work.concurrency}), ThreadPoolExecutor(1) as writer:
         for frame in frames:
             state = work.read(group, frame, region)
@@ -313,7 +305,7 @@ def filter_block(group: StageGroup, frames: Frames, region: Region, work: BlockW
             if work.lease is not None:
                 work.lease.check()
             writing: Future[None] | None = None
-            for window, made in group.run_in_slabs(state, region, work.slabs(group, region), fixed):
+            for window, made in group.run_in_slabs(state, region, slabs, fixed):
                 if writing is not None:
                     writing.result()  # one slab waits in memory
                 writing = writer.submit(work.write, frame, window, made)
