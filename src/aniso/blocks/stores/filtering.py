@@ -251,6 +251,8 @@ def _filter_fields(
         plan = given
         _reject_with_plan(given, {name: value for name, value in options.items() if value is not None})
     done = None
+    folder = journal.folder_of(target)
+    journal.write_json(folder / journal.FIELDS, fields)  # for `aniso status`
     for number, name in enumerate(fields, 1):
         note(f"field {name}", f"field {name}, {number} of {len(fields)}")
         if any((target / name / file).read() is not None for file in ("zarr.json", ".zgroup")):
@@ -258,6 +260,7 @@ def _filter_fields(
         (target / name).make_parents()
         done = filter_store(source / name, target / name, plan, **common)
     copy_groups(source, target, fields)
+    folder.remove()
     if done is None:  # an interrupted run had completed all of them
         last = open_array(target / fields[-1], common["channel_axis"], common["frame_axis"])
         done = FilteredStore(plan, last.shape, last.dtype, last.spatial_shape, 0)

@@ -91,8 +91,19 @@ class StoreRun:
 
     def cut(self) -> dict[str, Any]:
         """Return how the run is cut, which a continued run keeps."""
-        blocks = sum(1 for _ in self.regions(self.passes[0]))
-        return {"block": list(self.block), "limit": self.limit, "passes": len(self.passes), "blocks": blocks}
+        return {
+            "block": list(self.block),
+            "limit": self.limit,
+            "passes": len(self.passes),
+            "blocks": sum(1 for _ in self.regions(self.passes[0])),
+            "lower": [sum(1 for _ in level.windows()) for level in self.levels],
+        }
+
+    @property
+    def total(self) -> int:
+        """The number of blocks of all passes and lower resolutions."""
+        cut = self.cut()
+        return int(cut["passes"] * cut["blocks"] + sum(cut["lower"]))
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
@@ -158,7 +169,7 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     with folder.lock() as lease:
         target.check_free()  # another run may just have finished
         run = _all_passes(run, folder, client, report, lease)
-        _write_levels(run, folder, client, lease)
+        _write_levels(run, folder, client, report, lease)
         if lease is not None:
             lease.check()
         with explain_write_errors(target):
@@ -178,9 +189,9 @@ def _all_passes(
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
     if run.filling is not None:
         run.filling.prepare(folder, client)
-    total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
+    total = run.total
     lists = [journal.complete_blocks(folder, number) for number in range(len(run.passes))]
-    finished = sum(map(len, lists))
+    finished = sum(map(len, lists)) + _complete_windows(run, folder)
     for number, (group, complete) in enumerate(zip(run.passes, lists, strict=True)):
         waiting = [
             (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
@@ -202,8 +213,18 @@ def _all_passes(
     return run
 
 
-def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None) -> None:
+def _complete_windows(run: StoreRun, folder: Place) -> int:
+    """Return how many chunks of lower resolutions are complete."""
+    first = len(run.passes)
+    return sum(len(journal.complete_blocks(folder, first + number)) for number in range(len(run.levels)))
+
+
+def _write_levels(
+    run: StoreRun, folder: Place, client: Any, report: Report, lease: Lease | None = None
+) -> None:
     """Write the lower resolutions, one after another, on the workers."""
+    total = run.total
+    finished = total - sum(run.cut()["lower"]) + _complete_windows(run, folder)
     store = journal.store_of(folder, len(run.passes) - 1)
     places = [store, journal.data_of(folder, store)]  # descriptions, data
     before = [place / run.source.key for place in places]
@@ -220,6 +241,8 @@ def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None
         with journal.open_list(folder, number) as record, contextlib.closing(blocks):
             for name in blocks:
                 record(name)
+                finished += 1
+                report(finished, total)
         before = target
 
 

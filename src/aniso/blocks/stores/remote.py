@@ -147,7 +147,11 @@ class RemotePlace(Place):
         self.call(lambda client: obstore.put(client, self.key, contents))
 
     def children(self) -> list[str]:
-        return sorted({path.split("/")[0] for path, _ in self._listed()})
+        import obstore
+
+        found = self.call(lambda client: obstore.list_with_delimiter(client, f"{self.key}/"))
+        paths = [*found["common_prefixes"], *(about["path"] for about in found["objects"])]
+        return sorted({path.rstrip("/").rpartition("/")[2] for path in paths})
 
     def files(self) -> Iterator[tuple[str, str]]:
         if self.root.startswith(READ_ONLY):

@@ -82,6 +82,9 @@ def _run(job: FileJob, source: Place, target: Place, filters: StoreFilter) -> No
     blocks = " × ".join(map(str, done.block))
     rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks), ("passes", str(done.passes))]
     facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
+    if done.fields:
+        rows.append(("fields", str(len(done.fields))))
+        facts["fields"] = list(done.fields)
     report_store(job, source, target, start, done, rows, **facts)
 
 
