@@ -302,7 +302,9 @@ class BlockWork:
         return found
 
     def write(self, frame: tuple[int, ...], window: Window, made: dict[str, Any]) -> None:
-        """Write the images of a part of a block."""
+        """Write the images of a part of a block, if the run may still write."""
+        if self.lease is not None:
+            self.lease.check()
         for name, (end, array) in self.targets.items():
             with explain_write_errors(end.location):
                 end.write(array, frame, window, made.pop(name))
@@ -325,8 +327,6 @@ def filter_block(group: StageGroup, frames: Frames, region: Region, work: BlockW
         for frame in frames:
             state = work.read(group, frame, region)
             fixed = state.pop("fixed", None)
-            if work.lease is not None:
-                work.lease.check()
             writing: Future[None] | None = None
             for window, made in group.run_in_slabs(state, region, slabs, fixed):
                 if writing is not None:
