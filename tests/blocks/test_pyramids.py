@@ -131,7 +131,7 @@ class TestLevels:
         assert not [name for name in (place / "out.zarr").children() if name == "zarr.json"]
         with pytest.raises(ValueError, match="another pyramid"):
             aniso.filter_store(source, place / "out.zarr", "diffuse", **{**run, "pyramid": False})
-        about, events = journal.describe_run(place / "out.zarr"), []
+        about, events = journal.describe_run(place / "out.zarr"), list[Any]()
         aniso.filter_store(source, place / "out.zarr", "diffuse", watch=events.append, **run)
         # Blocks, and chunks of the lower resolution.
         assert about["blocks_total"] == 6 + 16
