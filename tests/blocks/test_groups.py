@@ -93,8 +93,9 @@ class TestHalos:
         assert (third.reads, third.writes) == ({"image": (4, 0), "part": (0, 0)}, ("image",))
         assert first.after == second.before == second.after == third.before == {"image": 1, "part": 1}
 
+    @pytest.mark.parametrize("length", [100, 7])
     @pytest.mark.parametrize("limit", [0, 3, 4])
-    def test_blocks_give_the_bits_of_the_whole(self, limit):
+    def test_blocks_and_their_slabs_give_the_bits_of_the_whole(self, limit, length):
         expected = Pipeline(IMAGE.shape, STAGES).run(IMAGE[np.newaxis])
         state = {"image": IMAGE[np.newaxis]}
         for group in cut_stages(STAGES, limit):
@@ -104,10 +105,29 @@ class TestHalos:
                     name: state[name][(slice(None), *region.narrow(far).needed)].copy()
                     for name, far in group.reads.items()
                 }
-                for name, pixels in group.run(parts, region).items():
-                    made[name][(slice(None), *region.core)] = pixels
+                slabs = list(region.slabs(length, 0))
+                assert (len(slabs) > 1) == (length == 7)
+                for window, found in group.run_in_slabs(parts, region, slabs):
+                    for name, pixels in found.items():
+                        made[name][(slice(None), *window)] = pixels
             state |= made
         np.testing.assert_array_equal(state["image"], expected)
+
+    def test_slabs_end_at_chunks(self):
+        first, inner, last = halo.regions(((2 + 24, 24, 18 + 2), (60,)), (0, 0))
+        stops = [[slab.core[0].stop for slab in region.slabs(8, 2)] for region in (first, inner, last)]
+        assert stops == [[10, 18, 26], [34, 42, 50], [58, 66, 70]]
+
+    def test_length_of_slabs(self):
+        """Little is computed twice, and slabs consist of chunks."""
+        prepared = Settings(spacings=(1.0, 1.0)).prepare(aniso.EdgeEnhancing(3.0), (400, 400))
+        cycle = aniso.schemes.Cycle(0.1, ((1.0, 0.1),))
+        (group,) = cut_stages((Diffuse("image", "image", prepared, (cycle,)),) * 2, 1000)
+        reach = group.steps[-1].halo[0]
+        assert reach == 5
+        assert group.slab_length(400, 16) == 144  # 3 slabs: 2 borders of 2 * 5 pixels are 5 % of 400
+        assert group.slab_length(100, 16) == 112
+        assert group.slab_length(10**6, 16) == 125008
 
 
 @pytest.fixture(scope="module")

@@ -131,7 +131,12 @@ class TestLevels:
         assert not [name for name in (place / "out.zarr").children() if name == "zarr.json"]
         with pytest.raises(ValueError, match="another pyramid"):
             aniso.filter_store(source, place / "out.zarr", "diffuse", **{**run, "pyramid": False})
-        aniso.filter_store(source, place / "out.zarr", "diffuse", **run)
+        about, events = journal.describe_run(place / "out.zarr"), list[Any]()
+        aniso.filter_store(source, place / "out.zarr", "diffuse", watch=events.append, **run)
+        # Blocks, and chunks of the lower resolution.
+        assert about["blocks_total"] == 6 + 16
+        assert 6 + 4 <= about["blocks"] <= events[0].before < 22
+        assert [now.blocks for now in events] == list(range(events[0].before, 23))
         found = zarr.open_group((place / "out.zarr").node, mode="r")
         finest = aniso.diffuse(IMAGE, **DIFFUSE)
         np.testing.assert_array_equal(found["0"][:], finest)
@@ -204,11 +209,30 @@ class TestFields:
         with pytest.raises(KeyboardInterrupt):
             aniso.filter_store(source, tmp_path / "out.zarr", "diffuse", note=stop, **run)
         assert not (tmp_path / "out.zarr" / "zarr.json").exists()
+        goal = place_of(tmp_path / "out.zarr")
+        assert journal.describe_run(goal) == {
+            "state": "between fields", "field": "B/2/0", "fields": 2, "fields_total": 3,
+        }  # fmt: skip
         chunk = tmp_path / "out.zarr" / "A" / "1" / "0" / "0" / "c" / "0" / "0"
         before = chunk.stat().st_mtime_ns
         aniso.filter_store(source, tmp_path / "out.zarr", "diffuse", **run)
         assert (tmp_path / "out.zarr" / "zarr.json").exists()
         assert chunk.stat().st_mtime_ns == before
+        assert journal.describe_run(goal) == {"state": "complete"}
+        assert not journal.folder_of(goal).exists()
+
+    def test_status_of_the_field_under_way(self, scheduler, given, request, tmp_path):
+        source = plate_at(tmp_path / "plate.zarr", "0.5")
+        url, seen = f"s3://{s3.BUCKET}/{request.node.name}.zarr", []
+
+        def look(now):
+            seen.append(journal.describe_run(place_of(url, given)))
+
+        run: dict[str, Any] = {"scheduler": scheduler, "storage_options": given, "fields": True, **DIFFUSE}
+        aniso.filter_store(source, url, "diffuse", watch=look, **run)
+        known = {(one["state"], one["field"], one["fields"], one["fields_total"]) for one in seen}
+        assert known == {("running", name, k, 3) for k, name in enumerate(["A/1/0", "A/1/1", "B/2/0"])}
+        assert journal.describe_run(place_of(url, given)) == {"state": "complete"}
 
     def test_what_is_no_plate(self, scheduler, tmp_path):
         source = ome_group(tmp_path / "in.zarr", IMAGE, "yx", (1, 1), chunks=(16, 16))

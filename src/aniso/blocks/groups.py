@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,11 +19,14 @@ import numpy as np
 
 from aniso.arrays import Array
 from aniso.blocks.costs import NETWORK_BYTES_PER_SECOND, TASK_SECONDS
-from aniso.blocks.halo import Region, within
+from aniso.blocks.halo import Region, Window, within
 from aniso.blocks.stages import Channels, Stage, State
 
 #: Pixels around a block, along each axis.
 Halo = tuple[int, ...]
+# Slabs of a block, at most: the last one is not written while something is computed.
+_SLABS = 8
+
 #: From the width of a halo to the number of pixels of a block with it.
 Size = Callable[[Halo], float]
 
@@ -100,6 +103,49 @@ class StageGroup:
         for step in self.steps:
             step.run(state, region, fixed)
         return {name: state.pop(name) for name in self.writes}
+
+    def run_in_slabs(
+        self, state: State, region: Region, slabs: Sequence[Region], fixed: Array | None = None
+    ) -> Iterator[tuple[Window, State]]:
+        """Run the group, but the last step slab by slab; yield the window and the images of each slab.
+
+        So the first slabs can be written while others are computed.
+        """
+        if not self.steps:
+            yield region.core, self.run(state, region, fixed)
+            return
+        *steps, last = self.steps
+        for step in steps:
+            step.run(state, region, fixed)
+        # Before its first stages, an image may be on another grid, or without a margin.
+        if not all(_covers(state[name], region.narrow(halo)) for name, halo in last.before.items()):
+            slabs = [region]
+        if len(slabs) == 1:
+            last.run(state, region, fixed)
+            yield region.core, {name: state.pop(name) for name in self.writes}
+            return
+        for slab in slabs:
+            # Stages may modify all but the image, and slabs share their halos.
+            own = {
+                name: (np.ascontiguousarray if name == "image" else np.array)(
+                    state[name][(slice(None), *within(region.narrow(halo).needed, slab.narrow(halo).needed))]
+                )
+                for name, halo in last.before.items()
+            }
+            needed = within(region.narrow(last.halo).needed, slab.narrow(last.halo).needed)
+            stage = last.stage.cut(replace(slab, needed=needed))
+            replace(last, stage=stage).run(own, slab, fixed)
+            yield slab.core, {name: own.pop(name) for name in self.writes}
+        state.clear()
+
+    def slab_length(self, length: int, side: int) -> int:
+        """Return how long slabs of a block of this length are: multiples of a side.
+
+        What the last step computes twice, at the borders of slabs, is at most a twentieth.
+        """
+        reach = self.steps[-1].halo[0] if self.steps else 0
+        count = min(_SLABS, 1 + length // max(40 * reach, 1))
+        return -(-length // (side * count)) * side
 
     def run_stacked(self, pixels: Array, region: Region, fixed: Array | None = None) -> Array:
         """Run the group on images `before`, stacked along the first axis, and return those `after`.
@@ -244,6 +290,11 @@ def estimate_seconds(groups: Sequence[StageGroup], block: Sequence[int], itemsiz
 
 def _widest(halos: Iterable[Halo]) -> Halo:
     return tuple(map(max, zip(*halos, strict=True)))
+
+
+def _covers(image: Array, region: Region) -> bool:
+    """Whether an image (channels, …) has the shape of the window."""
+    return image.shape[1:] == tuple(part.stop - part.start for part in region.needed)
 
 
 def _narrow(image: Array, region: Region, halo: Halo, narrower: Halo) -> Array:

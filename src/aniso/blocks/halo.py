@@ -53,6 +53,13 @@ class Region:
         )
         return replace(self, needed=needed)
 
+    def slabs(self, length: int, margin: int) -> Iterator[Region]:
+        """Yield slabs of the block along the first axis, of this length without the margin of the grid."""
+        core = self.core[0]
+        stops = range(max(core.start, margin) + length, core.stop - margin, length)
+        for start, stop in itertools.pairwise((core.start, *stops, core.stop)):
+            yield replace(self, core=(slice(start, stop), *self.core[1:]))
+
     def in_array(self, margins: Sequence[int], shape: Sequence[int]) -> tuple[list[range], list[range]]:
         """Return the window in coordinates of an array without its margins, and the part inside the array."""
         pairs = zip(self.needed, margins, strict=True)

@@ -27,7 +27,7 @@ def write_store(
 
     folder = journal.folder_of(target)
     with folder.lock() as lease:
-        target.check_writable()
+        target.check_free()
         journal.begin_run(folder, {"command": "structure"}, {})  # unless another run was interrupted here
         place = journal.store_of(folder, 0)
         place.remove()

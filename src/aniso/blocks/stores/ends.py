@@ -29,6 +29,10 @@ class End(ABC):
     store: Place | None  # None for the source
     location: Place
 
+    def open_to_read(self) -> Any:
+        """Open the array; opened ones are sent to workers, which do not read its description again."""
+        return read_only(self.location)
+
     def open_to_write(self) -> Any:
         """Open the array."""
         return to_write(self.location, self.location)

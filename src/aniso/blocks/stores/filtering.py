@@ -218,7 +218,7 @@ def filter_store(
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
             tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
-        if (journal.folder_of(goal) / journal.DESCRIPTION).exists():
+        if (journal.folder_of(goal) / journal.DESCRIPTION).read() is not None:
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
             run = passes.carry_out(run, goal, client, _teller(report, watch))
@@ -251,13 +251,16 @@ def _filter_fields(
         plan = given
         _reject_with_plan(given, {name: value for name, value in options.items() if value is not None})
     done = None
+    folder = journal.folder_of(target)
+    journal.write_json(folder / journal.FIELDS, fields)  # for `aniso status`
     for number, name in enumerate(fields, 1):
         note(f"field {name}", f"field {name}, {number} of {len(fields)}")
-        if any((target / name / file).exists() for file in ("zarr.json", ".zgroup")):
+        if any((target / name / file).read() is not None for file in ("zarr.json", ".zgroup")):
             continue
         (target / name).make_parents()
         done = filter_store(source / name, target / name, plan, **common)
     copy_groups(source, target, fields)
+    folder.remove()
     if done is None:  # an interrupted run had completed all of them
         last = open_array(target / fields[-1], common["channel_axis"], common["frame_axis"])
         done = FilteredStore(plan, last.shape, last.dtype, last.spatial_shape, 0)

@@ -122,7 +122,7 @@ class Filling:
 
     def prepare(self, folder: Place, client: Any) -> None:
         """Compute it with the workers, unless an interrupted run did."""
-        if (folder / _DONE).exists():
+        if (folder / _DONE).read() is not None:
             return
         with explain_write_errors(folder):
             stores = self._create_stores(folder)
@@ -169,7 +169,8 @@ class Filling:
     def start(self, folder: Place) -> End:
         """Return where the first pass finds the image."""
         known, coarse = (_location(folder, name) for name in ("known", "coarse"))
-        return HoledEnd(None, self.store.location, self.store, self._margins, known=known, coarse=coarse)
+        arrays = {"known": read_only(known), "coarse": read_only(coarse)}
+        return HoledEnd(None, self.store.location, self.store, self._margins, **arrays)
 
     def known(self, folder: Place) -> End:
         """Return where all passes find the known pixels."""
@@ -198,19 +199,16 @@ class MaskEnd(End):
 class HoledEnd(ImageEnd):
     """A source with unknown pixels: between the known ones, it is the coarser grid, interpolated."""
 
-    known: Place | None = None
-    coarse: Place | None = None
+    known: Any = None
+    coarse: Any = None
 
     def read(self, array: Any, frame: Frame, window: Window) -> Any:
         """Return pixels (channels, …) in the type of results."""
-        known_place, coarse_place = self.known, self.coarse
-        assert known_place is not None
-        assert coarse_place is not None
         pixels = ends.read_channels(array, self.origin, frame, window)
-        known = read_index(read_only(known_place), (*frame, *window))
+        known = read_index(self.known, (*frame, *window))
 
         def read_coarse(needed: Window) -> Any:
-            return read_index(read_only(coarse_place), (*frame, slice(None), *needed))
+            return read_index(self.coarse, (*frame, slice(None), *needed))
 
         fine = double_window(read_coarse, window, _half(self.origin))
         np.copyto(fine, pixels, where=known, casting="unsafe")

@@ -8,11 +8,12 @@ not even after a power failure.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import os
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatch
 from typing import Any
 
@@ -20,7 +21,7 @@ from aniso.blocks.stores.places import UNFINISHED, Place, Record
 from aniso.blocks.stores.urls import place_of
 from aniso.blocks.stores.zarr_array import ZarrArray
 
-DESCRIPTION, PUBLISHED = "run.json", "published"
+DESCRIPTION, PUBLISHED, FIELDS = "run.json", "published", "fields.json"
 
 
 def folder_of(target: Place | str | os.PathLike[str]) -> Place:
@@ -41,13 +42,15 @@ def begin_run(folder: Place, description: dict[str, Any], cut: dict[str, Any]) -
     may have changed: a continued run keeps what it began with.
     """
     path = folder / DESCRIPTION
-    there = path.exists()
+    text = path.read()
+    there = text is not None
     if not there:  # what is left of a run that was killed while it was cleared away
         _remove(folder, "pass-*", "start*")
     if there and (_find(folder, PUBLISHED) or not _find(folder, "pass-*.zarr")):
         # The result was moved to its place, and only these files were left.
         _remove(folder, PUBLISHED, DESCRIPTION, "pass-*", "start*")
-    if (text := path.read()) is not None:
+        text = None
+    if text is not None:
         before = json.loads(text)
         changed = [name for name in description if before.get(name) != description[name]]
         if changed:
@@ -62,7 +65,7 @@ def begin_run(folder: Place, description: dict[str, Any], cut: dict[str, Any]) -
     return cut
 
 
-def write_json(path: Place, values: dict[str, Any]) -> None:
+def write_json(path: Place, values: Any) -> None:
     """Write a file that is complete as soon as it is there."""
     path.write(json.dumps(values, indent=1).encode())
 
@@ -96,23 +99,50 @@ def describe_run(target: Place) -> dict[str, Any]:
     folder = folder_of(target)
     if any((target / name).read() is not None for name in ("zarr.json", ".zgroup", ".zarray")):
         return {"state": "complete"}
+    if (text := (folder / FIELDS).read()) is not None:
+        return _describe_fields(target, json.loads(text))
     if (text := (folder / DESCRIPTION).read()) is None:
         return {"state": "none"}
     about, holder = json.loads(text), folder.lock_holder()
-    done = [len(complete_blocks(folder, number)) for number in range(about.get("passes", 0))]
+    passes = about.get("passes", 0)
+    totals = [about.get("blocks", 0)] * passes + about.get("lower", [])
+    done = [len(complete_blocks(folder, number)) for number in range(len(totals))]
     return {
         "state": "interrupted" if holder is None else "running",
         "host": holder,
         **{name: about[name] for name in ("verb", "version", "block", "passes") if name in about},
-        "pass": next((number for number, count in enumerate(done, 1) if count < about["blocks"]), len(done)),
+        "pass": next(
+            (number for number in range(1, passes + 1) if done[number - 1] < about["blocks"]), passes
+        ),
         "blocks": sum(done),
-        "blocks_total": about.get("blocks", 0) * len(done),
+        "blocks_total": sum(totals),
     }
 
 
+def _describe_fields(target: Place, fields: list[str]) -> dict[str, Any]:
+    """Return what a run for all fields of a plate or well has done: they are written one after another."""
+    complete = bisect.bisect_left(
+        fields, True, key=lambda name: describe_run(target / name)["state"] != "complete"
+    )
+    about = {"fields": complete, "fields_total": len(fields)}
+    if complete == len(fields):
+        return {"state": "between fields", **about}
+    found = describe_run(target / fields[complete])
+    if found["state"] == "none":
+        found = {"state": "between fields"}
+    return {**found, "field": fields[complete], **about}
+
+
 def open_list(folder: Place, number: int) -> AbstractContextManager[Record]:
-    """Open the list of a pass, to add complete blocks."""
+    """Open the list of a pass, to add complete blocks, unless workers do so."""
+    if list_of_workers(folder, number) is not None:
+        return nullcontext(lambda name: None)
     return _list_of(folder, number).open_list()
+
+
+def list_of_workers(folder: Place, number: int) -> Place | None:
+    """Return the list of a pass if workers add their blocks to it themselves: objects need no order."""
+    return None if folder.moves else _list_of(folder, number)
 
 
 def store_of(folder: Place, number: int, name: str = "image") -> Place:

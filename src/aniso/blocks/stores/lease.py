@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 # Seconds until the lock of a run that has stopped can be taken, and after which a run renews its own.
 LEASE, _RENEWAL = 60.0, 10.0
 _LOCK = "lock"
+# For how many seconds a worker relies on what it read last.
+_RELIANCE = 5.0
 # Owners of the locks that this process holds.
 _held: set[str] = set()
+# Until when this process relies on a lock, by its owner.
+_relied: dict[str, float] = {}
 
 
 class RemoteLease:
@@ -33,9 +37,14 @@ class RemoteLease:
 
     def check(self) -> None:
         """Raise an error if another run has taken over."""
+        now = time.monotonic()
+        if now < _relied.get(self.owner, 0.0):
+            return
         contents = (self.folder / _LOCK).read()
         if contents is None or json.loads(contents)["owner"] != self.owner:
+            _relied.pop(self.owner, None)
             raise _taken_over(self.folder)
+        _relied[self.owner] = now + _RELIANCE
 
 
 class Lock:

@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ import aniso
 from aniso import arrays
 from aniso.blocks import halo
 from aniso.blocks.groups import StageGroup
-from aniso.blocks.halo import Region
+from aniso.blocks.halo import Region, Window
 from aniso.blocks.stages import Pipeline
 from aniso.blocks.stores import budget, cluster, journal, pyramid
 from aniso.blocks.stores.ends import End, ImageEnd, StateEnd
@@ -25,7 +26,7 @@ from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
 from aniso.blocks.stores.pyramid import Level
 from aniso.blocks.stores.urls import place_of
-from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, create_like, read_only
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, concurrency, create_like, to_write
 
 # Least side of the chunks between passes, in pixels.
 _SIDE = 48
@@ -90,8 +91,19 @@ class StoreRun:
 
     def cut(self) -> dict[str, Any]:
         """Return how the run is cut, which a continued run keeps."""
-        blocks = sum(1 for _ in self.regions(self.passes[0]))
-        return {"block": list(self.block), "limit": self.limit, "passes": len(self.passes), "blocks": blocks}
+        return {
+            "block": list(self.block),
+            "limit": self.limit,
+            "passes": len(self.passes),
+            "blocks": sum(1 for _ in self.regions(self.passes[0])),
+            "lower": [sum(1 for _ in level.windows()) for level in self.levels],
+        }
+
+    @property
+    def total(self) -> int:
+        """The number of blocks of all passes and lower resolutions."""
+        cut = self.cut()
+        return int(cut["passes"] * cut["blocks"] + sum(cut["lower"]))
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
@@ -154,11 +166,10 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     """
     target = place_of(target).absolute()
     folder = journal.folder_of(target)
-    target.check_writable()
     with folder.lock() as lease:
-        target.check_writable()  # another run may just have finished
+        target.check_free()  # another run may just have finished
         run = _all_passes(run, folder, client, report, lease)
-        _write_levels(run, folder, client, lease)
+        _write_levels(run, folder, client, report, lease)
         if lease is not None:
             lease.check()
         with explain_write_errors(target):
@@ -178,9 +189,9 @@ def _all_passes(
     run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
     if run.filling is not None:
         run.filling.prepare(folder, client)
-    total = len(run.passes) * sum(1 for _ in run.regions(run.passes[0]))
+    total = run.total
     lists = [journal.complete_blocks(folder, number) for number in range(len(run.passes))]
-    finished = sum(map(len, lists))
+    finished = sum(map(len, lists)) + _complete_windows(run, folder)
     for number, (group, complete) in enumerate(zip(run.passes, lists, strict=True)):
         waiting = [
             (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
@@ -191,8 +202,8 @@ def _all_passes(
         if not complete:
             with explain_write_errors(folder):
                 _create_stores(run, folder, number)
-        ends = run.inputs(folder, number), run.outputs(folder, number)
-        blocks = _submit_blocks(client, group, waiting, *ends, lease)
+        work = BlockWork.open(run, folder, number, lease)
+        blocks = _submit_blocks(client, group, waiting, work)
         with journal.open_list(folder, number) as record, contextlib.closing(blocks):
             for name in blocks:
                 record(name)
@@ -202,8 +213,18 @@ def _all_passes(
     return run
 
 
-def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None) -> None:
+def _complete_windows(run: StoreRun, folder: Place) -> int:
+    """Return how many chunks of lower resolutions are complete."""
+    first = len(run.passes)
+    return sum(len(journal.complete_blocks(folder, first + number)) for number in range(len(run.levels)))
+
+
+def _write_levels(
+    run: StoreRun, folder: Place, client: Any, report: Report, lease: Lease | None = None
+) -> None:
     """Write the lower resolutions, one after another, on the workers."""
+    total = run.total
+    finished = total - sum(run.cut()["lower"]) + _complete_windows(run, folder)
     store = journal.store_of(folder, len(run.passes) - 1)
     places = [store, journal.data_of(folder, store)]  # descriptions, data
     before = [place / run.source.key for place in places]
@@ -211,14 +232,17 @@ def _write_levels(run: StoreRun, folder: Place, client: Any, lease: Lease | None
         complete = journal.complete_blocks(folder, number)
         waiting = [(window,) for window in level.windows() if pyramid.name_of(window) not in complete]
         target = [place / level.key for place in places]
+        ends = to_write(*before), to_write(*target), target[0], journal.list_of_workers(folder, number), lease
 
-        def submit(window: Any, level: Level = level, before: Any = before, target: Any = target) -> Any:
-            return client.submit(pyramid.reduce_window, level, window, before, target, lease, pure=False)
+        def submit(window: Any, level: Level = level, ends: Any = ends) -> Any:
+            return client.submit(pyramid.reduce_window, level, window, *ends, pure=False)
 
         blocks = _as_they_complete(client, submit, waiting)
         with journal.open_list(folder, number) as record, contextlib.closing(blocks):
             for name in blocks:
                 record(name)
+                finished += 1
+                report(finished, total)
         before = target
 
 
@@ -240,58 +264,90 @@ def block_unit(source: ZarrArray, pipeline: Pipeline) -> tuple[int, ...]:
     return tuple(map(math.lcm, source.spatial_chunks, pipeline.scale))
 
 
-def filter_block(
-    group: StageGroup,
-    frames: Frames,
-    region: Region,
-    sources: Ends,
-    targets: Ends,
-    lease: Lease | None = None,
-) -> str:
+@dataclass(frozen=True)
+class BlockWork:
+    """What all blocks of a pass have in common: where they are read and written, as opened arrays."""
+
+    sources: dict[str, tuple[End, Any]]
+    targets: dict[str, tuple[End, Any]]
+    slab: int | None  # the length of parts that are written while others are computed
+    margin: int  # of the grid along the first axis
+    lease: Lease | None
+    done: Place | None  # the list of complete blocks, if workers add to it
+
+    @classmethod
+    def open(cls, run: StoreRun, folder: Place, number: int, lease: Lease | None) -> BlockWork:
+        """Open the arrays of a pass, for all workers."""
+        sources = {name: (end, end.open_to_read()) for name, end in run.inputs(folder, number).items()}
+        targets = {name: (end, end.open_to_write()) for name, end in run.outputs(folder, number).items()}
+        done = journal.list_of_workers(folder, number)
+        # A disk does not need slabs: what is written there is in memory at first.
+        slab = None if folder.moves else run.passes[number].slab_length(run.block[0], run.chunk_sides[0])
+        return cls(sources, targets, slab, run.pipeline.margins[0], lease, done)
+
+    @property
+    def concurrency(self) -> int:
+        """How many chunks are read or written at the same time."""
+        return min(concurrency(array) for _, array in (*self.sources.values(), *self.targets.values()))
+
+    def read(self, group: StageGroup, frame: tuple[int, ...], region: Region) -> dict[str, Any]:
+        """Return the images of a block that a group of stages reads, each with its halo."""
+        found = {}
+        for name, (end, array) in self.sources.items():
+            window = region.narrow(group.reads.get(name, group.halo)).needed
+            pixels = end.read(array, frame, window)
+            if group.steps and name != "fixed":
+                pixels = np.ascontiguousarray(pixels, arrays.result_type(pixels.dtype))
+            found[name] = pixels
+        return found
+
+    def write(self, frame: tuple[int, ...], window: Window, made: dict[str, Any]) -> None:
+        """Write the images of a part of a block, if the run may still write."""
+        if self.lease is not None:
+            self.lease.check()
+        for name, (end, array) in self.targets.items():
+            with explain_write_errors(end.location):
+                end.write(array, frame, window, made.pop(name))
+
+    def persist(self, frames: Frames, region: Region) -> None:
+        """Force the chunks of a block to the disk, so that it can be listed as complete."""
+        for end, array in self.targets.values():
+            indices = (end.index(frame, region.core) for frame in frames)
+            keys = {key for index in indices for key, _ in chunks_at(array, index)}
+            with explain_write_errors(end.location):
+                end.location.persist(keys)
+
+
+def filter_block(group: StageGroup, frames: Frames, region: Region, work: BlockWork) -> str:
     """Read a block with its halo on a worker, run the stages, and write it, one frame after another."""
     import zarr
 
-    read = {name: read_only(source.location) for name, source in sources.items()}
-    write: dict[str, Any] = {name: target.open_to_write() for name, target in targets.items()}
-    # Chunks that are read at the same time are in memory at the same time.
-    with zarr.config.set({"async.concurrency": 2}):
+    slabs = [region] if work.slab is None else list(region.slabs(work.slab, work.margin))
+    with zarr.config.set({"async.concurrency": work.concurrency}), ThreadPoolExecutor(1) as writer:
         for frame in frames:
-            state = {
-                name: source.read(read[name], frame, region.narrow(group.reads.get(name, group.halo)).needed)
-                for name, source in sources.items()
-            }
+            state = work.read(group, frame, region)
             fixed = state.pop("fixed", None)
-            if group.steps:
-                for name in state:
-                    state[name] = np.ascontiguousarray(state[name], arrays.result_type(state[name].dtype))
-            made = group.run(state, region, fixed)
-            if lease is not None:
-                lease.check()
-            for name, target in targets.items():
-                with explain_write_errors(target.location):
-                    target.write(write[name], frame, region.core, made.pop(name))
-    # The name is listed as complete, which must hold after a power failure too.
-    for name, target in targets.items():
-        indices = (target.index(frame, region.core) for frame in frames)
-        keys = {key for index in indices for key, _ in chunks_at(write[name], index)}
-        with explain_write_errors(target.location):
-            target.location.persist(keys)
-    return _name(frames, region)
+            writing: Future[None] | None = None
+            for window, made in group.run_in_slabs(state, region, slabs, fixed):
+                if writing is not None:
+                    writing.result()  # one slab waits in memory
+                writing = writer.submit(work.write, frame, window, made)
+            assert writing is not None
+            writing.result()
+    work.persist(frames, region)
+    name = _name(frames, region)
+    if work.done is not None:
+        (work.done / name).write(b"")
+    return name
 
 
 def _submit_blocks(
-    client: Any,
-    group: StageGroup,
-    waiting: Sequence[tuple[Frames, Region]],
-    sources: Ends,
-    targets: Ends,
-    lease: Lease | None = None,
+    client: Any, group: StageGroup, waiting: Sequence[tuple[Frames, Region]], work: BlockWork
 ) -> Generator[str, None, None]:
     """Yield the names of blocks as they complete."""
 
     def submit(frames: Frames, region: Region) -> Any:
-        work = group.cut(region), frames, region, sources, targets, lease
-        return client.submit(filter_block, *work, pure=False)
+        return client.submit(filter_block, group.cut(region), frames, region, work, pure=False)
 
     return _as_they_complete(client, submit, waiting)
 

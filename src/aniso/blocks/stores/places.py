@@ -119,6 +119,10 @@ class Place(ABC):
         """Force files in a folder to the disk, by default all of them and the name of the folder."""
 
     @abstractmethod
+    def check_free(self) -> None:
+        """Reject a place at which there is something already."""
+
+    @abstractmethod
     def check_writable(self) -> None:
         """Reject a place in which nothing can be written, before anything is computed."""
 
@@ -251,9 +255,12 @@ class LocalPlace(Place):
             with suppress(FileNotFoundError):  # chunks that contain only the fill value are not written
                 _sync(path)
 
-    def check_writable(self) -> None:
+    def check_free(self) -> None:
         if os.path.lexists(self.path):
             raise FileExistsError(f"{self} already exists. Choose another name, or delete it first.")
+
+    def check_writable(self) -> None:
+        self.check_free()
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder {self.path.parent} does not exist. Create it first.")
         folder = self.path.with_name(self.path.name + UNFINISHED)

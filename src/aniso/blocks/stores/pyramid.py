@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
-from aniso.blocks.stores.zarr_array import ZarrArray, edit_json, read_only, read_scale, to_write
+from aniso.blocks.stores.zarr_array import ZarrArray, edit_json, read_only, read_scale
 from aniso.io.picture import as_dtype
 
 # A store with one level gets lower ones until the longest side has at most this many pixels.
@@ -106,13 +106,18 @@ def create_levels(source: ZarrArray, store: Place, levels: Sequence[Level]) -> N
 
 
 def reduce_window(
-    level: Level, window: Window, before: Sequence[Place], target: Sequence[Place], lease: Lease | None
+    level: Level,
+    window: Window,
+    fine: Any,
+    array: Any,
+    target: Place,
+    done: Place | None,
+    lease: Lease | None,
 ) -> str:
-    """Write the means of a window of a level, on a worker.
+    """Write the means of a window of the next finer level to a level, whose place is `target`, on a worker.
 
-    `before` and `target` are the places of the next finer level and of this one: description and data.
+    `done` is the list of complete windows, if workers add to it.
     """
-    fine = to_write(*before)
     limits = zip(window, level.factors, fine.shape, strict=True)
     needed = tuple(slice(min(part.start * f, n - 1), min(part.stop * f, n)) for part, f, n in limits)
     means = np.asarray(fine[needed], np.float64)
@@ -123,12 +128,13 @@ def reduce_window(
             counts = np.minimum(starts + factor, length) - starts
             shape = [-1 if k == axis else 1 for k in range(means.ndim)]
             means = np.add.reduceat(means, starts, axis=axis) / counts.reshape(shape)
-    array = to_write(*target)
     if lease is not None:
         lease.check()
-    with explain_write_errors(target[0]):
+    with explain_write_errors(target):
         array[window] = as_dtype(means, array.dtype)
-        target[0].persist([array.metadata.encode_chunk_key(_index(window, level.chunks))])
+        target.persist([array.metadata.encode_chunk_key(_index(window, level.chunks))])
+    if done is not None:
+        (done / name_of(window)).write(b"")
     return name_of(window)
 
 

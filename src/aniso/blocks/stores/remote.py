@@ -122,9 +122,11 @@ class RemotePlace(Place):
         """Do nothing, because object stores have no folders."""
 
     def exists(self) -> bool:
-        if self.root.startswith(READ_ONLY):  # web servers have no lists
-            return any((self / name)._read(FIRST_RETRIES) is not None for name in _LAST)
-        return self._has_objects() or self.read() is not None
+        # Lists may be long, and web servers have none.
+        known = [self / name for name in reversed(_LAST)]
+        if self.root.startswith(READ_ONLY):
+            return any(place._read(FIRST_RETRIES) is not None for place in known)
+        return any(place._read(FIRST_RETRIES) is not None for place in (self, *known)) or self._has_objects()
 
     def read(self) -> bytes | None:
         return self._read(RETRIES)
@@ -145,7 +147,11 @@ class RemotePlace(Place):
         self.call(lambda client: obstore.put(client, self.key, contents))
 
     def children(self) -> list[str]:
-        return sorted({path.split("/")[0] for path, _ in self._listed()})
+        import obstore
+
+        found = self.call(lambda client: obstore.list_with_delimiter(client, f"{self.key}/"))
+        paths = [*found["common_prefixes"], *(about["path"] for about in found["objects"])]
+        return sorted({path.rstrip("/").rpartition("/")[2] for path in paths})
 
     def files(self) -> Iterator[tuple[str, str]]:
         if self.root.startswith(READ_ONLY):
@@ -178,12 +184,7 @@ class RemotePlace(Place):
     def persist(self, keys: Iterable[str] | None = None) -> None:
         """Do nothing: an object is stored before the server answers."""
 
-    def check_writable(self) -> None:
-        if self.root.startswith(READ_ONLY):
-            raise ValueError(
-                f"{self} cannot be written: web servers are read only. Give a path, or a URL with s3://, "
-                "gs:// or az://."
-            )
+    def check_free(self) -> None:
         folder = self.rename(self.name + UNFINISHED)
         if self._has_objects():
             if any((self / name).read() is not None for name in _LAST):
@@ -193,7 +194,15 @@ class RemotePlace(Place):
                     f"{self} has objects but is not a complete store, and {folder.name}, from which a run "
                     "could be continued, does not exist. Choose another name, or delete it first."
                 )
-        folder.probe()
+
+    def check_writable(self) -> None:
+        if self.root.startswith(READ_ONLY):
+            raise ValueError(
+                f"{self} cannot be written: web servers are read only. Give a path, or a URL with s3://, "
+                "gs:// or az://."
+            )
+        self.check_free()
+        self.rename(self.name + UNFINISHED).probe()
 
     def check_lock(self) -> None:
         Lock(self).check_free()

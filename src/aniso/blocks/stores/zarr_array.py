@@ -22,6 +22,8 @@ from aniso.io import units
 # The files that describe arrays and groups, of Zarr 3 and 2.
 _ATTRIBUTES = ".zattrs"
 _DESCRIPTIONS = ("zarr.json", ".zarray", ".zgroup", _ATTRIBUTES)
+# Bytes of the chunks that are read or written at the same time.
+_IN_FLIGHT = 2**25
 # Names of axes that are not spatial.
 _CHANNEL_NAMES, _TIME_NAMES = ("c", "channel", "channels"), ("t", "time")
 
@@ -169,6 +171,19 @@ def to_write(location: Place, data: Place) -> Any:
         return zarr.Array(zarr.AsyncArray(metadata=array.metadata, store_path=data.node))
 
 
+def concurrency(array: Any) -> int:
+    """Return how many chunks to read or write at the same time: they are in memory at the same time.
+
+    Object stores answer late, but many requests at once.
+    """
+    from zarr.storage import LocalStore
+
+    if isinstance(array.store, LocalStore):
+        return 2
+    size = math.prod(array.shards or array.chunks) * array.dtype.itemsize
+    return max(2, min(16, _IN_FLIGHT // size))
+
+
 def chunks_at(array: Any, index: Sequence[slice | int]) -> Iterator[tuple[str, tuple[slice, ...]]]:
     """Yield the key and the place of each chunk, or shard, that an index touches."""
     ranges = []
@@ -209,9 +224,11 @@ def create_like(
 @contextmanager
 def edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
-    new = folder / _DESCRIPTIONS[0]
-    file = new if new.exists() else folder / old_name
-    found = json.loads(file.read() or b"{}")
+    file = folder / _DESCRIPTIONS[0]
+    if (text := file.read()) is None:
+        file = folder / old_name
+        text = file.read()
+    found = json.loads(text or b"{}")
     yield found
     file.write(json.dumps(found, indent=2, ensure_ascii=False).encode())
 

@@ -67,7 +67,8 @@ def status(
     """Show what a run to a Zarr store has done, from any machine that can read the store.
 
     A run is complete, running, or interrupted; one that was killed less than a minute ago may still be called
-    running. Nothing is written.
+    running. Fields of a plate are runs of their own: "between fields", none of them is running. Nothing is
+    written.
     """
     from aniso.blocks.stores.journal import describe_run
     from aniso.blocks.stores.urls import options_for, place_of
@@ -80,11 +81,13 @@ def status(
             if about["state"] == "none":
                 raise FileNotFoundError(f"{word} does not exist, and no run has been started for it.")
             report.results.append({"store": word, **about})
-            rows = [("state", about["state"])]
+            rows: list[tuple[str, str]] = [("state", about["state"])]
+            if "field" in about:
+                rows.append(("fields", f"{about['fields']} of {about['fields_total']}, now {about['field']}"))
             if "blocks" in about:
                 share = 100 * about["blocks"] / max(about["blocks_total"], 1)
-                rows = [
-                    ("state", about["state"] + (f" on {about['host']}" if about["host"] else "")),
+                rows[0] = ("state", about["state"] + (f" on {about['host']}" if about["host"] else ""))
+                rows += [
                     ("verb", str(about.get("verb", "structure"))),
                     ("blocks", f"{about['blocks']} of {about['blocks_total']} ({share:.0f} %)"),
                     ("pass", f"{about['pass']} of {about.get('passes', 1)}"),

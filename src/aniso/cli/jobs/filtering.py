@@ -78,6 +78,9 @@ def _filter_store(job: FileJob, pattern: str, filters: StoreFilter) -> None:
         rows = [*filters.summary, *summary_rows([done.plan]), ("blocks", blocks)]
         rows.append(("passes", str(done.passes)))
         facts = {"info": summary_values(done.plan), "blocks": list(done.block), "passes": done.passes}
+        if done.fields:
+            rows.append(("fields", str(len(done.fields))))
+            facts["fields"] = list(done.fields)
         report_store(job, source, target, start, done, rows, **facts)
     report.finish()
 
