@@ -166,6 +166,7 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     """
     target = place_of(target).absolute()
     folder = journal.folder_of(target)
+    target.check_writable()
     with folder.lock() as lease:
         target.check_free()  # another run may just have finished
         run = _all_passes(run, folder, client, report, lease)
