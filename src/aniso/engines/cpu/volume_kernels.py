@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.means import four_means, taps_of_means
+from aniso.engines.cpu.means import four_means
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -255,8 +255,7 @@ def structure_layers(
     structures = workspace(6 * many + 16, u)
     ring_size = 2 * wide_reach_y + 4
     wide_rings = workspace(7 * ring_size * length + STRIDE, u)
-    taps = taps_of_means(wide_y)
-    row_at = np.empty(len(taps) - 3, np.uint64)
+    row_at = np.empty(4 * len(wide_y) + 4, np.uint64)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -301,8 +300,8 @@ def structure_layers(
             fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
-                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
-                    taps, row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
+                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_y,
+                    row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
                 )  # fmt: skip
                 for row in range(i, min(i + 4, stop)):
                     at = index((row - i) * 6 * STRIDE)
@@ -327,8 +326,7 @@ def average_layers(
     many, size = full_vectors(n), 2 * reach + 4
     ring = workspace(7 * size * many, tensors)
     cells = workspace(4 * 6 * STRIDE, tensors)
-    taps = taps_of_means(wide_z)
-    row_at = np.empty(len(taps) - 3, np.uint64)
+    row_at = np.empty(4 * len(wide_z) + 4, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
     for k in range(0, depth + 1, 4):
@@ -341,7 +339,7 @@ def average_layers(
             for field in range(6):
                 fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
         four_means(
-            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, wide_fold_z,
+            cells, index(0), 6, ring, index(0), many, size, k, depth, wide_z, row_at, wide_fold_z,
             sign_z, 3, 4, many,
         )  # fmt: skip
         for this in range(k, min(k + 4, depth + 1)):
