@@ -95,20 +95,47 @@ def store_cells(tensors, shape, layer, row, columns, cells, at):
         copy_row(tensors, target, cells, at + index(field * STRIDE), count)
 
 
+@compiled
+def structures_row(rings, slot, distance, tensors, shape, layer, row, begin, n):
+    """Stored structures of cells 1 … n − 1 of a row from column `begin` on, axes y and z interchanged.
+
+    The next rows, which are needed soon, are asked for.
+    """
+    depth, height, width = shape
+    first, last = max(begin + 1, 0), min(begin + n - 1, width)
+    for field, stored in enumerate((0, 3, 5, 1, 4, 2)):
+        source = ((row * (depth + 1) + layer) * 6 + stored) * (width + 1) + first
+        copy_row(rings, slot + index(field * distance + first - begin), tensors, index(source), last - first + 1)
+    if row + 4 <= height:
+        ahead = ((row + 4) * (depth + 1) + layer) * 6 * (width + 1) + first
+        fetch_row(tensors, index(ahead), 5 * (width + 1) + last - first + 1)
+
+
 @entry
 def volume_steps(
     u, previous, out, out_previous, channels, shape, planes, rows, columns, continued, to_be_continued,
     weights, taus, numbers, parameters, tensor_row, computes, stores, tensors, fixed,
-    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_z, wide_fold_z, sign_z,
 ):  # fmt: skip
     """Steps of a tile with the same tensors, as many as there are `taus`: u is read once, out written once.
 
     As `image_steps`, with planes instead of rows: each step follows one plane behind the step before it, and
     the tile is taken with a margin of a voxel per step.
+
+    With an integration scale, `tensors` has structures that still have to be averaged along z. Then the axes
+    y and z are interchanged, here and in the spans of the tile: averages are those across rows.
     """
     (depth, height, width), (front, back), (start, stop), (left, right) = shape, planes, rows, columns
     per_x, per_y, per_z, alpha, gamma, beta = numbers
     count, volume, share = len(taus), depth * height * width, real(1.0) / real(channels)
+    # Distances of rows and planes in u, out and fixed.
+    row_pitch, plane_pitch = width, height * width
+    wide_reach = len(wide_z) - 1
+    averages = computes and wide_reach > 0
+    smooths = computes and not averages
+    if averages:
+        depth, height, per_y, per_z = height, depth, per_z, per_y
+        row_pitch, plane_pitch = plane_pitch, row_pitch
     # Voxels of the tile and its margin, from column `begin` on; cell j lies between the voxels j − 1 and j.
     begin, n = left - count, right - left + 2 * count
     many = full_vectors(n)
@@ -123,18 +150,23 @@ def volume_steps(
     pixels = workspace(scratch + pitch, u)
     rate = workspace(channels * count * plane, u)
     begun = workspace(2 * channels * STRIDE, u)
-    # Of cells, a layer for each step; a single row if there is one step.
+    # Of cells, a layer for each step; a single row if there is one step. Averages come four at a time.
     held = bottom - top + 1 if count > 1 else 1
+    held = (held + 3) // 4 * 4 if averages else held
     layer = held * 6 * STRIDE
     cells = workspace(count * layer, u)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     size = (last - first + 1) * many
-    smooth = workspace(2 * channels * size if computes else 1, u)
-    blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if computes else 1, u)
+    smooth = workspace(2 * channels * size if smooths else 1, u)
+    blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if smooths else 1, u)
     offsets = np.empty(len(weights_z), np.uint64)
     ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
     even = ones(len(fold_y), u)
+    ring_size = 2 * wide_reach + 4
+    wide_rings = workspace(7 * ring_size * many if averages else 1, u)
+    row_at = np.empty(4 * len(wide_z) + 4, np.uint64)
+    done = 0
 
     top_layer, bottom_layer = max(front - count + 1, 0), min(back + count - 1, depth)
     for now in range(top_layer - 1, back + count):
@@ -142,14 +174,14 @@ def volume_steps(
         if now <= bottom_layer and (now < top_layer or z != before):
             for channel in range(channels):
                 base = index(channel * volume)
-                if computes:
+                if smooths:
                     smooth_plane(
                         smooth, index((2 * channel + z % 2) * size), u, base, shape, z, (first, last + 1),
                         begin, n, many, blurred, offsets, ring, line, even,
                         kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
                     )  # fmt: skip
                 for y in range(first, last + 1):
-                    source = base + index((z * height + y) * width)
+                    source = base + index(z * plane_pitch + y * row_pitch)
                     row = origin + channel * (count + 1) * image + z % 3 * plane + (y - first + 1) * pitch
                     if continued:
                         cut_row(pixels, index(row), previous, source, width, begin, fold_x, n)
@@ -165,7 +197,25 @@ def volume_steps(
             for i in range(low, high + 1):
                 at = index(k % count * layer + (i - top) % held * 6 * STRIDE)
                 upper, lower = max(i - 1, 0) - first, min(i, height - 1) - first
-                if step == 0 and computes:
+                if step == 0 and averages:
+                    if i == low:
+                        done = first_row_needed(low, wide_reach, height + 1) - 1
+                    while (i - low) % 4 == 0 and done < min(min(i + 3, high) + wide_reach, height):
+                        done += 1
+                        structures_row(
+                            wide_rings, index(done % ring_size * many), ring_size * many, tensors,
+                            (depth, height, width), k, done, begin, n,
+                        )  # fmt: skip
+                    if (i - low) % 4 == 0:
+                        four_means(
+                            cells, at, 6, wide_rings, index(0), many, ring_size, i, high, wide_z, row_at,
+                            wide_fold_z, sign_z, 1, 4, many,
+                        )  # fmt: skip
+                    # An odd quantity vanishes on the boundary: exactly, not but for rounding.
+                    if i == 0 or i == height:
+                        clear_row(cells, at + index(STRIDE), many)
+                        clear_row(cells, at + index(4 * STRIDE), many)
+                elif step == 0 and computes:
                     for channel in range(channels):
                         one, two = (2 * channel + near % 2) * size, (2 * channel + far % 2) * size
                         a, b = index(one + upper * many), index(one + lower * many)
@@ -173,6 +223,9 @@ def volume_steps(
                         add_structure(
                             cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, many
                         )
+                elif step == 0:
+                    stored_cells(cells, at, tensors, shape, k, i, begin, n)
+                if step == 0 and computes:
                     call_volume_tensor_row(tensor_row, cells, at, per_x, per_y, per_z, parameters, many)
                     if (
                         stores
@@ -182,8 +235,6 @@ def volume_steps(
                         and (i < stop or i == height)
                     ):
                         store_cells(tensors, shape, k, i, columns, cells, at + index(count))
-                elif step == 0:
-                    stored_cells(cells, at, tensors, shape, k, i, begin, n)
                 for channel in range(channels):
                     place = origin + (channel * (count + 1) + step + 1) * image
                     one, two = place + near % 3 * plane, place + far % 3 * plane
@@ -209,7 +260,7 @@ def volume_steps(
                     if len(fixed) > 1:
                         x, end = max(begin, 0), min(begin + n, width)
                         skip = index(x - begin)
-                        voxel = index(((k - 1) * height + i - 1) * width + x)
+                        voxel = index((k - 1) * plane_pitch + (i - 1) * row_pitch + x)
                         restore_fixed(pixels, there + skip, pixels, here + skip, fixed, voxel, end - x)
                     if margin > 0:
                         if begin < 0:
@@ -219,7 +270,7 @@ def volume_steps(
                             pixels[edge] = pixels[edge - index(1)]
                     else:
                         skip = index(count)
-                        voxel = index(channel * volume + ((k - 1) * height + i - 1) * width + left)
+                        voxel = index(channel * volume + (k - 1) * plane_pitch + (i - 1) * row_pitch + left)
                         copy_row(out, voxel, pixels, there + skip, right - left)
                         if to_be_continued:
                             copy_row(out_previous, voxel, pixels, here + skip, right - left)
