@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.arithmetic import unit_structure
-from aniso.engines.cpu.means import four_means
+from aniso.engines.cpu.means import means_of_rows
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -261,8 +261,8 @@ def image_steps(
         if top_row <= now <= bottom_row:
             if computes and averages:
                 if (now - top_row) % 4 == 0:
-                    four_means(
-                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, bottom_row, wide_y,
+                    means_of_rows(
+                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, 4, bottom_row, wide_y,
                         row_at, wide_fold_y, sign_y, 1, 1, many,
                     )  # fmt: skip
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.

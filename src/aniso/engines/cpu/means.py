@@ -112,10 +112,12 @@ def store_means(out, j, w, x, y, z):
 
 
 @compiled
-def four_means(
-    cells, slot, fields, rings, begin, length, size, row, last, kernel, at, fold, sign, odd, odd_too, n
+def means_of_rows(
+    cells, slot, fields, rings, begin, length, size, row, many, last, kernel, at, fold, sign, odd, odd_too, n
 ):
-    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
+    """Gaussian across rows: entries of `many` rows of cells from `row` on, or of those up to `last`.
+
+    Rows come in fours. More of them find a part of the ring in the first-level cache.
 
     The kernel is given from its centre outwards. The ring of each of the fields holds `size` rows, `length`
     apart; n values from `begin` on are averaged. `at` has room for two numbers per row under the four
@@ -123,7 +125,7 @@ def four_means(
     opposite sign to another ring behind those of the fields.
     """
     reach, per_field = len(kernel) - 1, size * length
-    count, limit, mirrors = 2 * reach + 4, min(row + 3, last) + reach + reach, False
+    count, limit, mirrors = 2 * reach + many, min(row + many - 1, last) + reach + reach, False
     for p in range(count):
         place = min(row + p, limit)
         at[p] = begin + index(fold[place] % size * length)
@@ -138,10 +140,12 @@ def four_means(
                     mirrored = index((fields * size + p) * length)
                     negate_row(rings, mirrored, rings, at[p] + shift, n)
                     at[count + p] = mirrored - shift
-        begin_means(cells, o, rings, at, centre, shift, kernel, n)
-        p = 5
-        while p + 3 <= reach:
-            add_four_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
-            p += 4
-        if p < reach:
-            add_two_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
+        for four in range(0, min(many, last - row + 1), 4):
+            begin_means(cells, o, rings, at, centre, shift, kernel, n)
+            p = 5
+            while p + 3 <= reach:
+                add_four_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
+                p += 4
+            if p < reach:
+                add_two_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
+            o, centre = o + index(4 * ENTRIES * STRIDE), centre + 4

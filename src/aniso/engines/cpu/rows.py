@@ -395,6 +395,6 @@ def call_tensor_row(typing_context, where, cells, at, per_x, per_y, alpha, gamma
 
 
 @intrinsic
-def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n):
-    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64)."""
-    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n), call_address
+def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n, rows):
+    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64, i64)."""
+    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n, rows), call_address
