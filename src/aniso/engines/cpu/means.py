@@ -35,11 +35,11 @@ def begin_means(out, o, rows, at, centre, shift, kernel, n):
         return
     k3, k4 = kernel[3], kernel[4]
     y, z = at[centre - 4] + shift, at[centre - 3] + shift
-    l, m = at[centre + 6] + shift, at[centre + 7] + shift
+    x, m = at[centre + 6] + shift, at[centre + 7] + shift
     for k in range(n):
         j = index(k)
         near = rows[y + j], rows[z + j], rows[b + j], rows[c + j], rows[d + j], rows[e + j]
-        far = rows[f + j], rows[g + j], rows[h + j], rows[i + j], rows[l + j], rows[m + j]
+        far = rows[f + j], rows[g + j], rows[h + j], rows[i + j], rows[x + j], rows[m + j]
         r0, r1, r2, r3, r4, r5 = near
         r6, r7, r8, r9, r10, r11 = far
         store_means(
@@ -57,14 +57,14 @@ def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     left, right = centre - p, centre + p
     a, b, c, d = at[left - 3] + shift, at[left - 2] + shift, at[left - 1] + shift, at[left] + shift
     e, f, g = at[left + 1] + shift, at[left + 2] + shift, at[left + 3] + shift
-    h, i, l, m = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift, at[right + 3] + shift
+    h, i, t, m = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift, at[right + 3] + shift
     q, r, s = at[right + 4] + shift, at[right + 5] + shift, at[right + 6] + shift
     k1, k2, k3, k4 = kernel[p], kernel[p + 1], kernel[p + 2], kernel[p + 3]
     for k in range(n):
         j = index(k)
         l0, l1, l2, l3 = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
         l4, l5, l6 = rows[e + j], rows[f + j], rows[g + j]
-        r0, r1, r2, r3 = rows[h + j], rows[i + j], rows[l + j], rows[m + j]
+        r0, r1, r2, r3 = rows[h + j], rows[i + j], rows[t + j], rows[m + j]
         r4, r5, r6 = rows[q + j], rows[r + j], rows[s + j]
         w, x, y, z = load_means(out, o + j)
         store_means(
@@ -82,13 +82,13 @@ def add_two_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     left, right = centre - p, centre + p
     a, b, c = at[left - 1] + shift, at[left] + shift, at[left + 1] + shift
     d, e = at[left + 2] + shift, at[left + 3] + shift
-    h, i, l = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift
+    h, i, t = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift
     m, q = at[right + 3] + shift, at[right + 4] + shift
     k1, k2 = kernel[p], kernel[p + 1]
     for k in range(n):
         j = index(k)
         l0, l1, l2, l3, l4 = rows[a + j], rows[b + j], rows[c + j], rows[d + j], rows[e + j]
-        r0, r1, r2, r3, r4 = rows[h + j], rows[i + j], rows[l + j], rows[m + j], rows[q + j]
+        r0, r1, r2, r3, r4 = rows[h + j], rows[i + j], rows[t + j], rows[m + j], rows[q + j]
         w, x, y, z = load_means(out, o + j)
         store_means(
             out, o + j,
@@ -132,7 +132,7 @@ def means_of_rows(
         mirrors |= sign[place] < 0
     for field in range(fields):
         o, shift, centre = slot + index(field * STRIDE), index(field * per_field), reach
-        if mirrors and (field == odd or field == odd_too):
+        if mirrors and field in (odd, odd_too):
             centre += count
             for p in range(count):
                 at[count + p] = at[p]
@@ -140,7 +140,7 @@ def means_of_rows(
                     mirrored = index((fields * size + p) * length)
                     negate_row(rings, mirrored, rings, at[p] + shift, n)
                     at[count + p] = mirrored - shift
-        for four in range(0, min(many, last - row + 1), 4):
+        for _ in range(0, min(many, last - row + 1), 4):
             begin_means(cells, o, rings, at, centre, shift, kernel, n)
             p = 5
             while p + 3 <= reach:

@@ -56,17 +56,13 @@ class VolumeEvolution(Base):
 
     def _tiles(self, steps: int, computes: bool) -> list[tuple[Span, ...]]:
         """Planes, rows and columns of all tiles, the same for any number of threads."""
-        _, depth, height, width = self._shape
+        (_, depth, height, width), rows = self._shape, _ROWS
         if computes and self._averages:
-            # Axes y and z are interchanged, and rows around a tile are read for averages.
-            return list(
-                itertools.product(
-                    equal_spans(height, _PLANES),
-                    equal_spans(depth, max(4 * _ROWS // steps, 4 * (len(self._wide[2][0]) - 1))),
-                    equal_spans(width, _COLUMNS - 2 * steps),
-                )
-            )
-        largest = _PLANES, _ROWS, _COLUMNS - 2 * steps
+            # Axes y and z are interchanged. Tiles are taller, since rows around them are read for averages;
+            # of the tensors of a single step, only a few rows are at work.
+            depth, height = height, depth
+            rows = max(4 * _ROWS if steps == 1 else _ROWS, 2 * (len(self._wide[2][0]) - 1))
+        largest = _PLANES, rows, _COLUMNS - 2 * steps
         return list(itertools.product(*map(equal_spans, (depth, height, width), largest)))
 
     def _computes_tensors(self, steps: int) -> bool:

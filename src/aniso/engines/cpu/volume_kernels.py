@@ -363,8 +363,8 @@ def structure_layers(
             fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(AVERAGED, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 means_of_rows(
-                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, AVERAGED, stop - 1, wide_y,
-                    row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
+                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, AVERAGED, stop - 1,
+                    wide_y, row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
                 )  # fmt: skip
                 for row in range(i, min(i + AVERAGED, stop)):
                     at = index((row - i) * 6 * STRIDE)
