@@ -1,7 +1,8 @@
 """Evolving volumes on the fast engine.
 
 A cycle of up to four steps is a single pass over the volume. In longer ones the first pass stores the
-tensors, and the others read them. With an integration scale they are stored before the first pass.
+tensors, and the others read them. With an integration scale, structure tensors are stored before the first
+pass; in longer cycles, the tensors themselves.
 """
 
 from __future__ import annotations
