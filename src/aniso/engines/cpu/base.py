@@ -56,7 +56,7 @@ class Base:
         # A single number if there are none yet, since kernels take arrays.
         self._tensors = np.zeros(1, image.dtype)
         self._before: tuple[Array, Array] | None = None
-        self._tiles_for: dict[int, list[Any]] = {}
+        self._tiles_for: dict[tuple[int, bool], list[Any]] = {}
         self._numbers, self._parameters = _numbers(problem, parameters, image.dtype)
         self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
@@ -88,25 +88,25 @@ class Base:
             self._before = self._before or (np.empty_like(u), np.empty_like(u))
         previous, out_previous = self._before or (u, spare)
         taken = continued, to_be_continued, *np.array(rates[start:stop], u.dtype).T.copy()
-        computes = start == 0 and self._computes_tensors()
+        computes = start == 0 and self._computes_tensors(len(steps))
         stores = computes and stop < len(steps)
         if stores:
             self._tensors = self._room_for_tensors()
         count = stop - start
-        if count not in self._tiles_for:
-            self._tiles_for[count] = self._tiles(count)
+        if (count, computes) not in self._tiles_for:
+            self._tiles_for[count, computes] = self._tiles(count, computes)
         model = self._numbers, self._parameters, self._tensor_row, computes, stores, self._tensors
         self._run(
             self._step_kernel,
             (u, previous, spare, out_previous, channels, tuple(shape)),
-            self._tiles_for[count],
+            self._tiles_for[count, computes],
             (*taken, *model, *self._stencil_and_kernels),
         )
         self._u, self._spare = spare, u
         if self._before:
             self._before = self._before[::-1]
 
-    def _computes_tensors(self) -> bool:
+    def _computes_tensors(self, steps: int) -> bool:
         """Return whether the pass that begins a cycle computes the tensors; else they are stored now."""
         return self._tensor_row != 0
 
@@ -116,7 +116,7 @@ class Base:
         size = entries * int(np.prod([length + 1 for length in self._shape[1:]]))
         return self._tensors if len(self._tensors) == size else np.empty(size, self._u.dtype)
 
-    def _tiles(self, steps: int) -> list[Any]:
+    def _tiles(self, steps: int, computes: bool) -> list[Any]:
         """Return all tiles for this number of steps, the same for any number of threads."""
         raise NotImplementedError
 

@@ -83,7 +83,7 @@ class ImageEvolution(Base):
         self._step_kernel = self._loops.image_steps
         self._stencil_and_kernels = delta, self._fixed, *narrow, *wide
 
-    def _tiles(self, steps: int) -> list[tuple[Span, Span]]:
+    def _tiles(self, steps: int, computes: bool) -> list[tuple[Span, Span]]:
         """Rows and columns of all tiles, the same for any number of threads."""
         _, height, width = self._shape
         columns = equal_spans(width, _TILE_WIDTH - 2 * steps)

@@ -40,7 +40,7 @@ from aniso.engines.cpu import (
 )
 from aniso.engines.cpu.cache import KernelCache
 from aniso.engines.cpu.function_texts import body_text, check_names, formula_text, formulas_text
-from aniso.engines.cpu.placeholders import STRIDE, VOLUME_STRIDE
+from aniso.engines.cpu.placeholders import AVERAGED, STRIDE, VOLUME_STRIDE
 from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
 from aniso.formulas import (
@@ -251,7 +251,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
             "from aniso.engines.cpu.inner import InnerCompiler",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
-            f"ENTRIES = {4 if ndim == 2 else 6}",
+            f"ENTRIES, AVERAGED = {4 if ndim == 2 else 6}, {AVERAGED}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             # Functions that allocate nothing need not count references to arrays, which is done atomically.
@@ -262,7 +262,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             f"entry = {entry}({_OPTIONS})",
             "_rows = types.CPointer(numba.from_dtype(np.dtype(real))), types.int64",
             "_number = numba.from_dtype(np.dtype(real))",
-            f"_row = types.void({row}, *_rows, types.int64)",
+            f"_row = types.void({row}, *_rows, *[types.int64] * {1 if ndim == 2 else 2})",
             f'address = {address}(_row, fastmath={{"contract"}}, error_model="numpy")',
             "@inlined\ndef exponential_series(f):",
             f"    return f * {series}",

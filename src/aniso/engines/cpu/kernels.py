@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.arithmetic import unit_structure
-from aniso.engines.cpu.means import four_means, taps_of_means
+from aniso.engines.cpu.means import means_of_rows
 from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
 from aniso.engines.cpu.rows import (
     along_row,
@@ -217,8 +217,7 @@ def image_steps(
     slots = (count + 6) // 4 * 4 if averages else count
     cells = workspace(slots * 4 * STRIDE, u)
     ring_size = 2 * wide_reach_y + 4
-    taps = taps_of_means(wide_y)
-    row_at = np.empty(len(taps) - 3, np.uint64)
+    row_at = np.empty(4 * len(wide_y) + 4, np.uint64)
     smooth = workspace(2 * channels * (structure_n + 1) if computes else 1, u)
     rings = workspace(rows_of_ring(reach_y, height) * channels * structure_n if computes else 1, u)
     line = workspace(structure_n + 2 * len(kernel_x) - 2, u)
@@ -262,9 +261,9 @@ def image_steps(
         if top_row <= now <= bottom_row:
             if computes and averages:
                 if (now - top_row) % 4 == 0:
-                    four_means(
-                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, bottom_row, wide_reach_y,
-                        taps, row_at, wide_fold_y, sign_y, 1, 1, many,
+                    means_of_rows(
+                        cells, slot, 3, wide_rings, index(0), many, ring_size, now, 4, bottom_row, wide_y,
+                        row_at, wide_fold_y, sign_y, 1, 1, many,
                     )  # fmt: skip
                 # An odd quantity vanishes on the boundary: exactly, not but for rounding.
                 odd = slot + index(STRIDE)

@@ -5,62 +5,96 @@ This text becomes part of the generated kernel modules, see :mod:`aniso.engines.
 
 from __future__ import annotations
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, allocating, compiled, index, inlined, real
-from aniso.engines.cpu.rows import negate_row, workspace
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, compiled, index, inlined, real
+from aniso.engines.cpu.rows import negate_row
 
-# Rows under a kernel are added to four means, each one row further than the last, one after another from the
-# first to the last, so that a mean does not depend on which of the four it is.
-
-
-@compiled
-def begin_means(out, o, rows, at, taps, n):
-    """Begin four means with rows 0 … 7; row p is at at[p]."""
-    a, b, c, d, e, f, g, h = at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
-    near, far = seven_taps(taps, index(0)), seven_taps(taps, index(4))
-    for k in range(n):
-        j = index(k)
-        zero = real(0.0)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(zero, zero, zero, zero, values, near)
-        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-        store_means(out, o + j, w, x, y, z)
+# Four means, each one row further than the last, are computed together, so that a row is read less often. The
+# rows at equal distances from a mean are added before they are multiplied by their weight, the nearest ones
+# first, so that a mean does not depend on which of the four it is. Additions and multiply-adds can be
+# executed by different units of a processor.
 
 
 @compiled
-def add_eight_rows(out, o, rows, at, p, taps, n):
-    """Adds rows p … p+7 to four means."""
-    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
-    e, f, g, h = at[p + 4], at[p + 5], at[p + 6], at[p + 7]
-    near, far = seven_taps(taps, index(p)), seven_taps(taps, index(p + 4))
+def begin_means(out, o, rows, at, centre, shift, kernel, n):
+    """Begin four means with up to four pairs of rows; row p from the first centre on is at at[centre + p]."""
+    zero = real(0.0)
+    k0, k1, k2 = kernel[0], kernel[1], kernel[2]
+    b, c, d, e = at[centre - 2] + shift, at[centre - 1] + shift, at[centre] + shift, at[centre + 1] + shift
+    f, g, h = at[centre + 2] + shift, at[centre + 3] + shift, at[centre + 4] + shift
+    i = at[centre + 5] + shift
+    if len(kernel) == 3:
+        for k in range(n):
+            j = index(k)
+            p, q, r, s = rows[b + j], rows[c + j], rows[d + j], rows[e + j]
+            t, u, v, w = rows[f + j], rows[g + j], rows[h + j], rows[i + j]
+            store_means(
+                out, o + j,
+                zero + k0 * r + k1 * (q + s) + k2 * (p + t), zero + k0 * s + k1 * (r + t) + k2 * (q + u),
+                zero + k0 * t + k1 * (s + u) + k2 * (r + v), zero + k0 * u + k1 * (t + v) + k2 * (s + w),
+            )  # fmt: skip
+        return
+    k3, k4 = kernel[3], kernel[4]
+    y, z = at[centre - 4] + shift, at[centre - 3] + shift
+    x, m = at[centre + 6] + shift, at[centre + 7] + shift
     for k in range(n):
         j = index(k)
+        near = rows[y + j], rows[z + j], rows[b + j], rows[c + j], rows[d + j], rows[e + j]
+        far = rows[f + j], rows[g + j], rows[h + j], rows[i + j], rows[x + j], rows[m + j]
+        r0, r1, r2, r3, r4, r5 = near
+        r6, r7, r8, r9, r10, r11 = far
+        store_means(
+            out, o + j,
+            zero + k0 * r4 + k1 * (r3 + r5) + k2 * (r2 + r6) + k3 * (r1 + r7) + k4 * (r0 + r8),
+            zero + k0 * r5 + k1 * (r4 + r6) + k2 * (r3 + r7) + k3 * (r2 + r8) + k4 * (r1 + r9),
+            zero + k0 * r6 + k1 * (r5 + r7) + k2 * (r4 + r8) + k3 * (r3 + r9) + k4 * (r2 + r10),
+            zero + k0 * r7 + k1 * (r6 + r8) + k2 * (r5 + r9) + k3 * (r4 + r10) + k4 * (r3 + r11),
+        )  # fmt: skip
+
+
+@compiled
+def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
+    """Add the pairs p … p+3 to four means."""
+    left, right = centre - p, centre + p
+    a, b, c, d = at[left - 3] + shift, at[left - 2] + shift, at[left - 1] + shift, at[left] + shift
+    e, f, g = at[left + 1] + shift, at[left + 2] + shift, at[left + 3] + shift
+    h, i, t, m = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift, at[right + 3] + shift
+    q, r, s = at[right + 4] + shift, at[right + 5] + shift, at[right + 6] + shift
+    k1, k2, k3, k4 = kernel[p], kernel[p + 1], kernel[p + 2], kernel[p + 3]
+    for k in range(n):
+        j = index(k)
+        l0, l1, l2, l3 = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
+        l4, l5, l6 = rows[e + j], rows[f + j], rows[g + j]
+        r0, r1, r2, r3 = rows[h + j], rows[i + j], rows[t + j], rows[m + j]
+        r4, r5, r6 = rows[q + j], rows[r + j], rows[s + j]
         w, x, y, z = load_means(out, o + j)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-        values = rows[e + j], rows[f + j], rows[g + j], rows[h + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, far)
-        store_means(out, o + j, w, x, y, z)
+        store_means(
+            out, o + j,
+            w + k1 * (l3 + r0) + k2 * (l2 + r1) + k3 * (l1 + r2) + k4 * (l0 + r3),
+            x + k1 * (l4 + r1) + k2 * (l3 + r2) + k3 * (l2 + r3) + k4 * (l1 + r4),
+            y + k1 * (l5 + r2) + k2 * (l4 + r3) + k3 * (l3 + r4) + k4 * (l2 + r5),
+            z + k1 * (l6 + r3) + k2 * (l5 + r4) + k3 * (l4 + r5) + k4 * (l3 + r6),
+        )  # fmt: skip
 
 
 @compiled
-def add_four_rows(out, o, rows, at, p, taps, n):
-    """Adds rows p … p+3 to four means."""
-    a, b, c, d = at[p], at[p + 1], at[p + 2], at[p + 3]
-    near = seven_taps(taps, index(p))
+def add_two_pairs(out, o, rows, at, centre, shift, p, kernel, n):
+    """Add the pairs p and p+1 to four means."""
+    left, right = centre - p, centre + p
+    a, b, c = at[left - 1] + shift, at[left] + shift, at[left + 1] + shift
+    d, e = at[left + 2] + shift, at[left + 3] + shift
+    h, i, t = at[right] + shift, at[right + 1] + shift, at[right + 2] + shift
+    m, q = at[right + 3] + shift, at[right + 4] + shift
+    k1, k2 = kernel[p], kernel[p + 1]
     for k in range(n):
         j = index(k)
+        l0, l1, l2, l3, l4 = rows[a + j], rows[b + j], rows[c + j], rows[d + j], rows[e + j]
+        r0, r1, r2, r3, r4 = rows[h + j], rows[i + j], rows[t + j], rows[m + j], rows[q + j]
         w, x, y, z = load_means(out, o + j)
-        values = rows[a + j], rows[b + j], rows[c + j], rows[d + j]
-        w, x, y, z = add_four_to_means(w, x, y, z, values, near)
-        store_means(out, o + j, w, x, y, z)
-
-
-@inlined
-def seven_taps(taps, t):
-    """The taps that four rows have in four means."""
-    a, b, c, d = taps[t], taps[t + index(1)], taps[t + index(2)], taps[t + index(3)]
-    return a, b, c, d, taps[t + index(4)], taps[t + index(5)], taps[t + index(6)]
+        store_means(
+            out, o + j,
+            w + k1 * (l1 + r0) + k2 * (l0 + r1), x + k1 * (l2 + r1) + k2 * (l1 + r2),
+            y + k1 * (l3 + r2) + k2 * (l2 + r3), z + k1 * (l4 + r3) + k2 * (l3 + r4),
+        )  # fmt: skip
 
 
 @inlined
@@ -77,53 +111,41 @@ def store_means(out, j, w, x, y, z):
     out[j + index(2 * ENTRIES * STRIDE)], out[j + index(3 * ENTRIES * STRIDE)] = y, z
 
 
-@inlined
-def add_four_to_means(w, x, y, z, values, taps):
-    """Adds four values to four means; between them they have seven taps."""
-    k0, k1, k2, k3, k4, k5, k6 = taps
-    a, b, c, d = values
-    w, x, y, z = w + k3 * a, x + k2 * a, y + k1 * a, z + k0 * a
-    w, x, y, z = w + k4 * b, x + k3 * b, y + k2 * b, z + k1 * b
-    w, x, y, z = w + k5 * c, x + k4 * c, y + k3 * c, z + k2 * c
-    return w + k6 * d, x + k5 * d, y + k4 * d, z + k3 * d
-
-
-@allocating
-def taps_of_means(kernel):
-    """A kernel that is given from its centre outwards, with three zeros on either side.
-
-    Rows under four means are three fewer than these, and a multiple of four.
-    """
-    reach = len(kernel) - 1
-    taps = workspace(2 * reach + 7, kernel)
-    for k in range(2 * reach + 1):
-        taps[3 + k] = kernel[abs(k - reach)]
-    return taps
-
-
 @compiled
-def four_means(
-    cells, slot, fields, rings, begin, length, size, row, last, reach, taps, at, fold, sign, odd, odd_too, n
+def means_of_rows(
+    cells, slot, fields, rings, begin, length, size, row, many, last, kernel, at, fold, sign, odd, odd_too, n
 ):
-    """Gaussian across rows: entries of four rows of cells from `row` on, or of those up to `last`.
+    """Gaussian across rows: entries of `many` rows of cells from `row` on, or of those up to `last`.
 
-    The ring of each of the fields holds `size` rows, `length` apart; n values from `begin` on are averaged. A
-    row is read once for four means. The fields `odd` and `odd_too` are odd about the boundary: rows beyond it
-    are written with the opposite sign to another ring behind those of the fields.
+    Rows come in fours. More of them find a part of the ring in the first-level cache.
+
+    The kernel is given from its centre outwards. The ring of each of the fields holds `size` rows, `length`
+    apart; n values from `begin` on are averaged. `at` has room for two numbers per row under the four
+    kernels. The fields `odd` and `odd_too` are odd about the boundary: rows beyond it are written with the
+    opposite sign to another ring behind those of the fields.
     """
-    count, limit = 2 * reach + 4, min(row + 3, last) + reach + reach
+    reach, per_field = len(kernel) - 1, size * length
+    count, limit, mirrors = 2 * reach + many, min(row + many - 1, last) + reach + reach, False
+    for p in range(count):
+        place = min(row + p, limit)
+        at[p] = begin + index(fold[place] % size * length)
+        mirrors |= sign[place] < 0
     for field in range(fields):
-        o, r = slot + index(field * STRIDE), begin + index(field * size * length)
-        is_odd = field in (odd, odd_too)
-        for p in range(count):
-            place = min(row + p, limit)
-            at[p] = r + index(fold[place] % size * length)
-            if is_odd and sign[place] < 0:
-                mirrored = index((fields * size + p) * length)
-                negate_row(rings, mirrored, rings, at[p], n)
-                at[p] = mirrored
-        begin_means(cells, o, rings, at, taps, n)
-        for p in range(8, count - 7, 8):
-            add_eight_rows(cells, o, rings, at, p, taps, n)
-        if count % 8 > 0:
-            add_four_rows(cells, o, rings, at, count - 4, taps, n)
+        o, shift, centre = slot + index(field * STRIDE), index(field * per_field), reach
+        if mirrors and field in (odd, odd_too):
+            centre += count
+            for p in range(count):
+                at[count + p] = at[p]
+                if sign[min(row + p, limit)] < 0:
+                    mirrored = index((fields * size + p) * length)
+                    negate_row(rings, mirrored, rings, at[p] + shift, n)
+                    at[count + p] = mirrored - shift
+        for _ in range(0, min(many, last - row + 1), 4):
+            begin_means(cells, o, rings, at, centre, shift, kernel, n)
+            p = 5
+            while p + 3 <= reach:
+                add_four_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
+                p += 4
+            if p < reach:
+                add_two_pairs(cells, o, rings, at, centre, shift, p, kernel, n)
+            o, centre = o + index(4 * ENTRIES * STRIDE), centre + 4

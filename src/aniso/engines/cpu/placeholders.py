@@ -21,6 +21,9 @@ STRIDE = 1072
 #: The same in volumes, where whole layers of cells are at work.
 VOLUME_STRIDE = 304
 
+#: How many rows of cells of a volume are averaged, and turned into tensors, at a time.
+AVERAGED = 8
+
 #: Rows that a row of cells takes: a, b, c and ζ of an image, or the six entries of a tensor in a volume.
 ENTRIES = 4
 

@@ -14,77 +14,86 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined
+from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined, real
 
 # Smoothing -------------------------------------------------------------------------------------------
+
+
+# Vectors that cross cache lines are slow to load. So values at even distances are carried over from the
+# iteration before, which turns them into shuffles of registers. A sum begins with 0 and goes on term by term:
+# of two products that are added, compilers may fuse either one, and a value would depend on its place.
 
 
 @compiled
 def four_pairs(out, o, row, r, k0, k1, k2, k3, k4, n):
     """Weighted sum of nine neighbours in a row."""
+    v0, v2, v4, v6 = row[r], row[r + index(2)], row[r + index(4)], row[r + index(6)]
     for k in range(n):
         j = index(k)
-        out[o + j] = (
-            k0 * row[r + j + index(4)]
-            + k1 * (row[r + j + index(3)] + row[r + j + index(5)])
-            + k2 * (row[r + j + index(2)] + row[r + j + index(6)])
-            + k3 * (row[r + j + index(1)] + row[r + j + index(7)])
-            + k4 * (row[r + j] + row[r + j + index(8)])
-        )
+        v1, v3, v5, v7 = next_values(row, r + j)
+        v8 = row[r + j + index(8)]
+        total = real(0.0) + k0 * v4 + k1 * (v3 + v5) + k2 * (v2 + v6) + k3 * (v1 + v7) + k4 * (v0 + v8)
+        v0, v2, v4, v6 = v1, v3, v5, v7
+        out[o + j] = total
+
+
+@inlined
+def next_values(row, r):
+    """Values at odd distances."""
+    return row[r + index(1)], row[r + index(3)], row[r + index(5)], row[r + index(7)]
 
 
 @compiled
 def two_pairs(out, o, row, r, k0, k1, k2, n):
     """Weighted sum of five neighbours in a row."""
+    v0, v2 = row[r], row[r + index(2)]
     for k in range(n):
         j = index(k)
-        out[o + j] = (
-            k0 * row[r + j + index(2)]
-            + k1 * (row[r + j + index(1)] + row[r + j + index(3)])
-            + k2 * (row[r + j] + row[r + j + index(4)])
-        )
+        v1, v3, v4 = row[r + j + index(1)], row[r + j + index(3)], row[r + j + index(4)]
+        total = real(0.0) + k0 * v2 + k1 * (v1 + v3) + k2 * (v0 + v4)
+        v0, v2 = v1, v3
+        out[o + j] = total
 
 
 @compiled
 def two_more_pairs(out, o, row, left, right, k1, k2, n):
     """Adds two pairs further out."""
+    v0, w0 = row[left], row[right]
     for k in range(n):
         j = index(k)
-        out[o + j] += k1 * (row[left + j + index(1)] + row[right + j]) + k2 * (
-            row[left + j] + row[right + j + index(1)]
-        )
+        v1, w1 = row[left + j + index(1)], row[right + j + index(1)]
+        total = out[o + j] + k1 * (v1 + w0) + k2 * (v0 + w1)
+        v0, w0 = v1, w1
+        out[o + j] = total
 
 
 @compiled
 def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
     """Adds four pairs further out."""
+    v0, v2, w0, w2 = row[left], row[left + index(2)], row[right], row[right + index(2)]
     for k in range(n):
         j = index(k)
-        out[o + j] += (
-            k1 * (row[left + j + index(3)] + row[right + j])
-            + k2 * (row[left + j + index(2)] + row[right + j + index(1)])
-            + k3 * (row[left + j + index(1)] + row[right + j + index(2)])
-            + k4 * (row[left + j] + row[right + j + index(3)])
-        )
+        v1, v3 = row[left + j + index(1)], row[left + j + index(3)]
+        w1, w3 = row[right + j + index(1)], row[right + j + index(3)]
+        total = out[o + j] + k1 * (v3 + w0) + k2 * (v2 + w1) + k3 * (v1 + w2) + k4 * (v0 + w3)
+        v0, v2, w0, w2 = v1, v3, w1, w3
+        out[o + j] = total
 
 
 @compiled
 def eight_more_pairs(out, o, row, left, right, k1, k2, k3, k4, k5, k6, k7, k8, n):
     """Adds eight pairs further out."""
+    v0, v2, v4, v6 = row[left], row[left + index(2)], row[left + index(4)], row[left + index(6)]
+    w0, w2, w4, w6 = row[right], row[right + index(2)], row[right + index(4)], row[right + index(6)]
     for k in range(n):
         j = index(k)
-        near = (
-            k1 * (row[left + j + index(7)] + row[right + j])
-            + k2 * (row[left + j + index(6)] + row[right + j + index(1)])
-            + k3 * (row[left + j + index(5)] + row[right + j + index(2)])
-            + k4 * (row[left + j + index(4)] + row[right + j + index(3)])
-        )
-        out[o + j] += near + (
-            k5 * (row[left + j + index(3)] + row[right + j + index(4)])
-            + k6 * (row[left + j + index(2)] + row[right + j + index(5)])
-            + k7 * (row[left + j + index(1)] + row[right + j + index(6)])
-            + k8 * (row[left + j] + row[right + j + index(7)])
-        )
+        v1, v3, v5, v7 = next_values(row, left + j)
+        w1, w3, w5, w7 = next_values(row, right + j)
+        total = out[o + j] + k1 * (v7 + w0) + k2 * (v6 + w1) + k3 * (v5 + w2) + k4 * (v4 + w3)
+        total = total + k5 * (v3 + w4) + k6 * (v2 + w5) + k7 * (v1 + w6) + k8 * (v0 + w7)
+        v0, v2, v4, v6 = v1, v3, v5, v7
+        w0, w2, w4, w6 = w1, w3, w5, w7
+        out[o + j] = total
 
 
 @compiled
@@ -386,6 +395,6 @@ def call_tensor_row(typing_context, where, cells, at, per_x, per_y, alpha, gamma
 
 
 @intrinsic
-def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n):
-    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64)."""
-    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n), call_address
+def call_volume_tensor_row(typing_context, where, cells, at, per_x, per_y, per_z, parameters, n, rows):
+    """Call the function at `where`: void (real*, i64, u64, real × 3, real*, i64, i64, i64)."""
+    return types.void(where, cells, at, per_x, per_y, per_z, parameters, n, rows), call_address

@@ -1,7 +1,8 @@
 """Evolving volumes on the fast engine.
 
 A cycle of up to four steps is a single pass over the volume. In longer ones the first pass stores the
-tensors, and the others read them. With an integration scale they are stored before the first pass.
+tensors, and the others read them. With an integration scale, structure tensors are stored before the first
+pass; in longer cycles, the tensors themselves.
 """
 
 from __future__ import annotations
@@ -51,19 +52,29 @@ class VolumeEvolution(Base):
             # The six entries of a row of cells one after another.
             self._tensors = np.stack([entry.astype(image.dtype) for entry in scaled], axis=2).reshape(-1)
         self._step_kernel = self._loops.volume_steps
-        self._stencil_and_kernels = self._fixed, *self._narrow
+        self._stencil_and_kernels = self._fixed, *self._narrow, *self._wide[2]
+        self._averages = self._tensor_row != 0 and len(wide_y) > 1
 
-    def _tiles(self, steps: int) -> list[tuple[Span, ...]]:
+    def _tiles(self, steps: int, computes: bool) -> list[tuple[Span, ...]]:
         """Planes, rows and columns of all tiles, the same for any number of threads."""
-        largest = _PLANES, _ROWS, _COLUMNS - 2 * steps
-        return list(itertools.product(*map(equal_spans, self._shape[1:], largest)))
+        (_, depth, height, width), rows = self._shape, _ROWS
+        if computes and self._averages:
+            # Axes y and z are interchanged. Tiles are taller, since rows around them are read for averages;
+            # of the tensors of a single step, only a few rows are at work.
+            depth, height = height, depth
+            rows = max(4 * _ROWS if steps == 1 else _ROWS, 2 * (len(self._wide[2][0]) - 1))
+        largest = _PLANES, rows, _COLUMNS - 2 * steps
+        return list(itertools.product(*map(equal_spans, (depth, height, width), largest)))
 
-    def _computes_tensors(self) -> bool:
-        """Average structures over the integration scale and store the tensors, if there is such a scale."""
+    def _computes_tensors(self, steps: int) -> bool:
+        """Average structures over the integration scale, if there is such a scale.
+
+        Averages along z belong to the pass, unless there are several: these read the tensors that are stored.
+        """
+        if not self._averages:
+            return super()._computes_tensors(steps)
         wide_x, wide_y, wide_z = self._wide
         reach = len(wide_y[0]) - 1
-        if self._tensor_row == 0 or reach == 0:
-            return super()._computes_tensors()
         channels, depth, height, width = self._shape
         shape = depth, height, width
         self._tensors = tensors = self._room_for_tensors()
@@ -74,6 +85,8 @@ class VolumeEvolution(Base):
             list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows))),
             (self._numbers, tensors, *self._narrow, wide_x, *wide_y),
         )
+        if steps <= self._block:
+            return True
         self._run(
             self._loops.average_layers,
             (tensors, shape),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.means import four_means, taps_of_means
-from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, real
+from aniso.engines.cpu.means import means_of_rows
+from aniso.engines.cpu.placeholders import AVERAGED, STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
     call_volume_tensor_row,
@@ -95,20 +95,56 @@ def store_cells(tensors, shape, layer, row, columns, cells, at):
         copy_row(tensors, target, cells, at + index(field * STRIDE), count)
 
 
+@compiled
+def clear_odd(cells, at, odd, odd_too, n):
+    """Zeros for the odd entries of a row of cells on the boundary: exactly, not but for rounding."""
+    clear_row(cells, at + index(odd * STRIDE), n)
+    clear_row(cells, at + index(odd_too * STRIDE), n)
+
+
+@compiled
+def structures_row(rings, slot, distance, tensors, shape, layer, row, begin, n):
+    """Stored structures of cells 1 … n − 1 of a row from column `begin` on, axes y and z interchanged.
+
+    The next rows, which are needed soon, are asked for.
+    """
+    depth, height, width = shape
+    first, last = max(begin + 1, 0), min(begin + n - 1, width)
+    for field, stored in enumerate((0, 3, 5, 1, 4, 2)):
+        source = ((row * (depth + 1) + layer) * 6 + stored) * (width + 1) + first
+        copy_row(
+            rings, slot + index(field * distance + first - begin), tensors, index(source), last - first + 1
+        )
+    if row + AVERAGED <= height:
+        ahead = ((row + AVERAGED) * (depth + 1) + layer) * 6 * (width + 1) + first
+        fetch_row(tensors, index(ahead), 5 * (width + 1) + last - first + 1)
+
+
 @entry
 def volume_steps(
     u, previous, out, out_previous, channels, shape, planes, rows, columns, continued, to_be_continued,
     weights, taus, numbers, parameters, tensor_row, computes, stores, tensors, fixed,
-    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
+    kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z, wide_z, wide_fold_z, sign_z,
 ):  # fmt: skip
     """Steps of a tile with the same tensors, as many as there are `taus`: u is read once, out written once.
 
     As `image_steps`, with planes instead of rows: each step follows one plane behind the step before it, and
     the tile is taken with a margin of a voxel per step.
+
+    With an integration scale, `tensors` has structures that still have to be averaged along z. Then the axes
+    y and z are interchanged, here and in the spans of the tile: averages are those across rows.
     """
     (depth, height, width), (front, back), (start, stop), (left, right) = shape, planes, rows, columns
     per_x, per_y, per_z, alpha, gamma, beta = numbers
     count, volume, share = len(taus), depth * height * width, real(1.0) / real(channels)
+    # Distances of rows and planes in u, out and fixed.
+    row_pitch, plane_pitch = width, height * width
+    wide_reach = len(wide_z) - 1
+    averages = computes and wide_reach > 0
+    smooths = computes and not averages
+    if averages:
+        depth, height, per_y, per_z = height, depth, per_z, per_y
+        row_pitch, plane_pitch = plane_pitch, row_pitch
     # Voxels of the tile and its margin, from column `begin` on; cell j lies between the voxels j − 1 and j.
     begin, n = left - count, right - left + 2 * count
     many = full_vectors(n)
@@ -123,18 +159,23 @@ def volume_steps(
     pixels = workspace(scratch + pitch, u)
     rate = workspace(channels * count * plane, u)
     begun = workspace(2 * channels * STRIDE, u)
-    # Of cells, a layer for each step; a single row if there is one step.
+    # Of cells, a layer for each step; a single row if there is one step. Averages come several at a time.
     held = bottom - top + 1 if count > 1 else 1
+    held = -(-held // AVERAGED) * AVERAGED if averages else held
     layer = held * 6 * STRIDE
     cells = workspace(count * layer, u)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     size = (last - first + 1) * many
-    smooth = workspace(2 * channels * size if computes else 1, u)
-    blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if computes else 1, u)
+    smooth = workspace(2 * channels * size if smooths else 1, u)
+    blurred = workspace(blur_size(shape, (first, last + 1), reach_y) if smooths else 1, u)
     offsets = np.empty(len(weights_z), np.uint64)
     ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
     even = ones(len(fold_y), u)
+    ring_size = 2 * wide_reach + AVERAGED
+    wide_rings = workspace(7 * ring_size * many if averages else 1, u)
+    row_at = np.empty(4 * len(wide_z) + 2 * AVERAGED, np.uint64)
+    done = 0
 
     top_layer, bottom_layer = max(front - count + 1, 0), min(back + count - 1, depth)
     for now in range(top_layer - 1, back + count):
@@ -142,14 +183,14 @@ def volume_steps(
         if now <= bottom_layer and (now < top_layer or z != before):
             for channel in range(channels):
                 base = index(channel * volume)
-                if computes:
+                if smooths:
                     smooth_plane(
                         smooth, index((2 * channel + z % 2) * size), u, base, shape, z, (first, last + 1),
                         begin, n, many, blurred, offsets, ring, line, even,
                         kernel_x, fold_x, kernel_y, fold_y, weights_z, fold_z,
                     )  # fmt: skip
                 for y in range(first, last + 1):
-                    source = base + index((z * height + y) * width)
+                    source = base + index(z * plane_pitch + y * row_pitch)
                     row = origin + channel * (count + 1) * image + z % 3 * plane + (y - first + 1) * pitch
                     if continued:
                         cut_row(pixels, index(row), previous, source, width, begin, fold_x, n)
@@ -165,7 +206,29 @@ def volume_steps(
             for i in range(low, high + 1):
                 at = index(k % count * layer + (i - top) % held * 6 * STRIDE)
                 upper, lower = max(i - 1, 0) - first, min(i, height - 1) - first
-                if step == 0 and computes:
+                if step == 0 and averages:
+                    if i == low:
+                        done = first_row_needed(low, wide_reach, height + 1) - 1
+                    if (i - low) % AVERAGED == 0:
+                        end = min(i + AVERAGED - 1, high)
+                        while done < min(end + wide_reach, height):
+                            done += 1
+                            structures_row(
+                                wide_rings, index(done % ring_size * many), ring_size * many, tensors,
+                                (depth, height, width), k, done, begin, n,
+                            )  # fmt: skip
+                        means_of_rows(
+                            cells, at, 6, wide_rings, index(0), many, ring_size, i, AVERAGED, high, wide_z,
+                            row_at, wide_fold_z, sign_z, 1, 4, many,
+                        )  # fmt: skip
+                        if i == 0:
+                            clear_odd(cells, at, 1, 4, many)
+                        if end == height:
+                            clear_odd(cells, at + index((end - i) * 6 * STRIDE), 1, 4, many)
+                        call_volume_tensor_row(
+                            tensor_row, cells, at, per_x, per_y, per_z, parameters, many, end - i + 1
+                        )
+                elif step == 0 and computes:
                     for channel in range(channels):
                         one, two = (2 * channel + near % 2) * size, (2 * channel + far % 2) * size
                         a, b = index(one + upper * many), index(one + lower * many)
@@ -173,7 +236,7 @@ def volume_steps(
                         add_structure(
                             cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, share, many
                         )
-                    call_volume_tensor_row(tensor_row, cells, at, per_x, per_y, per_z, parameters, many)
+                    call_volume_tensor_row(tensor_row, cells, at, per_x, per_y, per_z, parameters, many, 1)
                     if (
                         stores
                         and front <= k
@@ -209,7 +272,7 @@ def volume_steps(
                     if len(fixed) > 1:
                         x, end = max(begin, 0), min(begin + n, width)
                         skip = index(x - begin)
-                        voxel = index(((k - 1) * height + i - 1) * width + x)
+                        voxel = index((k - 1) * plane_pitch + (i - 1) * row_pitch + x)
                         restore_fixed(pixels, there + skip, pixels, here + skip, fixed, voxel, end - x)
                     if margin > 0:
                         if begin < 0:
@@ -219,7 +282,7 @@ def volume_steps(
                             pixels[edge] = pixels[edge - index(1)]
                     else:
                         skip = index(count)
-                        voxel = index(channel * volume + ((k - 1) * height + i - 1) * width + left)
+                        voxel = index(channel * volume + (k - 1) * plane_pitch + (i - 1) * row_pitch + left)
                         copy_row(out, voxel, pixels, there + skip, right - left)
                         if to_be_continued:
                             copy_row(out_previous, voxel, pixels, here + skip, right - left)
@@ -251,12 +314,11 @@ def structure_layers(
     ring = workspace(rows_of_ring(reach_y, height) * many, u)
     line = workspace(many + 2 * reach_x, u)
     even = ones(len(fold_y), u)
-    cells = workspace(4 * 6 * STRIDE, u)
+    cells = workspace(AVERAGED * 6 * STRIDE, u)
     structures = workspace(6 * many + 16, u)
-    ring_size = 2 * wide_reach_y + 4
+    ring_size = 2 * wide_reach_y + AVERAGED
     wide_rings = workspace(7 * ring_size * length + STRIDE, u)
-    taps = taps_of_means(wide_y)
-    row_at = np.empty(len(taps) - 3, np.uint64)
+    row_at = np.empty(4 * len(wide_y) + 2 * AVERAGED, np.uint64)
 
     for k in range(front - 1, back):
         z, before = min(max(k, 0), depth - 1), min(max(k - 1, 0), depth - 1)
@@ -270,8 +332,8 @@ def structure_layers(
         if k == front - 1:
             continue
         done = begin - 1
-        for i in range(start, stop, 4):
-            while done < min(i + 3 + wide_reach_y, end):
+        for i in range(start, stop, AVERAGED):
+            while done < min(i + AVERAGED - 1 + wide_reach_y, end):
                 done += 1
                 upper, lower = (max(done - 1, 0) - first) * many, (min(done, height - 1) - first) * many
                 # Cells 1 … of a piece are those from column `left` on.
@@ -298,17 +360,16 @@ def structure_layers(
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             # To be written soon.
-            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
+            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(AVERAGED, stop - i) * 6 * n)
             for left in range(0, n, piece):
-                four_means(
-                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
-                    taps, row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
+                means_of_rows(
+                    cells, index(0), 6, wide_rings, index(left), length, ring_size, i, AVERAGED, stop - 1,
+                    wide_y, row_at, wide_fold_y, sign_y, 1, 4, min(piece, length - left),
                 )  # fmt: skip
-                for row in range(i, min(i + 4, stop)):
+                for row in range(i, min(i + AVERAGED, stop)):
                     at = index((row - i) * 6 * STRIDE)
                     if row == 0 or row == height:
-                        clear_row(cells, at + index(STRIDE), piece)
-                        clear_row(cells, at + index(4 * STRIDE), piece)
+                        clear_odd(cells, at, 1, 4, piece)
                     for field in range(6):
                         copy_row(
                             tensors, index(((k * (height + 1) + row) * 6 + field) * n + left),
@@ -324,32 +385,35 @@ def average_layers(
     (depth, height, width), (left, right) = shape, columns
     per_x, per_y, per_z, _, _, _ = numbers
     n, reach = right - left, len(wide_z) - 1
-    many, size = full_vectors(n), 2 * reach + 4
+    many, size = full_vectors(n), 2 * reach + AVERAGED
     ring = workspace(7 * size * many, tensors)
-    cells = workspace(4 * 6 * STRIDE, tensors)
-    taps = taps_of_means(wide_z)
-    row_at = np.empty(len(taps) - 3, np.uint64)
+    cells = workspace(AVERAGED * 6 * STRIDE, tensors)
+    row_at = np.empty(4 * len(wide_z) + 2 * AVERAGED, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     done = -1
-    for k in range(0, depth + 1, 4):
-        while done < min(k + 3 + reach, depth):
+    for k in range(0, depth + 1, AVERAGED):
+        while done < min(k + AVERAGED - 1 + reach, depth):
             done += 1
             for field in range(6):
                 at = index(done * layer + start + field * (width + 1))
                 copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
-        for ahead in range(done + 1, min(done + 4, depth) + 1):
+        for ahead in range(done + 1, min(done + AVERAGED, depth) + 1):
             for field in range(6):
                 fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
-        four_means(
-            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, wide_fold_z,
+        means_of_rows(
+            cells, index(0), 6, ring, index(0), many, size, k, AVERAGED, depth, wide_z, row_at, wide_fold_z,
             sign_z, 3, 4, many,
         )  # fmt: skip
-        for this in range(k, min(k + 4, depth + 1)):
+        end = min(k + AVERAGED - 1, depth)
+        if k == 0:
+            clear_odd(cells, index(0), 3, 4, many)
+        if end == depth:
+            clear_odd(cells, index((end - k) * 6 * STRIDE), 3, 4, many)
+        call_volume_tensor_row(
+            tensor_row, cells, index(0), per_x, per_y, per_z, parameters, many, end - k + 1
+        )
+        for this in range(k, end + 1):
             slot = index((this - k) * 6 * STRIDE)
-            if this == 0 or this == depth:
-                clear_row(cells, slot + index(3 * STRIDE), many)
-                clear_row(cells, slot + index(4 * STRIDE), many)
-            call_volume_tensor_row(tensor_row, cells, slot, per_x, per_y, per_z, parameters, many)
             for field in range(6):
                 at = index(this * layer + start + field * (width + 1))
                 copy_row(tensors, at, cells, slot + index(field * STRIDE), n)
