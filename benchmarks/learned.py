@@ -38,7 +38,7 @@ Image = npt.NDArray[np.float32]
 #: (image, noise level, whether the last axis has colours) → image, with grey values from 0 to 255.
 Denoiser = Callable[[Image, float, bool], npt.NDArray[Any]]
 
-LEVELS, SIZE = (15.0, 25.0, 50.0), 1024
+LEVELS, SIZE, SMALL = (15.0, 25.0, 50.0), 1024, 48
 KINDS = (
     *("camera", "chelsea", "rocket", "moon", "coins", "brick", "grass", "gravel", "text", "page"),
     *("cell", "microaneurysms", "immunohistochemistry", "retina", "hubble_deep_field"),
@@ -135,7 +135,7 @@ def measure(images: list[Image], colour: bool, levels: Sequence[float], rounds: 
 
 
 def kinds() -> dict[str, Image]:
-    """Return grey images of many kinds, 256² pixels or less: of scikit-image, of lines, and smooth ones."""
+    """Return grey images of many kinds, of scikit-image, of lines, and smooth ones; and parts of some."""
     from skimage import data
 
     found: dict[str, Any] = {}
@@ -145,6 +145,7 @@ def kinds() -> dict[str, Image]:
         found[name] = image[middle]
     found |= {maker.__name__: np.asarray(maker(256, noise=0.0).truth) for maker in LINES}
     found |= {"constant": np.full((256, 256), 120.0), "ramp": np.tile(np.arange(256.0), (256, 1))}
+    found |= {f"{name}, {SMALL}²": found[name][:SMALL, :SMALL] for name in ("camera", "constant", "ramp")}
     return {name: image.astype(np.float32) for name, image in found.items()}
 
 

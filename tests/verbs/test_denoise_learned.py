@@ -52,6 +52,27 @@ def test_lines_are_left_to_diffusions(maker):
     assert rms(result - sample.truth) < 0.9 * rms(learned - sample.truth)
 
 
+@pytest.mark.parametrize("level", [10.0, 25.0])
+def test_smooth_images_are_left_to_diffusions(level):
+    """Both errors are small, and their estimates wrong by more than that, but not their difference."""
+    truth = np.tile(np.arange(256.0), (256, 1))
+    noisy = noisy_version(truth, level)
+    result, plan = aniso.denoise(noisy, noise=level, return_info=True)
+    assert plan.learned is None
+    learned = aniso.denoise(noisy, noise=level, method="learned")
+    assert rms(result - truth) < 0.9 * rms(learned - truth)
+
+
+def test_mixtures_of_small_images_may_be_good_by_chance():
+    truth = np.full((48, 48), 90.0)
+    auto, diffusion = 0.0, 0.0
+    for seed in range(5):
+        noisy = noisy_version(truth, 20.0, seed)
+        auto += rms(aniso.denoise(noisy, noise=20.0) - truth) ** 2
+        diffusion += rms(aniso.denoise(noisy, noise=20.0, method="diffusion") - truth) ** 2
+    assert auto < 0.7 * diffusion
+
+
 @pytest.mark.parametrize("factor", [1 / 255, 100.0])
 def test_the_result_scales_with_the_image(factor):
     noisy = noisy_version(photograph("camera", 96), 15.0).astype(np.float64)

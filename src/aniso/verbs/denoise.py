@@ -311,7 +311,8 @@ def denoise(
     mix : bool, optional
         If False, or if `contrast` or `time` are given, the result is the best single diffusion.
     method : {"auto", "diffusion", "learned"}
-        "diffusion" never uses the learned diffusion, "learned" always does. The learned diffusion
+        "diffusion" never uses the learned diffusion, "learned" always does, or raises a ValueError
+        where it cannot, as for signals, volumes and pixels that are not square. The learned diffusion
         preserves the mean of each channel (of the stabilised image, if the noise level depends on the grey
         value) and never increases the Euclidean norm.
     mask : array of bool, optional
@@ -458,7 +459,7 @@ def choose(
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
         if method == "auto" or not plain:
             stop = stage.judge_windows(judge)
-        if is_better(judge, stop, risk, 0.0 if gaussian else doubt):
+        if method == "learned" or is_better(judge, stop, outcome.crossed, 0.0 if gaussian else doubt):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
             stops = {"learned": (stop, risk)} | stops
         else:

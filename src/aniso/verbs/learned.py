@@ -32,11 +32,8 @@ _RANGE, _SHARES, _NOISE_RANGE, _RATIO = 200.0, (0.01, 0.99), 4.65, 2.0
 # Sides of the parts of windows on which its noise level is chosen, and their number times that of channels:
 # in images, and for slices of volumes.
 _SIDE, _PARTS, _SLICES = 96, 8, 4
-# By how much the risk of a net may exceed that of a mixture of diffusions: as a part of it, or of this part
-# of the noise variance. The weights of a mixture are fitted to the windows on which its risk is estimated, so
-# that the estimate is too low.
-_MARGIN, _LEAST_RISK = 0.1, 0.1
-# And by this part of the doubt about the variance of noise whose level depends on the grey value.
+# By how much the risk of a net may exceed that of a mixture of diffusions: by this part of the doubt about
+# the variance of noise whose level depends on the grey value.
 _OF_DOUBT = 0.5
 # The error of a net on slices, squared, over that of a mixture of diffusions, up to which both are mixed; and
 # the voxels of a volume up to which it is tried: in larger ones its reach would be costly.
@@ -236,14 +233,13 @@ def check_method(method: Any, settings: Settings, *, free: bool) -> Method:
     return found
 
 
-def is_better(judge: Judge, stop: Stop, risk: float, doubt: float) -> bool:
-    """Return whether a net is to be used instead of a mixture of diffusions with this risk.
+def is_better(judge: Judge, stop: Stop, crossed: float, doubt: float) -> bool:
+    """Return whether a net is to be used instead of a mixture of diffusions with this crossed risk.
 
     The larger the `doubt` about the variance of the noise, the more is the risk of the mixture, which was
     fitted to it, too low.
     """
-    margin = _MARGIN * max(risk, _LEAST_RISK * judge.level**2)
-    return judge.risk(stop) < risk + max(margin, _OF_DOUBT * doubt)
+    return judge.risk(stop) <= crossed + _OF_DOUBT * doubt
 
 
 def is_known(noise: NoiseEstimate) -> bool:

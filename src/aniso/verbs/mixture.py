@@ -24,8 +24,9 @@ _LEAST_NOISE = 0.8
 # A mixture with a risk below minus this part of the noise variance is rejected: where the noise has one
 # level, and where it has several, which are less certain.
 _RISK_IN_DOUBT, _RISK_OF_SEVERAL = 0.05, 0.02
-# Pixels that are computed at a time, so that they stay in the cache.
-_AT_ONCE = 2**13
+# Pixels that are computed at a time, so that they stay in the cache; and the least number of such parts, of
+# which every second one is in the other half.
+_AT_ONCE, _PARTS = 2**13, 8
 
 #: Weights from channels to channels.
 Matrix = tuple[tuple[float, ...], ...]
@@ -59,8 +60,11 @@ def check_sums(weights: list[Weights], channels: int) -> None:
 
 def mix_stops(
     judge: Judge, best: Stop, helpers: list[Stop], *, level: float, sure: bool = False
-) -> tuple[Mixture, float]:
-    """Return the images to mix with the weights of least risk, and the risk of the mixture.
+) -> tuple[Mixture, float, float]:
+    """Return the images to mix with the weights of least risk, the risk of the mixture, and a crossed one.
+
+    The risk is too low, since the weights are fitted to the same pixels. The crossed one is rather too high:
+    that of mixtures in one half of the pixels, with weights that are fitted to the other half.
 
     The mixture is best + Σ (a_k + b_k·flatness)(image_k − best). Channels are first rotated to their
     principal axes, which keeps white noise white, and each axis has its own weights: brightness needs other
@@ -77,26 +81,31 @@ def mix_stops(
     )
     axes = _principal_axes(_flatten(judge.image))
     weights, risk, change = np.zeros((len(axes), 2, len(stops))), judge.risk(best), 0.0
+    crossed = risk
     for number, axis in enumerate(axes):
         if not (sure and len(axes) == 1) and not _has_noise(
             [np.tensordot(axis, window, 1) for window in judge.image], judge
         ):
             continue
-        gram, gain, doubt = _View(judge, best, stops, flats, axis).quadratic()
+        halves = _View(judge, best, stops, flats, axis).quadratic()
+        gram, gain, doubt = (one + other for one, other in zip(*halves, strict=True))
         chosen = _cautious_weights(gram, gain, doubt)
         weights[number] = chosen.reshape(2, -1)
         square = float(chosen @ gram @ chosen)
         risk += (square - 2 * float(chosen @ gain)) / judge.size
         change += square / judge.size
+        for half, (gram, gain, _) in zip(halves, halves[::-1], strict=True):
+            chosen = _cautious_weights(*half)
+            crossed += float(chosen @ gram @ chosen - 2 * chosen @ gain) / judge.size
     doubtful = _RISK_OF_SEVERAL if judge.uneven else _RISK_IN_DOUBT
     if risk < -doubtful * judge.level**2 or change > judge.level**2:
-        return [], judge.risk(best)
+        return [], judge.risk(best), max(judge.risk(best), crossed)
     doubles = axes.astype(np.float64)
     # Vᵀ·diag(w)·V for each stop; the best image has the rest.
     matrices = np.einsum("nc,nfk,nd->kfcd", doubles, weights, doubles)
     rest = np.stack([np.eye(len(axes)), np.zeros((len(axes), len(axes)))]) - matrices.sum(axis=0)
     pairs = zip((*stops, best), (*matrices, rest), strict=True)
-    return [(stop, Weights(*map(_as_matrix, both))) for stop, both in pairs if both.any()], risk
+    return [(stop, Weights(*map(_as_matrix, both))) for stop, both in pairs if both.any()], risk, crossed
 
 
 def mixed_windows(mixture: Mixture, best: Stop, level: float) -> tuple[list[Array], list[Array]]:
@@ -136,27 +145,32 @@ class _View:
     flats: tuple[Array, ...]
     axis: Array
 
-    def quadratic(self) -> tuple[Array, Array, Array]:
-        """Return the Gram matrix of the terms, the gain of each, and the covariance of that estimate."""
+    def quadratic(self) -> list[tuple[Array, Array, Array]]:
+        """Return, for both halves of the pixels, what determines the weights.
+
+        It is the Gram matrix of the terms, the gain of each, and the covariance of that estimate.
+        """
         count, variance = 2 * len(self.stops), self.judge.level**2
-        gram, doubt, gain = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
-        first = 0
+        gram, doubt, gain = np.zeros((2, count, count)), np.zeros((2, count, count)), np.zeros((2, count))
+        first = half = 0
+        at_once = min(_AT_ONCE, math.ceil(sum(window[0].size for window in self.judge.image) / _PARTS))
         for number, window in enumerate(self.judge.image):
             size = window[0].size
-            for low in range(0, size, _AT_ONCE):
-                part = slice(low, min(low + _AT_ONCE, size))
+            for low in range(0, size, at_once):
+                part = slice(low, min(low + at_once, size))
                 flats = [flat[first + part.start : first + part.stop] for flat in self.flats]
                 terms = self._terms(number, part, flats[0], changed=False)
                 follows = (self._terms(number, part, flats[1], changed=True) - terms) / self.judge.step
                 residual = self._project(window, part) - self._project(self.best.image[number], part)
-                gram += _products(terms)
-                doubt += _products(follows)
+                gram[half] += _products(terms)
+                doubt[half] += _products(follows)
                 probe = self._project(self.judge.probe[number], part)
-                gain += terms @ residual - variance * (follows @ probe)
+                gain[half] += terms @ residual - variance * (follows @ probe)
+                half = 1 - half
             first += size
         # Correlated noise has less independent values.
         power = correlation.power_at_zero(self.judge.correlation, self.judge.image[0].ndim - 1)
-        return gram, gain, power * (variance * gram + 2 * variance**2 * doubt)
+        return list(zip(gram, gain, power * (variance * gram + 2 * variance**2 * doubt), strict=True))
 
     def _project(self, image: Array, part: slice) -> Field:
         channels = image.reshape(len(self.axis), -1)[:, part]

@@ -28,12 +28,15 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The best single diffusion, a mixture of several, and the risk of the mixture."""
+    """The best single diffusion, a mixture of several, and the risk of the mixture.
 
-    judge: Judge
+    The `crossed` risk does not benefit from weights that are fitted to the pixels on which it is estimated.
+    """
+
     best: Stop
     mixture: Mixture
     risk: float
+    crossed: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +70,13 @@ class Candidates:
             judge.lower_level([*stops[1:], *helpers])
         best = min(stops, key=judge.risk)
         mixture: Mixture = []
-        risk = judge.risk(best)
+        risk = crossed = judge.risk(best)
         if helpers:
             sure = noise.certainty < 1 and not noise.compressed
-            mixture, risk = mix_stops(judge, best, helpers, level=level, sure=sure)
+            mixture, risk, crossed = mix_stops(judge, best, helpers, level=level, sure=sure)
         if len(mixture) < 2:
             mixture = [] if best.model is None else [(best, None)]
-        return Outcome(judge, best, mixture, risk)
+        return Outcome(best, mixture, risk, crossed)
 
     def _follow(self, judge: Judge, model: ImageDriven, prepared: Prepared) -> tuple[Stop, list[Stop]]:
         """Run a diffusion until its risk has passed the minimum twice, and keep only what may be needed.
