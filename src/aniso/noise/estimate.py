@@ -64,6 +64,8 @@ _WIDEST = 1.6
 # Spread of the logarithm of energies that neighbouring blocks may have in common before they are texture
 # rather than correlated noise; and the largest certainty then.
 _MOST_SHARED, _DOUBTED = 0.29, 0.05
+# The largest part of the variance of correlated noise that may be white.
+_MOST_WHITE = 0.08
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
@@ -296,6 +298,8 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     if found.correlation > 0:
         # The energy of speckle follows that of the image, which neighbouring blocks have in common.
         texture = not isinstance(model, Speckle) and _is_texture(blocks, found, model)
+        # Noise that was smoothed has no white part: this is white noise, and texture with that correlation.
+        texture = texture or found.white > _MOST_WHITE
         # What compression leaves of noise is different in each of its blocks.
         texture = texture and not has_blocks([window[np.newaxis] for window in original])
         if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):
@@ -325,6 +329,7 @@ class _Fit:
     probe: Probe
     flat: Blocks
     factor: float = 1.0  # from what the difference sees to the variance of the noise
+    white: float = 0.0  # part of the variance that is white, beside correlated noise
 
     def make_model(self, lowest: float, mean: float) -> NoiseModel:
         """Return the model, with no offset above the lowest grey values, for an image with this mean."""
@@ -348,7 +353,9 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
     curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
     if correlation > 0:
         curve = remove_texture(curve, blocks, flat, probe, correlation, kinds, joined)
-    return _Fit(curve, correlation, probe, flat, _noise_factor(spectrum, probe, flat.ndim))
+    factor = _noise_factor(spectrum, probe, flat.ndim)
+    white = spectrum.finest / factor - gain(correlation, next(iter(flat.energies)), flat.ndim)
+    return _Fit(curve, correlation, probe, flat, factor, white)
 
 
 def _is_texture(blocks: Blocks, fit: _Fit, model: NoiseModel) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,7 +51,10 @@ def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float)
         for probe in levels
     }
     limit = math.inf if flat.limits is None else float(np.median(flat.limits / curve.variances))
-    found = [explain(levels, errors, each, flat.ndim, limit) for each in _CORRELATIONS]
+    finest = levels.get(next(iter(flat.energies)), 0.0)
+    found = [
+        replace(explain(levels, errors, each, flat.ndim, limit), finest=finest) for each in _CORRELATIONS
+    ]
     white, best = found[0], min(found, key=lambda one: one.misfit)
     clear = white.misfit - 2 * best.misfit > _CLEAR_MISFITS[best.correlation >= _LEAST_CORRELATION]
     if clear or best.correlation < _LEAST_CORRELATION:
