@@ -29,7 +29,7 @@ from aniso.noise.curve_models import make_model
 from aniso.noise.dependence import shared_spread
 from aniso.noise.fitting import Curve
 from aniso.noise.grains import find_correlation
-from aniso.noise.kinds import COARSER, choose_curve, possible_kinds, remove_texture
+from aniso.noise.kinds import COARSER, SURE_KIND, choose_curve, possible_kinds, remove_texture
 from aniso.noise.level import check_channels, measure_noise
 from aniso.noise.models import MODELS, Gaussian, NoiseModel, Speckle
 from aniso.noise.selection import steepness_gain
@@ -289,7 +289,7 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     found = _refine(blocks, flat, 0.0, kinds, rounding)
     lines = float(np.mean(np.isinf(blocks.steepness)))
     # Fine differences may see nothing of correlated noise.
-    if found.curve.share < _SAFE and lines <= _MOST_LINES:
+    if found.curve.share < SURE_KIND and lines <= _MOST_LINES:
         coarse = _refine(blocks, flat, _COARSE_START, kinds, rounding)
         found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
     lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
@@ -337,11 +337,14 @@ class _Fit:
 
 
 def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[str], rounding: float) -> _Fit:
-    """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds."""
-    probe, joined, original = _sharpest(flat, correlation), 0, blocks
+    """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds.
+
+    If the first guess is not 0, neither is the correlation that is found.
+    """
+    probe, joined, original, surely = _sharpest(flat, correlation), 0, blocks, correlation > 0
     for _ in range(_ROUNDS):
         curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
-        spectrum = find_correlation(flat, curve, correlation, rounding)
+        spectrum = find_correlation(flat, curve, correlation, rounding, surely=surely)
         settled = joined > 0 and spectrum.correlation == correlation
         count, correlation = len(flat), spectrum.correlation
         variances = curve.at(blocks.means) * _noise_factor(spectrum, probe, flat.ndim)

@@ -17,6 +17,8 @@ from aniso.noise.statistics import Blocks
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
 _ERROR, _ERROR_OF_TEXTURE = 0.03, 0.8
+# Share of flat blocks from which on what the finest differences see is the noise.
+_SURELY_SEEN = 0.5
 # Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
 # log-likelihood will do.
 _CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (8.0, 3.3), 10.0, 0.4
@@ -26,19 +28,20 @@ _WHITE_PART = 0.01
 _ABOVE_ROUNDING = 1.5
 
 
-def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float) -> Spectrum:
+def find_correlation(
+    flat: Blocks, curve: Curve, before: float, rounding: float, *, surely: bool = False
+) -> Spectrum:
     """Return the correlation with which noise, and a rest of texture, explain what all differences see.
 
     The distribution of energies is that of noise with the correlation that was found `before`. Rounding to
-    whole numbers adds white noise of the variance `rounding`.
+    whole numbers adds white noise of the variance `rounding`. If `surely`, noise is not white.
     """
     added = rounding / float(np.median(curve.variances))
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
     levels, shares = {}, {}
     for probe, energies in relative.items():
-        fit = fit_curve(
-            "gaussian", flat.means, energies[np.newaxis], [freedom(before, probe, flat.side, flat.ndim)]
-        )
+        free = freedom(before, probe, flat.side, flat.ndim)
+        fit = fit_curve("gaussian", flat.means, energies[np.newaxis], [free], wide=curve.kind != "gaussian")
         if fit.level <= _ABOVE_ROUNDING * added:
             continue
         levels[probe], shares[probe] = fit.level - added, fit.share
@@ -51,11 +54,14 @@ def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float)
         for probe in levels
     }
     limit = math.inf if flat.limits is None else float(np.median(flat.limits / curve.variances))
-    finest = levels.get(next(iter(flat.energies)), 0.0)
+    sharpest = next(iter(flat.energies))
+    finest = levels[sharpest] if shares.get(sharpest, 0.0) > _SURELY_SEEN else 0.0
     found = [
         replace(explain(levels, errors, each, flat.ndim, limit), finest=finest) for each in _CORRELATIONS
     ]
-    white, best = found[0], min(found, key=lambda one: one.misfit)
+    white, best = found[0], min(found[int(surely) :], key=lambda one: one.misfit)
+    if surely:
+        return best
     clear = white.misfit - 2 * best.misfit > _CLEAR_MISFITS[best.correlation >= _LEAST_CORRELATION]
     if clear or best.correlation < _LEAST_CORRELATION:
         return best if clear else white

@@ -27,8 +27,8 @@ class Spectrum:
     """The noise and the texture that together explain what differences see.
 
     `misfit` is the sum of squared errors, in units of their expected size. `limit` is the largest steepness
-    of the blocks, over the mean steepness of the noise. `finest` is what the finest differences see, if it is
-    more than rounding.
+    of the blocks, over the mean steepness of the noise. `finest` is what the finest differences surely
+    see, except rounding.
     """
 
     correlation: float

@@ -28,6 +28,9 @@ Models = tuple[NoiseModel, ...]
 
 # Noise of brightness over that of colours from which on channels have common noise.
 _COMMON = 1.3
+# Noise of colours over that of brightness below which they were stored at a lower resolution; and its least
+# part that remains of white noise then.
+_REDUCED, _LEAST_OF_COLOURS = 0.4, 0.25
 
 
 def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple[Axes, NoiseEstimate] | None:
@@ -35,19 +38,24 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
 
     The sensors of cameras, and what happens to their images, give colours common noise of Gaussian kind.
     """
-    if len(windows[0]) != 3 or found.level == 0 or not is_gaussian(found.models):
+    if len(windows[0]) != 3 or found.level == 0:
         return None
     turned = [mix_channels(OPPONENT, window) for window in windows]
     each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
-    if each[0].level < _COMMON * max(each[1].level, each[2].level) or min(one.level for one in each) == 0:
+    levels = [one.level for one in each]
+    if levels[0] < _COMMON * max(levels[1:]) or min(levels) == 0:
         return None
-    level = math.sqrt(sum(one.level**2 for one in each) / 3)
-    certainty = min(one.certainty for one in each)
+    reduced = max(levels[1:]) < _REDUCED * levels[0]
+    if not (is_gaussian(found.models) or reduced):
+        return None
     # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
-    # filtered as if it had the correlation of that of brightness, which is what is seen.
-    correlation = each[0].correlation
-    models = tuple(Gaussian(one.models[0].std_at(0.0), correlation) for one in each)
-    return OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
+    # filtered as if it had the correlation of that of brightness, which is what is seen. After strong
+    # compression, no fine noise is left of them; but what is left has about this part of the brightness.
+    levels = [max(level, _LEAST_OF_COLOURS * levels[0]) for level in levels]
+    certainty = each[0].certainty if reduced else min(one.certainty for one in each)
+    models = tuple(Gaussian(level, each[0].correlation) for level in levels)
+    total = math.sqrt(sum(level**2 for level in levels) / 3)
+    return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed)
 
 
 def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
