@@ -41,7 +41,7 @@ def find_correlation(
     levels, shares = {}, {}
     for probe, energies in relative.items():
         free = freedom(before, probe, flat.side, flat.ndim)
-        fit = fit_curve("gaussian", flat.means, energies[np.newaxis], [free], wide=curve.kind != "gaussian")
+        fit = fit_curve("gaussian", flat.means, energies[np.newaxis], [free])
         if fit.level <= _ABOVE_ROUNDING * added:
             continue
         levels[probe], shares[probe] = fit.level - added, fit.share

@@ -14,6 +14,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Stage, State
 from aniso.colours import OPPONENT, Axes
 from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.compression import has_blocks
 from aniso.noise.constants import find_noiseless
 from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.impulses import REACH, Impulses
@@ -41,7 +42,10 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     if len(windows[0]) != 3 or found.level == 0:
         return None
     turned = [mix_channels(OPPONENT, window) for window in windows]
-    each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
+    parts = [[one[k : k + 1] for one in turned] for k in range(3)]
+    # Compression is stronger for colours, and its blocks are seen in them first.
+    compressed = found.compressed or any(has_blocks(part) for part in parts)
+    each = [estimate_windows(part, "gaussian", masks, compressed) for part in parts]
     levels = [one.level for one in each]
     if levels[0] < _COMMON * max(levels[1:]) or min(levels) == 0:
         return None
@@ -55,7 +59,7 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     certainty = each[0].certainty if reduced else min(one.certainty for one in each)
     models = tuple(Gaussian(level, each[0].correlation) for level in levels)
     total = math.sqrt(sum(level**2 for level in levels) / 3)
-    return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed)
+    return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed or each[0].compressed)
 
 
 def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
