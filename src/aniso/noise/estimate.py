@@ -29,7 +29,7 @@ from aniso.noise.curve_models import make_model
 from aniso.noise.dependence import shared_spread
 from aniso.noise.fitting import Curve
 from aniso.noise.grains import find_correlation
-from aniso.noise.kinds import COARSER, SURE_KIND, choose_curve, possible_kinds, remove_texture
+from aniso.noise.kinds import COARSER, choose_curve, possible_kinds, remove_texture
 from aniso.noise.level import check_channels, measure_noise
 from aniso.noise.models import MODELS, Gaussian, NoiseModel, Speckle
 from aniso.noise.selection import steepness_gain
@@ -64,8 +64,8 @@ _WIDEST = 1.6
 # Spread of the logarithm of energies that neighbouring blocks may have in common before they are texture
 # rather than correlated noise, also after compression; and the largest certainty then.
 _MOST_SHARED, _MOST_SHARED_IN_BLOCKS, _DOUBTED = 0.29, 0.5, 0.05
-# The largest part of the variance of correlated noise that may be white.
-_MOST_WHITE = 0.08
+# The largest part of the variance of correlated noise that may be white, and an error of the correlation.
+_MOST_WHITE, _CORRELATION_ERROR = 0.08, 0.05
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
@@ -302,7 +302,7 @@ def _estimate_scaled(
     found = _refine(blocks, flat, 0.0, kinds, rounding)
     lines = float(np.mean(np.isinf(blocks.steepness)))
     # Fine differences may see nothing of correlated noise.
-    if found.curve.share < SURE_KIND and lines <= _MOST_LINES:
+    if found.curve.share < _SAFE and lines <= _MOST_LINES:
         coarse = _refine(blocks, flat, _COARSE_START, kinds, rounding)
         found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
     lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
@@ -350,14 +350,11 @@ class _Fit:
 
 
 def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[str], rounding: float) -> _Fit:
-    """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds.
-
-    If the first guess is not 0, neither is the correlation that is found.
-    """
-    probe, joined, original, surely = _sharpest(flat, correlation), 0, blocks, correlation > 0
+    """Return what is found from a first guess of flat blocks and of the correlation, in a few rounds."""
+    probe, joined, original = _sharpest(flat, correlation), 0, blocks
     for _ in range(_ROUNDS):
         curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
-        spectrum = find_correlation(flat, curve, correlation, rounding, surely=surely)
+        spectrum = find_correlation(flat, curve, correlation, rounding)
         settled = joined > 0 and spectrum.correlation == correlation
         count, correlation = len(flat), spectrum.correlation
         variances = curve.at(blocks.means) * _noise_factor(spectrum, probe, flat.ndim)
@@ -370,7 +367,8 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
     if correlation > 0:
         curve = remove_texture(curve, blocks, flat, probe, correlation, kinds, joined)
     factor = _noise_factor(spectrum, probe, flat.ndim)
-    white = spectrum.finest / factor - gain(correlation, next(iter(flat.energies)), flat.ndim)
+    least = max(correlation - _CORRELATION_ERROR, 0.0)
+    white = spectrum.finest / factor - gain(least, next(iter(flat.energies)), flat.ndim)
     return _Fit(curve, correlation, probe, flat, factor, white)
 
 

@@ -28,13 +28,11 @@ _WHITE_PART = 0.01
 _ABOVE_ROUNDING = 1.5
 
 
-def find_correlation(
-    flat: Blocks, curve: Curve, before: float, rounding: float, *, surely: bool = False
-) -> Spectrum:
+def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float) -> Spectrum:
     """Return the correlation with which noise, and a rest of texture, explain what all differences see.
 
     The distribution of energies is that of noise with the correlation that was found `before`. Rounding to
-    whole numbers adds white noise of the variance `rounding`. If `surely`, noise is not white.
+    whole numbers adds white noise of the variance `rounding`.
     """
     added = rounding / float(np.median(curve.variances))
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
@@ -59,9 +57,7 @@ def find_correlation(
     found = [
         replace(explain(levels, errors, each, flat.ndim, limit), finest=finest) for each in _CORRELATIONS
     ]
-    white, best = found[0], min(found[int(surely) :], key=lambda one: one.misfit)
-    if surely:
-        return best
+    white, best = found[0], min(found, key=lambda one: one.misfit)
     clear = white.misfit - 2 * best.misfit > _CLEAR_MISFITS[best.correlation >= _LEAST_CORRELATION]
     if clear or best.correlation < _LEAST_CORRELATION:
         return best if clear else white

@@ -18,10 +18,8 @@ from aniso.noise.statistics import Blocks
 _CLEAR_GAIN, _GAIN_PER_TEXTURE, _GAIN_OF_CORRELATED = 12.0, 0.2, 1.0
 # Further gains that less common kinds need over photons; range of variances below which there is one level.
 _RARE_GAINS, _LEAST_RANGE = {"speckle": 8.0, "rician": 3.0}, 1.1
-#: Share of flat blocks below which noise is Gaussian.
-SURE_KIND = 0.25
-# And from which on the finest differences are enough.
-_SURELY_FLAT = 0.95
+# Share of flat blocks below which noise is Gaussian, and from which on the finest differences are enough.
+_SURE_KIND, _SURELY_FLAT = 0.25, 0.95
 # Largest loss because negative pixels are missing, and how many times more must be expected than there are.
 _MOST_MISSING, _CLEARLY_MORE = 25.0, 3.0
 # Distance of grey values over that of photons from which on there are few of them; the least read noise in
@@ -89,7 +87,7 @@ def choose_curve(
         won = flat.weight * max(gains) + missing
         if name != "gaussian" and (
             won < wanted
-            or curve.share < SURE_KIND
+            or curve.share < _SURE_KIND
             or (high < _LEAST_RANGE * low and name != "rician")  # which has one level except in the dark
             or _low_share(blocks, probe, freedoms[0], curve, plain) > _LOW_SHARES[int(won > _LARGE_GAIN)]
         ):
@@ -147,7 +145,7 @@ def remove_texture(
         return flat.weight * fits[name].likelihood - _handicap(name, fits, blocks)
 
     best = fits[max(fits, key=won)]
-    return best if best.share >= SURE_KIND else curve
+    return best if best.share >= _SURE_KIND else curve
 
 
 def _handicap(name: str, fits: dict[str, Curve], blocks: Blocks) -> float:

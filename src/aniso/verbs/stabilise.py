@@ -29,9 +29,9 @@ Models = tuple[NoiseModel, ...]
 
 # Noise of brightness over that of colours from which on channels have common noise.
 _COMMON = 1.3
-# Noise of colours over that of brightness below which they were stored at a lower resolution; and its least
-# part that remains of white noise then.
-_REDUCED, _LEAST_OF_COLOURS = 0.4, 0.25
+# Noise of colours over that of brightness below which they were stored at a lower resolution, its least part
+# that remains of white noise then, and the certainty below which their noise is not seen.
+_REDUCED, _LEAST_OF_COLOURS, _UNSEEN = 0.4, 0.25, 0.25
 
 
 def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple[Axes, NoiseEstimate] | None:
@@ -49,14 +49,17 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     levels = [one.level for one in each]
     if levels[0] < _COMMON * max(levels[1:]) or min(levels) == 0:
         return None
-    reduced = max(levels[1:]) < _REDUCED * levels[0]
-    if not (is_gaussian(found.models) or reduced):
+    if not is_gaussian(found.models) and max(levels[1:]) > _REDUCED * levels[0]:
         return None
     # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
-    # filtered as if it had the correlation of that of brightness, which is what is seen. After strong
-    # compression, no fine noise is left of them; but what is left has about this part of the brightness.
-    levels = [max(level, _LEAST_OF_COLOURS * levels[0]) for level in levels]
-    certainty = each[0].certainty if reduced else min(one.certainty for one in each)
+    # filtered as if it had the correlation of that of brightness, which is what is seen. Compression may leave
+    # no fine noise of them, so that their level is not seen, but it leaves about this part of the brightness.
+    unseen = [compressed or one.certainty < _UNSEEN for one in each[1:]]
+    for k, lost in enumerate(unseen, 1):
+        levels[k] = max(levels[k], _LEAST_OF_COLOURS * levels[0]) if lost else levels[k]
+    certainty = min(
+        each[0].certainty, *(1.0 if lost else each[k].certainty for k, lost in enumerate(unseen, 1))
+    )
     models = tuple(Gaussian(level, each[0].correlation) for level in levels)
     total = math.sqrt(sum(level**2 for level in levels) / 3)
     return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed or each[0].compressed)
