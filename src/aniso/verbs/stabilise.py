@@ -52,8 +52,8 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     if not is_gaussian(found.models) and max(levels[1:]) > _REDUCED * levels[0]:
         return None
     # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
-    # filtered as if it had the correlation of that of brightness, which is what is seen. Compression may leave
-    # no fine noise of them, so that their level is not seen, but it leaves about this part of the brightness.
+    # filtered as if it had the correlation of that of brightness, which is what is seen. Compression may have
+    # removed their fine noise, so that their level is not seen, but it is still a part of that of brightness.
     unseen = [compressed or one.certainty < _UNSEEN for one in each[1:]]
     for k, lost in enumerate(unseen, 1):
         levels[k] = max(levels[k], _LEAST_OF_COLOURS * levels[0]) if lost else levels[k]
