@@ -46,8 +46,8 @@ def list_cautions(
             )
     if found.compressed:
         cautions.append(
-            "the image was stored as a JPEG file, which removed fine noise and details. Those are not part "
-            "of the expected error."
+            "the image was stored as a JPEG file, which removed fine noise and details. Lost details are "
+            "not part of the expected error."
         )
     axis = find_coarser_axis(judge.image) if judge.level > 0 else None
     if axis is not None:
