@@ -3,8 +3,8 @@ Noise in JPEG files
 ===================
 
 Compression changes noise: fine grains are rounded away, and colours are usually stored at half of
-the resolution, so that the rest is correlated. ``aniso.denoise`` then underestimates the noise,
-and it helps to give the level.
+the resolution, so that the rest is correlated. ``aniso.denoise`` recognises this by the blocks of
+the file. With little compression, giving the level may still be better.
 """
 
 import io

@@ -52,6 +52,14 @@ def test_texture_is_stronger_in_some_regions_and_noise_is_not(correlation):
     assert found.certainty >= 0.25 or "in doubt" in plan.remark
 
 
+@pytest.mark.parametrize("level", [5.0, 10.0])
+def test_white_noise_on_coarse_texture_is_white(level):
+    # Noise that was smoothed would have no white part.
+    found = noise.estimate(128 + coarse(1.0, 15.0) + white(level))
+    assert found.correlation == 0
+    assert found.level == pytest.approx(level, rel=0.15)
+
+
 @pytest.mark.parametrize("size", [32, 40, 64, 96])
 def test_clean_rings_are_left_alone(size):
     rings = aniso.samples.rings(size, noise=0.0).image

@@ -1,11 +1,13 @@
 """denoise() on noise that is not white and Gaussian: counted photons, magnitudes, speckle, blur, impulses."""
 
 import dataclasses
+import io
 
 import dask.array as da
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy import ndimage
 from skimage import data, transform
 
@@ -113,6 +115,15 @@ def test_impulses_are_counted_and_filled():
     assert plan.impulses.hot
     assert np.abs(result - TRUTH).max() < 120
     assert aniso.denoise(TRUTH + random.normal(0, 5, TRUTH.shape), return_info=True)[1].impulses is None
+
+
+@pytest.mark.parametrize(("name", "level"), [("camera", 0.0), ("coins", 0.0), ("coins", 10.0)])
+def test_the_expected_error_of_an_image_with_impulses(name, level):
+    truth = aniso.samples.photograph(name)[100:260, 100:260].astype(np.float64)
+    random = np.random.default_rng(1)
+    image = salt_and_pepper(truth + random.normal(0, level, truth.shape), random).astype(np.float32)
+    result, plan = aniso.denoise(image, return_info=True)
+    assert plan.expected_error == pytest.approx(rms(result, truth), rel=0.25)
 
 
 def test_hot_pixels_of_a_camera_whose_pixels_have_noise_of_different_levels():
@@ -244,6 +255,19 @@ class TestCommonNoise:
         assert plan.axes is not None
         assert rms(result, self.COLOURS) < 0.5 * rms(image, self.COLOURS)
 
+    @pytest.mark.parametrize("quality", [75, 50])
+    def test_compressed_colours_have_lost_their_fine_noise(self, quality):
+        truth = data.rocket()[100:260, 200:360].astype(np.float64)
+        noisy = truth + np.random.default_rng(0).normal(0, 15, truth.shape)
+        file = io.BytesIO()
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(file, "JPEG", quality=quality)
+        image = np.asarray(Image.open(file)).astype(np.float32)
+        result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
+        assert plan.axes is not None
+        assert plan.certainty > 0.5
+        assert "stored as a JPEG file" in plan.remark
+        assert rms(result, truth) < 1.25 * rms(aniso.denoise(image, noise=15.0, channel_axis=-1), truth)
+
     def test_same_bits_in_blocks_and_from_a_saved_plan(self):
         image = self.image()
         result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
@@ -283,6 +307,20 @@ class TestRemarks:
 def test_noise_that_cannot_be_understood(given):
     with pytest.raises((ValueError, TypeError), match="noise must"):
         aniso.denoise(TRUTH, noise=given)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_noise_that_is_correlated_along_one_axis(axis):
+    white = np.random.default_rng(0).normal(0, 15, TRUTH.shape)
+    coarse = 1.9 * ndimage.gaussian_filter1d(white, 1.0, axis, mode="wrap")
+    _, plan = aniso.denoise(TRUTH + coarse, return_info=True)
+    assert f"coarser along axis {axis}" in plan.remark
+    for isotropic in (
+        white,
+        noise.Gaussian(15.0, 0.8).sample(np.zeros_like(TRUTH), np.random.default_rng(0)),
+    ):
+        _, plan = aniso.denoise(TRUTH + isotropic, return_info=True)
+        assert "coarser along" not in (plan.remark or "")
 
 
 def test_correlated_noise_has_its_own_scales():

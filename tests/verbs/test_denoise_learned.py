@@ -1,6 +1,5 @@
 """denoise() with the learned diffusion: better where it is used, and the same wherever it runs."""
 
-import io
 import json
 import re
 
@@ -8,7 +7,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 import aniso
 from aniso.blocks.stages import whole_region
@@ -181,13 +179,6 @@ def test_the_plan_says_that_an_image_is_not_for_the_net():
     _, plan = aniso.denoise(photons, noise="poisson:1", return_info=True)
     assert plan.learned is None
     assert "not trained" not in (plan.remark or "")
-    buffer = io.BytesIO()
-    pixels = np.clip(noisy_version(truth, 10.0), 0, 255).round().astype(np.uint8)
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=60)
-    compressed = np.asarray(Image.open(buffer)).astype(np.float32)
-    assert aniso.noise.estimate(compressed).compressed
-    _, plan = aniso.denoise(compressed, method="learned", return_info=True)
-    assert "not trained for compressed images" in plan.remark
 
 
 @pytest.mark.parametrize("engine", ["cpu", "torch"])

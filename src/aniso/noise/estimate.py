@@ -62,8 +62,10 @@ _COARSE_START, _SURELY_COARSE = 1.0, 0.6
 # The largest correlation of noise: wider grains are structure.
 _WIDEST = 1.6
 # Spread of the logarithm of energies that neighbouring blocks may have in common before they are texture
-# rather than correlated noise; and the largest certainty then.
-_MOST_SHARED, _DOUBTED = 0.29, 0.05
+# rather than correlated noise, also after compression; and the largest certainty then.
+_MOST_SHARED, _MOST_SHARED_IN_BLOCKS, _DOUBTED = 0.29, 0.5, 0.05
+# The largest part of the variance of correlated noise that may be white, and an error of the correlation.
+_MOST_WHITE, _CORRELATION_ERROR = 0.08, 0.05
 # Share of flat blocks among the flattest ones from which on they show the noise. Otherwise its level is that
 # of this share of all blocks, and of at least some, which have the least energy.
 _SAFE, _LOWEST_SHARE, _LOWEST_BLOCKS = 0.1, 0.02, 20
@@ -221,21 +223,30 @@ def estimate(
 
 
 def estimate_windows(
-    images: Sequence[Array], kind: str = "auto", masks: Sequence[Mask] | None = None
+    images: Sequence[Array],
+    kind: str = "auto",
+    masks: Sequence[Mask] | None = None,
+    compressed: bool | None = None,
 ) -> NoiseEstimate:
-    """Return the noise of images (channels, …), windows of one as a rule."""
+    """Return the noise of images (channels, …), windows of one as a rule.
+
+    `compressed` says whether they were stored as JPEG files; if it is None, traces of that are looked for.
+    """
+    if compressed is None:
+        compressed = has_blocks(images)
     count = len(images[0])
     each = [[window[k].astype(np.float64) for window in images] for k in range(count)]
-    found = [_estimate_channel(channel, kind, masks) for channel in each]
+    found = [_estimate_channel(channel, kind, masks, compressed) for channel in each]
     greys = [float(np.median(np.concatenate([window.ravel() for window in channel]))) for channel in each]
     if count > 1:
         levels = [[model.std_at(grey) for grey in greys] for model, _ in found]
         lowest, highest = np.min(levels, axis=0), np.max(levels, axis=0)
         if np.all(highest <= _SAME_LEVEL * lowest):
             pooled = [window for channel in each for window in channel]
-            found = [_estimate_channel(pooled, kind, None if masks is None else [*masks] * count)]
+            repeated = None if masks is None else [*masks] * count
+            found = [_estimate_channel(pooled, kind, repeated, compressed)]
     models = tuple(model for model, _ in found)
-    compressed = any(model.correlation > 0 for model in models) and has_blocks(images)
+    compressed = compressed and any(model.correlation > 0 for model in models)
     if compressed:  # low frequencies have the noise that they had
         models = tuple(replace(model, correlation=0.0) for model in models)
     all_models = models if len(models) == count else models * count
@@ -245,7 +256,9 @@ def estimate_windows(
     return NoiseEstimate(models, min(certainty for _, certainty in found), level, compressed)
 
 
-def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
+def _estimate_channel(
+    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None, compressed: bool
+) -> tuple[Any, float]:
     """Return the noise of windows without channels, in double precision, and how sure it is."""
     if masks is not None:
         windows = [cover_masked(window, mask) for window, mask in zip(windows, masks, strict=True)]
@@ -253,12 +266,14 @@ def _estimate_channel(windows: Sequence[Field], kind: str, masks: Sequence[Mask]
         return Gaussian(0.0), 1.0
     largest = max(float(abs(window).max()) for window in windows)
     scale = 2.0 ** math.floor(math.log2(largest))  # so that nothing depends on the unit of grey values
-    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks)
+    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks, compressed)
     scaled = {name: scale * getattr(model, name) for name in _IN_GREY_VALUES[model.kind]}
     return replace(model, **scaled), certainty
 
 
-def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None) -> tuple[Any, float]:
+def _estimate_scaled(
+    windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None, compressed: bool
+) -> tuple[Any, float]:
     """Return the noise of windows whose grey values are not larger than 2."""
     original, windows = windows, [remove_stripes(window) for window in windows]
     striped = any(calm is not window for calm, window in zip(windows, original, strict=True))
@@ -295,14 +310,16 @@ def _estimate_scaled(windows: Sequence[Field], kind: str, masks: Sequence[Mask] 
     model, texture = found.make_model(lowest, mean), False
     if found.correlation > 0:
         # The energy of speckle follows that of the image, which neighbouring blocks have in common.
-        texture = not isinstance(model, Speckle) and _is_texture(blocks, found, model)
-        # What compression leaves of noise is different in each of its blocks.
-        texture = texture and not has_blocks([window[np.newaxis] for window in original])
+        # What compression leaves of noise is different in each of its blocks, and may seem white.
+        most = _MOST_SHARED_IN_BLOCKS if compressed else _MOST_SHARED
+        texture = not isinstance(model, Speckle) and _is_texture(blocks, found, model, most)
+        # Noise that was smoothed has no white part: this is white noise, and texture with that correlation.
+        texture = texture or (found.white > _MOST_WHITE and not compressed)
         if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):
             white = _sharpest(flat, 0.0)
             found = _Fit(choose_curve(blocks, flat, white, 0.0, kinds, 0), 0.0, white, flat)
             model = found.make_model(lowest, mean)
-            texture = texture and _is_texture(blocks, found, model)
+            texture = texture and _is_texture(blocks, found, model, most)
     share = min(found.curve.share, _DOUBTED) if texture else found.curve.share
     accurate = blocks.ndim == 3 and masks is None and not striped
     if share < _SAFE and kind in ("auto", "gaussian"):
@@ -325,6 +342,7 @@ class _Fit:
     probe: Probe
     flat: Blocks
     factor: float = 1.0  # from what the difference sees to the variance of the noise
+    white: float = 0.0  # part of the variance that is white, beside correlated noise
 
     def make_model(self, lowest: float, mean: float) -> NoiseModel:
         """Return the model, with no offset above the lowest grey values, for an image with this mean."""
@@ -348,17 +366,20 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
     curve = choose_curve(blocks, flat, probe, correlation, kinds, joined)
     if correlation > 0:
         curve = remove_texture(curve, blocks, flat, probe, correlation, kinds, joined)
-    return _Fit(curve, correlation, probe, flat, _noise_factor(spectrum, probe, flat.ndim))
+    factor = _noise_factor(spectrum, probe, flat.ndim)
+    least = max(correlation - _CORRELATION_ERROR, 0.0)
+    white = spectrum.finest / factor - gain(least, next(iter(flat.energies)), flat.ndim)
+    return _Fit(curve, correlation, probe, flat, factor, white)
 
 
-def _is_texture(blocks: Blocks, fit: _Fit, model: NoiseModel) -> bool:
+def _is_texture(blocks: Blocks, fit: _Fit, model: NoiseModel, most: float) -> bool:
     """Return whether neighbouring flat blocks have too much in common for noise."""
     blocks = blocks.steady(model.variance(blocks.means), fit.correlation)
     variances = model.variance(blocks.means)
     limit = _steepest(fit.correlation) * steepness_gain(fit.correlation, blocks.ndim)
     flat = blocks.steepness <= limit * variances
     spread = shared_spread(blocks.take(flat), variances[flat] / fit.factor, fit.probe, fit.correlation)
-    return spread > _MOST_SHARED
+    return spread > most
 
 
 def _noise_factor(spectrum: Spectrum, probe: Probe, ndim: int) -> float:

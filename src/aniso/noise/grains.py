@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from aniso.noise.statistics import Blocks
 _CORRELATIONS = (0.0, *(round(0.3 + 0.05 * k, 2) for k in range(35)))
 # Errors of the logarithm of a variance: of all, and of those among textured blocks only.
 _ERROR, _ERROR_OF_TEXTURE = 0.03, 0.8
+# Share of flat blocks from which on what the finest differences see is the noise.
+_SURELY_SEEN = 0.5
 # Gain in squared errors that a correlation needs, below and above a least one; above, a gain in
 # log-likelihood will do.
 _CLEAR_MISFITS, _CLEAR_CORRELATION, _LEAST_CORRELATION = (8.0, 3.3), 10.0, 0.4
@@ -35,9 +38,8 @@ def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float)
     relative = {probe: energies / curve.variances for probe, energies in flat.energies.items()}
     levels, shares = {}, {}
     for probe, energies in relative.items():
-        fit = fit_curve(
-            "gaussian", flat.means, energies[np.newaxis], [freedom(before, probe, flat.side, flat.ndim)]
-        )
+        free = freedom(before, probe, flat.side, flat.ndim)
+        fit = fit_curve("gaussian", flat.means, energies[np.newaxis], [free])
         if fit.level <= _ABOVE_ROUNDING * added:
             continue
         levels[probe], shares[probe] = fit.level - added, fit.share
@@ -50,7 +52,11 @@ def find_correlation(flat: Blocks, curve: Curve, before: float, rounding: float)
         for probe in levels
     }
     limit = math.inf if flat.limits is None else float(np.median(flat.limits / curve.variances))
-    found = [explain(levels, errors, each, flat.ndim, limit) for each in _CORRELATIONS]
+    sharpest = next(iter(flat.energies))
+    finest = levels[sharpest] if shares.get(sharpest, 0.0) > _SURELY_SEEN else 0.0
+    found = [
+        replace(explain(levels, errors, each, flat.ndim, limit), finest=finest) for each in _CORRELATIONS
+    ]
     white, best = found[0], min(found, key=lambda one: one.misfit)
     clear = white.misfit - 2 * best.misfit > _CLEAR_MISFITS[best.correlation >= _LEAST_CORRELATION]
     if clear or best.correlation < _LEAST_CORRELATION:

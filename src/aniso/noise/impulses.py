@@ -24,6 +24,10 @@ _REGION = {1: 2, 2: 4, 3: 9}
 _AROUND, _MOST_USUAL = 3, 4.0
 # The distance within which trusted neighbours are looked for.
 _NEAR = 2
+# Where the known pixels are on which the error of filling is measured, relative to impulses.
+_ELSEWHERE = (3, 2, 1)
+#: Variance of the difference of two pixels, one of them the mean of two others, over that of the noise.
+FILLED_NOISE = 1.5
 #: The distance in pixels within which other pixels have an influence.
 REACH = 1 + _AROUND + _NEAR
 # A grey value is suspicious if this share of the pixels has it and is far from its neighbours, if most of the
@@ -69,6 +73,20 @@ class Impulses:
     def fill(self, image: Array) -> Array:
         """Return an image (channels, …) in which impulses are means of trusted neighbours."""
         return _fill(image, self.find(image))
+
+    def fill_windows(self, windows: Sequence[Array]) -> tuple[list[Array], float]:
+        """Return windows without impulses, and the mean squared error of filling a pixel, noise included.
+
+        It is that of other pixels in the same pattern, whose values are known.
+        """
+        found, total, count = [], 0.0, 0
+        for window in windows:
+            impulses = self.find(window)
+            found.append(_fill(window, impulses))
+            others = np.roll(impulses, _ELSEWHERE[: impulses.ndim], tuple(range(impulses.ndim))) & ~impulses
+            change = (_fill(window, impulses | others) - window)[:, others].astype(np.float64)
+            total, count = total + float(np.vdot(change, change)), count + change.size
+        return found, total / max(count, 1)
 
 
 def look_for_impulses(windows: Sequence[Array]) -> Impulses | None:

@@ -27,7 +27,8 @@ class Spectrum:
     """The noise and the texture that together explain what differences see.
 
     `misfit` is the sum of squared errors, in units of their expected size. `limit` is the largest steepness
-    of the blocks, over the mean steepness of the noise.
+    of the blocks, over the mean steepness of the noise. `finest` is what the finest differences surely
+    see, except rounding.
     """
 
     correlation: float
@@ -36,6 +37,7 @@ class Spectrum:
     roughness: float
     misfit: float
     limit: float = math.inf
+    finest: float = 0.0
 
     def seen(self, probe: Probe, ndim: int) -> float:
         """Return the variance of differences of the noise in the blocks, over that of the noise."""

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
+
+from aniso.arrays import Array
+from aniso.noise.correlation import SIDES
 from aniso.noise.estimate import NoiseEstimate
+from aniso.noise.statistics import average_blocks
 from aniso.verbs.risk import Judge, Stop
 
 # Expected error over the noise level from which on an image is hardly changed, and certainty below which the
@@ -12,6 +18,10 @@ from aniso.verbs.risk import Judge, Stop
 _HARDLY, _DOUBTFUL = 0.9, 0.25
 # A given level is too high if what was removed corresponds to less than this part of it.
 _TOO_HIGH = 0.9
+# Share of the blocks, those with the least energy, in which noise is compared along the axes; the part of the
+# energy of second differences along one axis that it has along another one, if it is coarser there; and the
+# least number of blocks.
+_CALM, _COARSER, _ENOUGH = 0.15, 0.6, 20
 
 
 def list_cautions(
@@ -23,10 +33,9 @@ def list_cautions(
     """
     cautions = []
     if not fits:
-        kind = "compressed images" if found.compressed else "images of single photons"
         cautions.append(
-            f"the learned diffusion was not trained for {kind}, and its expected error is not reliable. Give "
-            "method='auto' (on the command line --method auto)."
+            "the learned diffusion was not trained for images of single photons, and its expected error is "
+            "not reliable. Give method='auto' (on the command line --method auto)."
         )
     if found.certainty == 1 and judge.level > 0 and used.change > 0:
         ratio = math.sqrt(used.highest_variance(judge.remaining)) / judge.level
@@ -35,7 +44,40 @@ def list_cautions(
                 f"the given noise level {noise:.3g} seems too high: what was removed corresponds to about "
                 f"{ratio * noise:.2g}. Details may be lost, and the expected error is too low."
             )
+    if found.compressed:
+        cautions.append(
+            "the image was stored as a JPEG file, which removed fine noise and details. Lost details are "
+            "not part of the expected error."
+        )
+    axis = find_coarser_axis(judge.image) if judge.level > 0 else None
+    if axis is not None:
+        cautions.append(
+            f"the noise is coarser along axis {axis} than along another one, which no model describes: its "
+            "level and the expected error may be too low. If noise remains, give a higher level."
+        )
     return tuple(cautions)
+
+
+def find_coarser_axis(windows: Sequence[Array]) -> int | None:
+    """Return the axis, without channels, along which noise is clearly coarser than along another; or None.
+
+    Second differences are compared where they are smallest, so that hardly anything but noise is seen.
+    """
+    channels = [channel for window in windows for channel in window]
+    ndim = channels[0].ndim
+    parts = []
+    for channel in channels:
+        inner = tuple(slice(0, n - 2) for n in channel.shape)
+        squares = (np.square(np.diff(channel, 2, axis)) for axis in range(ndim))
+        parts.append([average_blocks(square[inner], SIDES[ndim]) for square in squares])
+    energies = np.concatenate(parts, axis=1)
+    total = energies.sum(axis=0)
+    energies, total = energies[:, total > 0], total[total > 0]
+    if ndim == 1 or len(total) < _ENOUGH / _CALM:
+        return None
+    means = energies[:, total <= np.quantile(total, _CALM)].mean(axis=1)
+    coarsest = int(np.argmin(means))
+    return coarsest if means[coarsest] < _COARSER * means.max() else None
 
 
 def remark_on_change(

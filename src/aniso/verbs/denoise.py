@@ -21,7 +21,7 @@ from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
 from aniso.noise.given import Noise, check_noise, find_noise
-from aniso.noise.impulses import Impulses, look_for_impulses
+from aniso.noise.impulses import FILLED_NOISE, Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
 from aniso.schemes import FED, Cycle, Explicit, Scheme
 from aniso.settings import EngineName, Progress, Settings
@@ -278,7 +278,7 @@ def denoise(
 
     Images are denoised by a learned diffusion, :class:`aniso.nn.KernelDiffusionNet`, or by diffusions whose
     parameters are chosen, if their expected error is clearly smaller. The latter are always used for signals,
-    volumes, compressed images, images of single photons, and pixels that are not square.
+    volumes, images of single photons, and pixels that are not square.
 
     Several diffusions run, and Stein's unbiased risk estimate gives the mean squared error of each of them at
     each time, without knowledge of the image without noise: the squared change, minus the variance of the
@@ -408,9 +408,9 @@ def choose(
     windows = source.checked_sample()
     if isinstance(settings.stencil, DeltaStencil):  # others fit the image as it is
         windows, known = orient(windows, known, settings.spacings)
-    impulses = look_for_impulses(windows)
+    impulses, filling = look_for_impulses(windows), 0.0
     if impulses is not None:
-        windows = [impulses.fill(window) for window in windows]
+        windows, filling = impulses.fill_windows(windows)
     unknown = None if known is None else [~one for one in known]
     found = find_noise(noise, windows, unknown)
     common = decorrelate(found, windows, unknown) if isinstance(noise, str) and noise == "auto" else None
@@ -471,10 +471,13 @@ def choose(
     scale = mean_scale(found.models, windows)
     total = found.level if plain else scale * level  # in grey values
 
+    filled = 0.0 if impulses is None else impulses.share * max(filling - FILLED_NOISE * total**2, 0.0)
+
     def expected_error(stop: Stop, risk: float, part: float = 0.5) -> float:
         # What remains of the noise itself, since estimates of small errors and divergences may be negative.
         least = judge.remaining * max(stop.divergence, 0.0) * judge.level**2
-        return scale * math.sqrt(expected_square(risk + shift, part * least, doubt))
+        square = scale**2 * expected_square(risk + shift, part * least, doubt)
+        return math.sqrt(square + filled)
 
     errors = {name: expected_error(*one) for name, one in stops.items()} if len(stops) > 1 else {}
     sliced = similar is not None and similar.learned is not None

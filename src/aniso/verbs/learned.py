@@ -244,7 +244,7 @@ def is_better(judge: Judge, stop: Stop, crossed: float, doubt: float) -> bool:
 
 def is_known(noise: NoiseEstimate) -> bool:
     """Return whether the net has parameters for such noise."""
-    return (noise.correlation == 0 or load_net(NET).takes_correlation) and not noise.compressed
+    return noise.correlation == 0 or load_net(NET).takes_correlation
 
 
 def explain_method(
@@ -280,8 +280,7 @@ def explain_method(
     if not free:
         reason = "contrast, time or mix is given"
     elif reason is None:
-        kind = "compressed images" if normal else "single photons"
-        reason = f"no net was trained for {kind}"
+        reason = f"no net was trained for {'correlated noise' if normal else 'single photons'}"
     return f"diffusion{', mixed with a net on slices,' if sliced else ','} because {reason}"
 
 

@@ -14,6 +14,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Stage, State
 from aniso.colours import OPPONENT, Axes
 from aniso.noise import Gaussian, NoiseModel
+from aniso.noise.compression import has_blocks
 from aniso.noise.constants import find_noiseless
 from aniso.noise.estimate import NoiseEstimate, estimate_windows
 from aniso.noise.impulses import REACH, Impulses
@@ -28,6 +29,9 @@ Models = tuple[NoiseModel, ...]
 
 # Noise of brightness over that of colours from which on channels have common noise.
 _COMMON = 1.3
+# Noise of colours over that of brightness below which they were stored at a lower resolution, its least part
+# that remains of white noise then, and the certainty below which their noise is not seen.
+_REDUCED, _LEAST_OF_COLOURS, _UNSEEN = 0.4, 0.25, 0.25
 
 
 def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple[Axes, NoiseEstimate] | None:
@@ -35,19 +39,30 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
 
     The sensors of cameras, and what happens to their images, give colours common noise of Gaussian kind.
     """
-    if len(windows[0]) != 3 or found.level == 0 or not is_gaussian(found.models):
+    if len(windows[0]) != 3 or found.level == 0:
         return None
     turned = [mix_channels(OPPONENT, window) for window in windows]
-    each = [estimate_windows([one[k : k + 1] for one in turned], "gaussian", masks) for k in range(3)]
-    if each[0].level < _COMMON * max(each[1].level, each[2].level) or min(one.level for one in each) == 0:
+    parts = [[one[k : k + 1] for one in turned] for k in range(3)]
+    # Compression is stronger for colours, and its blocks are seen in them first.
+    compressed = found.compressed or any(has_blocks(part) for part in parts)
+    each = [estimate_windows(part, "gaussian", masks, compressed) for part in parts]
+    levels = [one.level for one in each]
+    if levels[0] < _COMMON * max(levels[1:]) or min(levels) == 0:
         return None
-    level = math.sqrt(sum(one.level**2 for one in each) / 3)
-    certainty = min(one.certainty for one in each)
+    if not is_gaussian(found.models) and max(levels[1:]) > _REDUCED * levels[0]:
+        return None
     # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
-    # filtered as if it had the correlation of that of brightness, which is what is seen.
-    correlation = each[0].correlation
-    models = tuple(Gaussian(one.models[0].std_at(0.0), correlation) for one in each)
-    return OPPONENT, NoiseEstimate(models, certainty, level, found.compressed)
+    # filtered as if it had the correlation of that of brightness, which is what is seen. Compression may have
+    # removed their fine noise, so that their level is not seen, but it is still a part of that of brightness.
+    unseen = [compressed or one.certainty < _UNSEEN for one in each[1:]]
+    for k, lost in enumerate(unseen, 1):
+        levels[k] = max(levels[k], _LEAST_OF_COLOURS * levels[0]) if lost else levels[k]
+    certainty = min(
+        each[0].certainty, *(1.0 if lost else each[k].certainty for k, lost in enumerate(unseen, 1))
+    )
+    models = tuple(Gaussian(level, each[0].correlation) for level in levels)
+    total = math.sqrt(sum(level**2 for level in levels) / 3)
+    return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed or each[0].compressed)
 
 
 def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:
