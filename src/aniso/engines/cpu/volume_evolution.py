@@ -1,7 +1,9 @@
 """Evolving volumes on the fast engine.
 
 A cycle of up to four steps is a single pass over the volume. In longer ones the first pass stores the
-tensors, and the others read them. With an integration scale they are stored before the first pass.
+tensors, and the others read them. With an integration scale they are stored before the first pass. They take
+six times the memory of a channel, so that all passes advance slab by slab, each one some planes behind the
+one before it, and only those tensors are held that are still needed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import itertools
 import numpy as np
 
 from aniso.engines import STEPS_OF_PASS, Problem
-from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels, spans
+from aniso.engines.cpu.base import Array, Base, Pass, Span, cell_kernel, equal_spans, half_kernels, spans
 from aniso.engines.cpu.placeholders import VOLUME_STRIDE
 from aniso.formulas import volume_weights
 from aniso.formulas.gaussian import edge_fold
@@ -53,31 +55,67 @@ class VolumeEvolution(Base):
         self._step_kernel = self._loops.volume_steps
         self._stencil_and_kernels = self._fixed, *self._narrow
 
-    def _tiles(self, steps: int) -> list[tuple[Span, ...]]:
-        """Planes, rows and columns of all tiles, the same for any number of threads."""
-        largest = _PLANES, _ROWS, _COLUMNS - 2 * steps
-        return list(itertools.product(*map(equal_spans, self._shape[1:], largest)))
+    def _carry_out(self, passes: list[Pass]) -> None:
+        """Carry out all passes slab by slab, with the tensors of the volume before the first one."""
+        depth, computes = self._shape[1], self._tensor_row != 0
+        averages = computes and len(self._wide[0]) > 1
+        stores = computes and (averages or len(passes) > 1)
+        # A pass overwrites what the one before it started from, and follows where that is not read any more.
+        lag = self._block + len(self._narrow[4]) // 2
+        slabs = self._hold_tensors(lag * (len(passes) - 1)) if stores else [depth]
+        planes = [0] * len(passes)
+        for slab in slabs:
+            if averages:
+                self._average_structure(slab)
+            for number, one in enumerate(passes):
+                start, stop = planes[number], depth if slab == depth else slab - number * lag
+                if stop > start:
+                    planes[number], fresh = stop, computes and not averages and number == 0
+                    tiles = self._tiles(one.count, start, stop)
+                    self._run_pass(one, tiles, computes=fresh, stores=fresh and stores)
 
-    def _computes_tensors(self) -> bool:
-        """Average structures over the integration scale and store the tensors, if there is such a scale."""
-        wide_x, wide_y, wide_z = self._wide
-        reach = len(wide_y[0]) - 1
-        if self._tensor_row == 0 or reach == 0:
-            return super()._computes_tensors()
-        channels, depth, height, width = self._shape
-        shape = depth, height, width
-        self._tensors = tensors = self._room_for_tensors()
-        rows = max(32, 4 * reach, _LAYER_CELLS // (width + 1))
+    def _hold_tensors(self, behind: int) -> list[int]:
+        """Return where slabs of planes end, and make room for the tensors that are needed at a time.
+
+        The last pass is some planes behind the first one.
+        """
+        (depth, height, width), reach = self._shape[1:], len(self._wide[2][0]) - 1
+        tiles = len(self._tiles(self._block, 0, 1))
+        slabs = equal_spans(depth, _PLANES * -(-2 * self._team.threads // tiles))
+        layers = slabs[0][1] + behind + 2 * self._block - 1 + reach
+        if layers > depth:
+            slabs, layers = [(0, depth)], depth + 1
+        layer = (height + 1) * (width + 1)
+        self._hold_tensors_of(layers * layer)
+        self._saved = np.empty(6 * reach * layer if len(slabs) > 1 else 1, self._u.dtype)
+        self._averaged = 0
+        return [stop for _, stop in slabs]
+
+    def _average_structure(self, slab: int) -> None:
+        """Average structures over the integration scale: tensors up to those that the end of a slab needs."""
+        (channels, *shape), (wide_x, wide_y, wide_z) = self._shape, self._wide
+        depth, height, width = shape
+        reach_y, reach_z = len(wide_y[0]) - 1, len(wide_z[0]) - 1
+        start, stop = self._averaged, min(slab + self._block, depth + 1)
+        known, need = (min(layer + reach_z, depth + 1) for layer in (start, stop))
+        layers = [(a, min(a + _LAYERS, need)) for a in range(known if start > 0 else 0, need, _LAYERS)]
+        rows = max(32, 4 * reach_y, _LAYER_CELLS // (width + 1))
         self._run(
             self._loops.structure_layers,
-            (self._u, channels, shape),
-            list(itertools.product(spans(depth + 1, _LAYERS), spans(height + 1, rows))),
-            (self._numbers, tensors, *self._narrow, wide_x, *wide_y),
+            (self._u, channels, tuple(shape)),
+            list(itertools.product(layers, spans(height + 1, rows))),
+            (self._numbers, self._tensors, *self._narrow, wide_x, *wide_y),
         )
         self._run(
             self._loops.average_layers,
-            (tensors, shape),
+            (self._tensors, self._saved, tuple(shape), (start, stop)),
             list(itertools.product(range(height + 1), spans(width + 1, _COLUMNS))),
             (self._numbers, self._parameters, self._tensor_row, *wide_z),
         )
-        return False
+        self._averaged = stop
+
+    def _tiles(self, steps: int, start: int, stop: int) -> list[tuple[Span, ...]]:
+        """Return planes, rows and columns of all tiles between planes, the same for any number of threads."""
+        planes = [(start + front, start + back) for front, back in equal_spans(stop - start, _PLANES)]
+        largest = _ROWS, _COLUMNS - 2 * steps
+        return list(itertools.product(planes, *map(equal_spans, self._shape[2:], largest)))

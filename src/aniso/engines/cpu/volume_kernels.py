@@ -2,7 +2,8 @@
 
 This text becomes part of the generated kernel modules for volumes, after the loops over rows that it calls. A
 tile is at most `STRIDE` − 16 voxels wide with its margin, and is marched through plane by plane. Tensors that
-are stored lie row by row, the six entries of a row one after another.
+are stored lie row by row, the six entries of a row one after another, in a ring of layers: all of them, or
+those that are needed at a time.
 """
 
 from __future__ import annotations
@@ -76,21 +77,31 @@ def blur_size(shape, rows, reach):
 
 
 @compiled
+def place_of_row(tensors, shape, layer, row):
+    """Return where a row of cells begins in a ring of layers."""
+    _, height, width = shape
+    layers = len(tensors) // ((height + 1) * 6 * (width + 1))
+    return (layer % layers * (height + 1) + row) * 6 * (width + 1)
+
+
+@compiled
 def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
     """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
-    _, height, width = shape
+    width = shape[2]
     first, last = max(begin + 1, 0), min(begin + n - 1, width)
+    start = place_of_row(tensors, shape, layer, row) + first
     for field in range(6):
-        source = ((layer * (height + 1) + row) * 6 + field) * (width + 1) + first
+        source = start + field * (width + 1)
         copy_row(cells, at + index(field * STRIDE + first - begin), tensors, index(source), last - first + 1)
 
 
 @compiled
 def store_cells(tensors, shape, layer, row, columns, cells, at):
     """Store the tensors of these columns, and at the right face those of the last one."""
-    (_, height, width), (left, right) = shape, columns
+    width, (left, right) = shape[2], columns
+    start = place_of_row(tensors, shape, layer, row) + left
     for field in range(6):
-        target = index(((layer * (height + 1) + row) * 6 + field) * (width + 1) + left)
+        target = index(start + field * (width + 1))
         count = right - left + (1 if right == width else 0)
         copy_row(tensors, target, cells, at + index(field * STRIDE), count)
 
@@ -298,7 +309,7 @@ def structure_layers(
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             # To be written soon.
-            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
+            fetch_row(tensors, index(place_of_row(tensors, shape, k, i)), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
@@ -309,47 +320,67 @@ def structure_layers(
                     if row == 0 or row == height:
                         clear_row(cells, at + index(STRIDE), piece)
                         clear_row(cells, at + index(4 * STRIDE), piece)
+                    target = place_of_row(tensors, shape, k, row) + left
                     for field in range(6):
                         copy_row(
-                            tensors, index(((k * (height + 1) + row) * 6 + field) * n + left),
-                            cells, at + index(field * STRIDE), min(piece, n - left),
+                            tensors, index(target + field * n), cells, at + index(field * STRIDE),
+                            min(piece, n - left),
                         )  # fmt: skip
 
 
 @entry
 def average_layers(
-    tensors, shape, row, columns, numbers, parameters, tensor_row, wide_z, wide_fold_z, sign_z
-):
-    """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
-    (depth, height, width), (left, right) = shape, columns
+    tensors, saved, shape, layers, row, columns, numbers, parameters, tensor_row,
+    wide_z, wide_fold_z, sign_z,
+):  # fmt: skip
+    """Part of a row of cells in some layers: structure, averaged across layers, becomes the tensor.
+
+    Layers before these are tensors already. Their structure is in `saved`, a ring of its own, where that of
+    these is kept for the layers behind them.
+    """
+    (depth, _, width), (front, back), (left, right) = shape, layers, columns
     per_x, per_y, per_z, _, _, _ = numbers
-    n, reach = right - left, len(wide_z) - 1
+    n, reach, last = right - left, len(wide_z) - 1, back - 1
     many, size = full_vectors(n), 2 * reach + 4
     ring = workspace(7 * size * many, tensors)
     cells = workspace(4 * 6 * STRIDE, tensors)
     taps = taps_of_means(wide_z)
     row_at = np.empty(len(taps) - 3, np.uint64)
-    layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
-    done = -1
-    for k in range(0, depth + 1, 4):
-        while done < min(k + 3 + reach, depth):
+    done = max(front - reach, 0) - 1
+    while done < front - 1:
+        done += 1
+        start = place_of_row(saved, shape, done, row) + left
+        for field in range(6):
+            at = index(start + field * (width + 1))
+            copy_row(ring, index((field * size + done % size) * many), saved, at, n)
+    for k in range(front, back, 4):
+        while done < min(min(k + 3, last) + reach, depth):
             done += 1
+            start = place_of_row(tensors, shape, done, row) + left
             for field in range(6):
-                at = index(done * layer + start + field * (width + 1))
+                at = index(start + field * (width + 1))
                 copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
-        for ahead in range(done + 1, min(done + 4, depth) + 1):
+        for ahead in range(done + 1, min(done + 4, last + reach, depth) + 1):
+            start = place_of_row(tensors, shape, ahead, row) + left
             for field in range(6):
-                fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
+                fetch_row(tensors, index(start + field * (width + 1)), n)
         four_means(
-            cells, index(0), 6, ring, index(0), many, size, k, depth, reach, taps, row_at, wide_fold_z,
+            cells, index(0), 6, ring, index(0), many, size, k, last, reach, taps, row_at, wide_fold_z,
             sign_z, 3, 4, many,
         )  # fmt: skip
-        for this in range(k, min(k + 4, depth + 1)):
+        for this in range(k, min(k + 4, back)):
             slot = index((this - k) * 6 * STRIDE)
             if this == 0 or this == depth:
                 clear_row(cells, slot + index(3 * STRIDE), many)
                 clear_row(cells, slot + index(4 * STRIDE), many)
             call_volume_tensor_row(tensor_row, cells, slot, per_x, per_y, per_z, parameters, many)
+            start = place_of_row(tensors, shape, this, row) + left
             for field in range(6):
-                at = index(this * layer + start + field * (width + 1))
+                at = index(start + field * (width + 1))
                 copy_row(tensors, at, cells, slot + index(field * STRIDE), n)
+    if last < depth:
+        for this in range(max(back - reach, 0), back):
+            start = place_of_row(saved, shape, this, row) + left
+            for field in range(6):
+                at = index(start + field * (width + 1))
+                copy_row(saved, at, ring, index((field * size + this % size) * many), n)
