@@ -12,6 +12,7 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State
+from aniso.memory import return_freed_memory
 from aniso.noise import correlation
 from aniso.noise.level import measure_noise
 from aniso.verbs.flatness import REACH, flat_bands, flatness, tensor_flatness
@@ -313,6 +314,7 @@ class MeasureFlatness(Stage):
                 row[rows] += band * added[rows]
             flat[0, rows] = band
         state["flat"] = flat
+        return_freed_memory()  # bands, of which whole arrays could not use the space
 
     def flow(self, before: Channels) -> Flow:
         """Make the flatness, and complete the mixture by what the flatness multiplies."""

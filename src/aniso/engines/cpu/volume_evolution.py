@@ -22,6 +22,8 @@ from aniso.stencil import DeltaStencil
 # What is at work of a tile fits the second-level cache, rows the first-level one. A tile with its margin
 # fills whole vectors. It ends after some planes, so that there are tiles enough for all threads.
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
+# Planes of a slab at most, if its tiles are enough for two threads: what is stored of it is held in memory.
+_SLAB = 48
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
 
@@ -81,7 +83,7 @@ class VolumeEvolution(Base):
         """
         (depth, height, width), reach = self._shape[1:], len(self._wide[2][0]) - 1
         tiles = len(self._tiles(self._block, 0, 1))
-        slabs = equal_spans(depth, _PLANES * -(-2 * self._team.threads // tiles))
+        slabs = equal_spans(depth, _SLAB * -(-2 * self._team.threads // tiles))
         layers = slabs[0][1] + behind + 2 * self._block - 1 + reach
         if layers > depth:
             slabs, layers = [(0, depth)], depth + 1

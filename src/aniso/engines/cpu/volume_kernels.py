@@ -77,31 +77,31 @@ def blur_size(shape, rows, reach):
 
 
 @compiled
-def place_of_row(tensors, shape, layer, row):
-    """Return where a row of cells begins in a ring of layers."""
+def layers_of_ring(tensors, shape):
+    """Return how many layers of cells there is room for; layer k is at k modulo this number."""
     _, height, width = shape
-    layers = len(tensors) // ((height + 1) * 6 * (width + 1))
-    return (layer % layers * (height + 1) + row) * 6 * (width + 1)
+    return max(len(tensors) // (6 * (height + 1) * (width + 1)), 1)
 
 
 @compiled
 def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
-    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
-    width = shape[2]
+    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume.
+
+    The layer is that of the ring.
+    """
+    _, height, width = shape
     first, last = max(begin + 1, 0), min(begin + n - 1, width)
-    start = place_of_row(tensors, shape, layer, row) + first
     for field in range(6):
-        source = start + field * (width + 1)
+        source = ((layer * (height + 1) + row) * 6 + field) * (width + 1) + first
         copy_row(cells, at + index(field * STRIDE + first - begin), tensors, index(source), last - first + 1)
 
 
 @compiled
 def store_cells(tensors, shape, layer, row, columns, cells, at):
-    """Store the tensors of these columns, and at the right face those of the last one."""
-    width, (left, right) = shape[2], columns
-    start = place_of_row(tensors, shape, layer, row) + left
+    """Store the tensors of these columns, and at the right face those of the last one, in a layer of the ring."""
+    (_, height, width), (left, right) = shape, columns
     for field in range(6):
-        target = index(start + field * (width + 1))
+        target = index(((layer * (height + 1) + row) * 6 + field) * (width + 1) + left)
         count = right - left + (1 if right == width else 0)
         copy_row(tensors, target, cells, at + index(field * STRIDE), count)
 
@@ -136,6 +136,7 @@ def volume_steps(
     begun = workspace(2 * channels * STRIDE, u)
     # Of cells, a layer for each step; a single row if there is one step.
     held = bottom - top + 1 if count > 1 else 1
+    layers = layers_of_ring(tensors, shape)
     layer = held * 6 * STRIDE
     cells = workspace(count * layer, u)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
@@ -171,7 +172,7 @@ def volume_steps(
                 continue
             near, far = min(max(k - 1, 0), depth - 1), min(k, depth - 1)
             low, high = max(start - margin, 0), min(stop + margin, height)
-            weight, tau = weights[step], taus[step]
+            weight, tau, stored = weights[step], taus[step], k % layers
             extrapolate = weight != 1 and (continued or step > 0)
             for i in range(low, high + 1):
                 at = index(k % count * layer + (i - top) % held * 6 * STRIDE)
@@ -192,9 +193,9 @@ def volume_steps(
                         and start <= i
                         and (i < stop or i == height)
                     ):
-                        store_cells(tensors, shape, k, i, columns, cells, at + index(count))
+                        store_cells(tensors, shape, stored, i, columns, cells, at + index(count))
                 elif step == 0:
-                    stored_cells(cells, at, tensors, shape, k, i, begin, n)
+                    stored_cells(cells, at, tensors, shape, stored, i, begin, n)
                 for channel in range(channels):
                     place = origin + (channel * (count + 1) + step + 1) * image
                     one, two = place + near % 3 * plane, place + far % 3 * plane
@@ -280,7 +281,7 @@ def structure_layers(
                 )  # fmt: skip
         if k == front - 1:
             continue
-        done = begin - 1
+        layer, done = k % layers_of_ring(tensors, shape), begin - 1
         for i in range(start, stop, 4):
             while done < min(i + 3 + wide_reach_y, end):
                 done += 1
@@ -309,7 +310,7 @@ def structure_layers(
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             # To be written soon.
-            fetch_row(tensors, index(place_of_row(tensors, shape, k, i)), min(4, stop - i) * 6 * n)
+            fetch_row(tensors, index((layer * (height + 1) + i) * 6 * n), min(4, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 four_means(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, stop - 1, wide_reach_y,
@@ -320,11 +321,10 @@ def structure_layers(
                     if row == 0 or row == height:
                         clear_row(cells, at + index(STRIDE), piece)
                         clear_row(cells, at + index(4 * STRIDE), piece)
-                    target = place_of_row(tensors, shape, k, row) + left
                     for field in range(6):
                         copy_row(
-                            tensors, index(target + field * n), cells, at + index(field * STRIDE),
-                            min(piece, n - left),
+                            tensors, index(((layer * (height + 1) + row) * 6 + field) * n + left),
+                            cells, at + index(field * STRIDE), min(piece, n - left),
                         )  # fmt: skip
 
 
@@ -338,7 +338,7 @@ def average_layers(
     Layers before these are tensors already. Their structure is in `saved`, a ring of its own, where that of
     these is kept for the layers behind them.
     """
-    (depth, _, width), (front, back), (left, right) = shape, layers, columns
+    (depth, height, width), (front, back), (left, right) = shape, layers, columns
     per_x, per_y, per_z, _, _, _ = numbers
     n, reach, last = right - left, len(wide_z) - 1, back - 1
     many, size = full_vectors(n), 2 * reach + 4
@@ -346,24 +346,23 @@ def average_layers(
     cells = workspace(4 * 6 * STRIDE, tensors)
     taps = taps_of_means(wide_z)
     row_at = np.empty(len(taps) - 3, np.uint64)
+    layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
+    room, saved_room = layers_of_ring(tensors, shape), layers_of_ring(saved, shape)
     done = max(front - reach, 0) - 1
     while done < front - 1:
         done += 1
-        start = place_of_row(saved, shape, done, row) + left
         for field in range(6):
-            at = index(start + field * (width + 1))
+            at = index(done % saved_room * layer + start + field * (width + 1))
             copy_row(ring, index((field * size + done % size) * many), saved, at, n)
     for k in range(front, back, 4):
         while done < min(min(k + 3, last) + reach, depth):
             done += 1
-            start = place_of_row(tensors, shape, done, row) + left
             for field in range(6):
-                at = index(start + field * (width + 1))
+                at = index(done % room * layer + start + field * (width + 1))
                 copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
         for ahead in range(done + 1, min(done + 4, last + reach, depth) + 1):
-            start = place_of_row(tensors, shape, ahead, row) + left
             for field in range(6):
-                fetch_row(tensors, index(start + field * (width + 1)), n)
+                fetch_row(tensors, index(ahead % room * layer + start + field * (width + 1)), n)
         four_means(
             cells, index(0), 6, ring, index(0), many, size, k, last, reach, taps, row_at, wide_fold_z,
             sign_z, 3, 4, many,
@@ -374,13 +373,11 @@ def average_layers(
                 clear_row(cells, slot + index(3 * STRIDE), many)
                 clear_row(cells, slot + index(4 * STRIDE), many)
             call_volume_tensor_row(tensor_row, cells, slot, per_x, per_y, per_z, parameters, many)
-            start = place_of_row(tensors, shape, this, row) + left
             for field in range(6):
-                at = index(start + field * (width + 1))
+                at = index(this % room * layer + start + field * (width + 1))
                 copy_row(tensors, at, cells, slot + index(field * STRIDE), n)
     if last < depth:
         for this in range(max(back - reach, 0), back):
-            start = place_of_row(saved, shape, this, row) + left
             for field in range(6):
-                at = index(start + field * (width + 1))
+                at = index(this % saved_room * layer + start + field * (width + 1))
                 copy_row(saved, at, ring, index((field * size + this % size) * many), n)
