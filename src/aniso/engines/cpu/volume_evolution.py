@@ -63,7 +63,9 @@ class VolumeEvolution(Base):
         averages = computes and len(self._wide[0]) > 1
         stores = computes and (averages or len(passes) > 1)
         # A pass overwrites what the one before it started from, and follows where that is not read any more.
-        lag = self._block + len(self._narrow[4]) // 2
+        # Tensors that are averaged have been computed some planes ahead.
+        ahead = 2 * self._block + len(self._wide[2][0]) - 2 if averages else 0
+        lag = self._block + max(len(self._narrow[4]) // 2 - ahead, 0)
         slabs = self._hold_tensors(lag * (len(passes) - 1)) if stores else [depth]
         planes = [0] * len(passes)
         for slab in slabs:
