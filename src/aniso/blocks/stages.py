@@ -152,7 +152,8 @@ class Diffuse(Stage):
         if self.keep:
             state[self.target] = evolving.image()
         del evolving, evolution
-        return_freed_memory()  # whose pieces are too small for the tensors of another diffusion
+        if len(region.needed) == 3:
+            return_freed_memory()  # in pieces into which the tensors of another diffusion may not fit
 
     def flow(self, before: Channels) -> Flow:
         """Diffuse one image; with looks, all of them may change."""

@@ -314,7 +314,8 @@ class MeasureFlatness(Stage):
                 row[rows] += band * added[rows]
             flat[0, rows] = band
         state["flat"] = flat
-        return_freed_memory()  # bands, of which whole arrays could not use the space
+        if self.ndim == 3:
+            return_freed_memory()  # of bands, into which whole volumes do not fit
 
     def flow(self, before: Channels) -> Flow:
         """Make the flatness, and complete the mixture by what the flatness multiplies."""
