@@ -98,7 +98,10 @@ def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
 
 @compiled
 def store_cells(tensors, shape, layer, row, columns, cells, at):
-    """Store the tensors of these columns in a layer of the ring, at the right face also those of the last one."""
+    """Store the tensors of these columns, and at the right face those of the last one.
+
+    The layer is that of the ring.
+    """
     (_, height, width), (left, right) = shape, columns
     for field in range(6):
         target = index(((layer * (height + 1) + row) * 6 + field) * (width + 1) + left)
