@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aniso
-from aniso.engines.cpu import cache, generate
+from aniso.engines.cpu import cache, generate, volume_evolution
 
 SOURCE = Path(aniso.__file__).parent
 EDGES = aniso.EdgeEnhancing(contrast=12.0)
@@ -81,6 +81,28 @@ def test_cycles_longer_than_a_pass(way, small_tiles, monkeypatch):
     np.testing.assert_array_equal(filtered(way, time=6.0, threads=3), alone)
     expected = filtered(way, dtype="float64", time=6.0, engine="reference")
     np.testing.assert_allclose(filtered(way, dtype="float64", time=6.0), expected, rtol=0, atol=2e-10)
+
+
+@pytest.mark.parametrize("time", [0.9, 6.0, 40.0], ids=["one pass", "two passes", "many passes"])
+@pytest.mark.parametrize("way", ["FED", "FSI", "averaged FED", "wide FSI"])
+def test_slabs_do_not_show(way, time, monkeypatch):
+    """Passes follow each other slab by slab, with the tensors that are needed at a time."""
+    wide = aniso.CoherenceEnhancing(contrast=8.0, sigma=3.0, rho=0.5)  # which sees far, and averages little
+    ways = {"averaged FED": (LINES, aniso.FED(1), None), "wide FSI": (wide, aniso.FSI(1), 2)}
+    monkeypatch.setitem(WAYS, way, WAYS.get(way) or ways[way])
+    counts = []
+    hold = volume_evolution.VolumeEvolution._hold_tensors
+    monkeypatch.setattr(
+        volume_evolution.VolumeEvolution,
+        "_hold_tensors",
+        lambda *given: counts.append(len(slabs := hold(*given))) or slabs,
+    )
+    shape = (70, 6, 7)
+    whole = filtered(way, shape, time=time)
+    monkeypatch.setattr(volume_evolution, "_SLAB", 3)
+    np.testing.assert_array_equal(filtered(way, shape, time=time), whole)
+    if time == 6.0 or (time == 0.9 and way == "averaged FED"):
+        assert counts[1] == 24
 
 
 def test_tiles_of_full_size_do_not_show_either():
@@ -227,8 +249,8 @@ def test_formulas_are_not_restated():
 class TestMemory:
     """Peak of all arrays besides the caller's, in volumes of float32; buffers of the kernels are small."""
 
-    def peak(self, model, scheme):
-        image = volume((64, 64, 64)).astype(np.float32)
+    def peak(self, model, scheme, shape=(64, 64, 64)):
+        image = volume(shape).astype(np.float32)
         aniso.diffuse(image, model, 0.5, scheme=scheme)
         tracemalloc.start()
         aniso.diffuse(image, model, 0.5, scheme=scheme)
@@ -242,3 +264,6 @@ class TestMemory:
     def test_stored_tensors_take_six_more(self):
         assert self.peak(LINES, aniso.Explicit()) < 8.9
         assert self.peak(EDGES, aniso.FSI(cycles=1)) < 8.9
+
+    def test_tensors_of_deep_volumes_are_held_in_part(self):
+        assert self.peak(LINES, aniso.Explicit(), (240, 40, 40)) < 5.5

@@ -19,6 +19,7 @@ from aniso.blocks.costs import cycle_seconds, stores_tensors
 from aniso.blocks.halo import Region, Window, reach, without_margins
 from aniso.engines import Problem
 from aniso.evolving import EvolvingImage
+from aniso.memory import return_freed_memory
 from aniso.schemes import Cycle
 from aniso.settings import Prepared
 from aniso.stencil import FreeStencil
@@ -150,6 +151,9 @@ class Diffuse(Stage):
                 state.pop(self.target, None)
         if self.keep:
             state[self.target] = evolving.image()
+        del evolving, evolution
+        if len(region.needed) == 3:
+            return_freed_memory()  # in pieces into which the tensors of another diffusion may not fit
 
     def flow(self, before: Channels) -> Flow:
         """Diffuse one image; with looks, all of them may change."""

@@ -12,6 +12,7 @@ import numpy as np
 from aniso.arrays import Array, Field, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State
+from aniso.memory import return_freed_memory
 from aniso.noise import correlation
 from aniso.noise.level import measure_noise
 from aniso.verbs.flatness import REACH, flat_bands, flatness, tensor_flatness
@@ -327,6 +328,8 @@ class MeasureFlatness(Stage):
                 row[rows] += band * added[rows]
             flat[0, rows] = band
         state["flat"] = flat
+        if self.ndim == 3:
+            return_freed_memory()  # of bands, into which whole volumes do not fit
 
     def flow(self, before: Channels) -> Flow:
         """Make the flatness, and complete the mixture by what the flatness multiplies."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -22,6 +23,18 @@ Span = tuple[int, int]
 
 # Below this number of pixels, waking other threads takes longer than the work.
 _ALONE = 30_000
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Steps that are taken together: their number, and what the kernel takes before and after a tile.
+
+    These are the image and the one before it, room for those after the steps, and the steps.
+    """
+
+    count: int
+    images: tuple[Array, ...]
+    taken: tuple[Any, ...]
 
 
 class Base:
@@ -56,7 +69,6 @@ class Base:
         # A single number if there are none yet, since kernels take arrays.
         self._tensors = np.zeros(1, image.dtype)
         self._before: tuple[Array, Array] | None = None
-        self._tiles_for: dict[tuple[int, bool], list[Any]] = {}
         self._numbers, self._parameters = _numbers(problem, parameters, image.dtype)
         self._team = ThreadTeam((problem.threads or default_threads()) if image.size >= _ALONE else 1)
 
@@ -73,52 +85,50 @@ class Base:
 
     def advance(self, cycle: Cycle) -> None:
         """Carry out one cycle, with the tensor of the image as it is now."""
-        for start in range(0, len(cycle.steps), self._block):
-            self._steps(cycle.steps, start, min(start + self._block, len(cycle.steps)))
+        passes = self._passes(cycle.steps)
+        self._carry_out(passes)
+        if len(passes) % 2 == 1:
+            self._u, self._spare = self._spare, self._u
+            if self._before:
+                self._before = self._before[::-1]
 
-    def _steps(self, steps: tuple[tuple[float, float], ...], start: int, stop: int) -> None:
-        """Steps start … stop−1 of a cycle, in one pass. The first one computes the tensors."""
-        u, spare, (channels, *shape) = self._u, self._spare, self._shape
-        # The image before the first one of a cycle is that one itself: extrapolation is a longer step there.
+    def _passes(self, steps: tuple[tuple[float, float], ...]) -> list[Pass]:
+        """Return the passes of a cycle, from one array to the other and back."""
+        # The image before the first step of a cycle is that one itself: extrapolation is a longer step there.
         (first_weight, first_tau), *others = steps
         rates = [(1.0, first_weight * first_tau), *others]
         extrapolates = any(weight != 1.0 for weight, _ in others)
-        continued, to_be_continued = extrapolates and start > 0, extrapolates and stop < len(steps)
-        if to_be_continued or continued:
-            self._before = self._before or (np.empty_like(u), np.empty_like(u))
-        previous, out_previous = self._before or (u, spare)
-        taken = continued, to_be_continued, *np.array(rates[start:stop], u.dtype).T.copy()
-        computes = start == 0 and self._computes_tensors(len(steps))
-        stores = computes and stop < len(steps)
-        if stores:
-            self._tensors = self._room_for_tensors()
-        count = stop - start
-        if (count, computes) not in self._tiles_for:
-            self._tiles_for[count, computes] = self._tiles(count, computes)
-        model = self._numbers, self._parameters, self._tensor_row, computes, stores, self._tensors
-        self._run(
-            self._step_kernel,
-            (u, previous, spare, out_previous, channels, tuple(shape)),
-            self._tiles_for[count, computes],
-            (*taken, *model, *self._stencil_and_kernels),
-        )
-        self._u, self._spare = spare, u
-        if self._before:
-            self._before = self._before[::-1]
+        if extrapolates and len(steps) > self._block:
+            self._before = self._before or (np.empty_like(self._u), np.empty_like(self._u))
+        images = self._u, self._spare
+        before = self._before or images
+        passes = []
+        for start in range(0, len(steps), self._block):
+            some = np.array(rates[start : start + self._block], self._u.dtype)
+            continued = extrapolates and start > 0, extrapolates and start + len(some) < len(steps)
+            (u, spare), (previous, out_previous) = images, before
+            taken = *continued, *some.T.copy()
+            passes.append(Pass(len(some), (u, previous, spare, out_previous), taken))
+            images, before = images[::-1], before[::-1]
+        return passes
 
-    def _computes_tensors(self, steps: int) -> bool:
-        """Return whether the pass that begins a cycle computes the tensors; else they are stored now."""
-        return self._tensor_row != 0
-
-    def _room_for_tensors(self) -> Array:
-        """Return memory for the tensors of all cells."""
-        entries = len(self._shape) * (len(self._shape) - 1) // 2
-        size = entries * int(np.prod([length + 1 for length in self._shape[1:]]))
-        return self._tensors if len(self._tensors) == size else np.empty(size, self._u.dtype)
-
-    def _tiles(self, steps: int, computes: bool) -> list[Any]:
-        """Return all tiles for this number of steps, the same for any number of threads."""
+    def _carry_out(self, passes: list[Pass]) -> None:
+        """Carry out all passes of a cycle. The first one computes the tensors."""
         raise NotImplementedError
+
+    def _run_pass(self, one: Pass, tiles: Sequence[Any], *, computes: bool, stores: bool) -> None:
+        """Carry out a pass in some tiles; it computes the tensors, and stores them, or reads them."""
+        channels, *shape = self._shape
+        model = self._numbers, self._parameters, self._tensor_row, computes, stores, self._tensors
+        after = *one.taken, *model, *self._stencil_and_kernels
+        self._run(self._step_kernel, (*one.images, channels, tuple(shape)), tiles, after)
+
+    def _hold_tensors_of(self, cells: int) -> None:
+        """Make room for the tensors of this number of cells."""
+        size = len(self._shape) * (len(self._shape) - 1) // 2 * cells
+        if len(self._tensors) != size:
+            self._tensors = np.empty(0, self._u.dtype)  # free the memory before it is needed
+            self._tensors = np.empty(size, self._u.dtype)
 
     def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:
         run_tiles(self._team, kernel, before, tiles, after)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aniso.engines import STEPS_OF_PASS, Problem
-from aniso.engines.cpu.base import Array, Base, Span, cell_kernel, equal_spans, half_kernels
+from aniso.engines.cpu.base import Array, Base, Pass, Span, cell_kernel, equal_spans, half_kernels
 from aniso.engines.cpu.volume_evolution import VolumeEvolution
 from aniso.formulas import weights
 from aniso.formulas.gaussian import edge_fold
@@ -83,7 +83,18 @@ class ImageEvolution(Base):
         self._step_kernel = self._loops.image_steps
         self._stencil_and_kernels = delta, self._fixed, *narrow, *wide
 
-    def _tiles(self, steps: int, computes: bool) -> list[tuple[Span, Span]]:
+    def _carry_out(self, passes: list[Pass]) -> None:
+        """Carry out the passes one after another."""
+        computes = self._tensor_row != 0
+        stores = computes and len(passes) > 1
+        if stores:
+            _, height, width = self._shape
+            self._hold_tensors_of((height + 1) * (width + 1))
+        for number, one in enumerate(passes):
+            first = number == 0
+            self._run_pass(one, self._tiles(one.count), computes=computes and first, stores=stores and first)
+
+    def _tiles(self, steps: int) -> list[tuple[Span, Span]]:
         """Rows and columns of all tiles, the same for any number of threads."""
         _, height, width = self._shape
         columns = equal_spans(width, _TILE_WIDTH - 2 * steps)

@@ -52,7 +52,7 @@ class ThreadTeam:
     """The calling thread and at most `threads` − 1 helpers."""
 
     def __init__(self, threads: int) -> None:
-        self._most = threads - 1
+        self.threads = threads
         self._pass: _Pass | None = None
         self._closed = False
         self._hire_none()
@@ -68,7 +68,7 @@ class ThreadTeam:
         The task must hold its arrays itself: not look them up in an object that may change. If the calling
         thread is `watched`, it may be stopped between tasks.
         """
-        helpers = min(self._most, count - 1)
+        helpers = min(self.threads - 1, count - 1)
         if helpers < 1:
             check = current_check()
             for number in range(count):

@@ -2,7 +2,8 @@
 
 This text becomes part of the generated kernel modules for volumes, after the loops over rows that it calls. A
 tile is at most `STRIDE` − 16 voxels wide with its margin, and is marched through plane by plane. Tensors that
-are stored lie row by row, the six entries of a row one after another.
+are stored lie row by row, the six entries of a row one after another, in a ring of layers: all of them, or
+those that are needed at a time.
 """
 
 from __future__ import annotations
@@ -76,8 +77,18 @@ def blur_size(shape, rows, reach):
 
 
 @compiled
+def layers_of_ring(tensors, shape):
+    """Return how many layers of cells there is room for; layer k is at k modulo this number."""
+    _, height, width = shape
+    return max(len(tensors) // (6 * (height + 1) * (width + 1)), 1)
+
+
+@compiled
 def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
-    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume."""
+    """Stored tensors of cells 1 … n − 1 of a row, from column `begin` on, without those beyond the volume.
+
+    The layer is that of the ring.
+    """
     _, height, width = shape
     first, last = max(begin + 1, 0), min(begin + n - 1, width)
     for field in range(6):
@@ -87,7 +98,10 @@ def stored_cells(cells, at, tensors, shape, layer, row, begin, n):
 
 @compiled
 def store_cells(tensors, shape, layer, row, columns, cells, at):
-    """Store the tensors of these columns, and at the right face those of the last one."""
+    """Store the tensors of these columns, and at the right face those of the last one.
+
+    The layer is that of the ring.
+    """
     (_, height, width), (left, right) = shape, columns
     for field in range(6):
         target = index(((layer * (height + 1) + row) * 6 + field) * (width + 1) + left)
@@ -103,20 +117,21 @@ def clear_odd(cells, at, odd, odd_too, n):
 
 
 @compiled
-def structures_row(rings, slot, distance, tensors, shape, layer, row, begin, n):
+def structures_row(rings, slot, distance, tensors, layers, shape, layer, row, begin, n):
     """Stored structures of cells 1 … n − 1 of a row from column `begin` on, axes y and z interchanged.
 
-    The next rows, which are needed soon, are asked for.
+    The next rows, which are needed soon, are asked for. There is room for this number of `layers` of the
+    volume, which are rows here.
     """
     depth, height, width = shape
     first, last = max(begin + 1, 0), min(begin + n - 1, width)
     for field, stored in enumerate((0, 3, 5, 1, 4, 2)):
-        source = ((row * (depth + 1) + layer) * 6 + stored) * (width + 1) + first
+        source = ((row % layers * (depth + 1) + layer) * 6 + stored) * (width + 1) + first
         copy_row(
             rings, slot + index(field * distance + first - begin), tensors, index(source), last - first + 1
         )
     if row + AVERAGED <= height:
-        ahead = ((row + AVERAGED) * (depth + 1) + layer) * 6 * (width + 1) + first
+        ahead = ((row + AVERAGED) % layers * (depth + 1) + layer) * 6 * (width + 1) + first
         fetch_row(tensors, index(ahead), 5 * (width + 1) + last - first + 1)
 
 
@@ -162,6 +177,7 @@ def volume_steps(
     # Of cells, a layer for each step; a single row if there is one step. Averages come several at a time.
     held = bottom - top + 1 if count > 1 else 1
     held = -(-held // AVERAGED) * AVERAGED if averages else held
+    layers = layers_of_ring(tensors, shape)
     layer = held * 6 * STRIDE
     cells = workspace(count * layer, u)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
@@ -201,7 +217,7 @@ def volume_steps(
                 continue
             near, far = min(max(k - 1, 0), depth - 1), min(k, depth - 1)
             low, high = max(start - margin, 0), min(stop + margin, height)
-            weight, tau = weights[step], taus[step]
+            weight, tau, stored = weights[step], taus[step], k % layers
             extrapolate = weight != 1 and (continued or step > 0)
             for i in range(low, high + 1):
                 at = index(k % count * layer + (i - top) % held * 6 * STRIDE)
@@ -215,7 +231,7 @@ def volume_steps(
                             done += 1
                             structures_row(
                                 wide_rings, index(done % ring_size * many), ring_size * many, tensors,
-                                (depth, height, width), k, done, begin, n,
+                                layers, (depth, height, width), k, done, begin, n,
                             )  # fmt: skip
                         means_of_rows(
                             cells, at, 6, wide_rings, index(0), many, ring_size, i, AVERAGED, high, wide_z,
@@ -244,9 +260,9 @@ def volume_steps(
                         and start <= i
                         and (i < stop or i == height)
                     ):
-                        store_cells(tensors, shape, k, i, columns, cells, at + index(count))
+                        store_cells(tensors, shape, stored, i, columns, cells, at + index(count))
                 elif step == 0:
-                    stored_cells(cells, at, tensors, shape, k, i, begin, n)
+                    stored_cells(cells, at, tensors, shape, stored, i, begin, n)
                 for channel in range(channels):
                     place = origin + (channel * (count + 1) + step + 1) * image
                     one, two = place + near % 3 * plane, place + far % 3 * plane
@@ -331,7 +347,7 @@ def structure_layers(
                 )  # fmt: skip
         if k == front - 1:
             continue
-        done = begin - 1
+        layer, done = k % layers_of_ring(tensors, shape), begin - 1
         for i in range(start, stop, AVERAGED):
             while done < min(i + AVERAGED - 1 + wide_reach_y, end):
                 done += 1
@@ -360,7 +376,7 @@ def structure_layers(
                     if field == 1 or field == 3:
                         wide_rings[slot], wide_rings[slot + index(width)] = 0, 0
             # To be written soon.
-            fetch_row(tensors, index((k * (height + 1) + i) * 6 * n), min(AVERAGED, stop - i) * 6 * n)
+            fetch_row(tensors, index((layer * (height + 1) + i) * 6 * n), min(AVERAGED, stop - i) * 6 * n)
             for left in range(0, n, piece):
                 means_of_rows(
                     cells, index(0), 6, wide_rings, index(left), length, ring_size, i, AVERAGED, stop - 1,
@@ -372,39 +388,50 @@ def structure_layers(
                         clear_odd(cells, at, 1, 4, piece)
                     for field in range(6):
                         copy_row(
-                            tensors, index(((k * (height + 1) + row) * 6 + field) * n + left),
+                            tensors, index(((layer * (height + 1) + row) * 6 + field) * n + left),
                             cells, at + index(field * STRIDE), min(piece, n - left),
                         )  # fmt: skip
 
 
 @entry
 def average_layers(
-    tensors, shape, row, columns, numbers, parameters, tensor_row, wide_z, wide_fold_z, sign_z
-):
-    """Part of a row of cells in all layers: structure, averaged across the layers, becomes the tensor."""
-    (depth, height, width), (left, right) = shape, columns
+    tensors, saved, shape, layers, row, columns, numbers, parameters, tensor_row,
+    wide_z, wide_fold_z, sign_z,
+):  # fmt: skip
+    """Part of a row of cells in some layers: structure, averaged across layers, becomes the tensor.
+
+    Layers before these are tensors already. Their structure is in `saved`, a ring of its own, where that of
+    these is kept for the layers behind them.
+    """
+    (depth, height, width), (front, back), (left, right) = shape, layers, columns
     per_x, per_y, per_z, _, _, _ = numbers
-    n, reach = right - left, len(wide_z) - 1
+    n, reach, last = right - left, len(wide_z) - 1, back - 1
     many, size = full_vectors(n), 2 * reach + AVERAGED
     ring = workspace(7 * size * many, tensors)
     cells = workspace(AVERAGED * 6 * STRIDE, tensors)
     row_at = np.empty(4 * len(wide_z) + 2 * AVERAGED, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
-    done = -1
-    for k in range(0, depth + 1, AVERAGED):
-        while done < min(k + AVERAGED - 1 + reach, depth):
+    room, saved_room = layers_of_ring(tensors, shape), layers_of_ring(saved, shape)
+    done = max(front - reach, 0) - 1
+    while done < front - 1:
+        done += 1
+        for field in range(6):
+            at = index(done % saved_room * layer + start + field * (width + 1))
+            copy_row(ring, index((field * size + done % size) * many), saved, at, n)
+    for k in range(front, back, AVERAGED):
+        end = min(k + AVERAGED - 1, last)
+        while done < min(end + reach, depth):
             done += 1
             for field in range(6):
-                at = index(done * layer + start + field * (width + 1))
+                at = index(done % room * layer + start + field * (width + 1))
                 copy_row(ring, index((field * size + done % size) * many), tensors, at, n)
-        for ahead in range(done + 1, min(done + AVERAGED, depth) + 1):
+        for ahead in range(done + 1, min(done + AVERAGED, last + reach, depth) + 1):
             for field in range(6):
-                fetch_row(tensors, index(ahead * layer + start + field * (width + 1)), n)
+                fetch_row(tensors, index(ahead % room * layer + start + field * (width + 1)), n)
         means_of_rows(
-            cells, index(0), 6, ring, index(0), many, size, k, AVERAGED, depth, wide_z, row_at, wide_fold_z,
+            cells, index(0), 6, ring, index(0), many, size, k, AVERAGED, last, wide_z, row_at, wide_fold_z,
             sign_z, 3, 4, many,
         )  # fmt: skip
-        end = min(k + AVERAGED - 1, depth)
         if k == 0:
             clear_odd(cells, index(0), 3, 4, many)
         if end == depth:
@@ -415,5 +442,10 @@ def average_layers(
         for this in range(k, end + 1):
             slot = index((this - k) * 6 * STRIDE)
             for field in range(6):
-                at = index(this * layer + start + field * (width + 1))
+                at = index(this % room * layer + start + field * (width + 1))
                 copy_row(tensors, at, cells, slot + index(field * STRIDE), n)
+    if last < depth:
+        for this in range(max(back - reach, 0), back):
+            for field in range(6):
+                at = index(this % saved_room * layer + start + field * (width + 1))
+                copy_row(saved, at, ring, index((field * size + this % size) * many), n)
