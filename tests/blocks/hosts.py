@@ -153,6 +153,8 @@ def kill_at_random(count, seed=0, report=lambda text: None):
                     for name in ("worker0", "worker1", "run"):
                         hosts.kill(name)
                 if is_there(given):
+                    if kind == "worker":  # the run goes on, and clears its folder
+                        wait(lambda: hosts.processes["run"].poll() is not None, hosts)
                     s3.remove(TARGET, given)
             hosts.start_cluster()
             hosts.start_run()
