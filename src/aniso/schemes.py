@@ -142,7 +142,7 @@ class FED(_EqualCycles):
     """
 
     def pattern(self, length: int) -> tuple[tuple[float, float], ...]:
-        """Return steps of unequal length, most of them beyond the limit, in Leja order."""
+        """Return steps of unequal length, about half of them beyond the limit, in Leja order."""
         return tuple((1.0, factor) for factor in _fed_factors(length))
 
 

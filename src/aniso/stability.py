@@ -35,7 +35,7 @@ __all__ = [
 def spectral_bound(
     stencil: Stencil, lambda1: float, lambda2: float, spacing: Spacing = 1.0, ndim: int = 2
 ) -> float:
-    """Return the sharp bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
+    """Return the bound on ρ(A) for all tensor fields with eigenvalues up to λ1 ≥ λ2.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def spectral_bound(
     Returns
     -------
     float
-        The largest stable step is 2 over it. For DeltaStencil, constant tensors on periodic grids attain it.
+        The largest stable step is 2 over it. It is sharp for DeltaStencil: constant tensors on
+        periodic grids with even side lengths attain it.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def spectral_bound(
 
 
 def grid_bound(stencil: Stencil, lambda1: float, lambda2: float, spacings: tuple[float, ...]) -> float:
-    """Return the sharp bound for arguments that are checked already."""
+    """Return the bound for arguments that are checked already."""
     hourglass = stencil.largest_hourglass_weight(lambda1, lambda2, spacings)
     return float(bounds.spectral_bound(lambda1, 1 / min(spacings) ** 2, hourglass))
 

@@ -52,7 +52,7 @@ class DeltaStencil:
     alpha : float
         Between 0 and ½. Larger values are sharper; ½ does not damp checkerboard patterns.
     gamma : float
-        Between −1 and 1. 1 is sharpest and allows the largest steps.
+        Between −1 and 1. 1 is sharpest; the steps are largest for all values from 0 on.
     beta : float, optional
         Between −(1 − 2α) and 1 − 2α, in place of `gamma`. Such members are not mirror-equivariant.
 
@@ -282,7 +282,7 @@ class SplitStencil:
         return volume_weights.split_weights(xx, xy, yy, xz, yz, zz, self.alpha)
 
     def largest_hourglass_weight(self, lambda1: float, lambda2: float, spacing: tuple[float, ...]) -> float:
-        """Return the largest eigenvalue of R, or κ, for tensors with eigenvalues up to λ1 ≥ λ2 ≥ λ2."""
+        """Return the largest eigenvalue of R, or κ, for tensors with eigenvalues up to λ1 ≥ λ2 ≥ λ3."""
         return float(bounds.largest_split_weight(lambda1, lambda2, self.alpha) / min(spacing) ** 2)
 
 

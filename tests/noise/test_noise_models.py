@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from aniso.noise import Gaussian, PoissonGaussian, Rician, Speckle
 from aniso.noise.correlation import freedom, gain
@@ -52,6 +53,21 @@ def test_stabilised_noise_has_the_level_unit(model, brightness):
     stabilised = model.stabilise(model.sample(np.full(10**5, _truth(model, brightness)), _random()))
     wide = isinstance(model, Speckle) and brightness * model.level < 20  # near the floor
     assert stabilised.std() == pytest.approx(model.unit, rel=0.15 if wide else 0.04)
+
+
+@pytest.mark.parametrize("reading", [0.3, 1.0, 2.0])
+def test_few_photons_with_read_noise_agree_with_a_fine_integral(reading):
+    """The transform is constant below a threshold, which coarse quadrature does not see."""
+    model = PoissonGaussian(1.0, read_noise=reading)
+    photons, noise = np.arange(40), np.linspace(-8, 8, 20001)
+    weights = np.exp(-0.5 * noise**2) / np.exp(-0.5 * noise**2).sum()
+    stabilised = model.stabilise(photons + reading * noise[:, np.newaxis])
+    for mean in (0.0, 0.5, 2.0, 6.0):
+        chances = scipy.stats.poisson.pmf(photons, mean)
+        first, second = (float(chances @ (weights @ stabilised**power)) for power in (1, 2))
+        assert float(model.restore(np.array([first]))[0]) == pytest.approx(mean, abs=2e-3)
+        variance = float(model.stabilised_variance(np.array([first]))[0])
+        assert variance == pytest.approx(second - first**2, abs=6e-3)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)

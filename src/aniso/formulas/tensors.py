@@ -1,7 +1,7 @@
 """From the structure tensor of a cell to its diffusion tensor (a b; b c), without eigenvectors.
 
-A function of a symmetric 2×2 matrix is pI + qJ; so these are exact, smooth where eigenvalues
-coincide, and have no 0/0.
+A function of a symmetric 2×2 matrix is pI + qJ; so these are exact, continuous where eigenvalues
+coincide (smooth, except for edge-continuing diffusion), and have no 0/0.
 """
 
 from __future__ import annotations

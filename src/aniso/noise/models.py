@@ -25,6 +25,9 @@ def _normal_quadrature(count: int) -> tuple[Field, Field]:
 
 
 _NODES, _WEIGHTS = _normal_quadrature(40)
+# The same at equal distances, for functions that are constant below a threshold.
+_GRID = np.linspace(-7, 7, 201)
+_GRID_WEIGHTS = np.exp(-0.5 * _GRID**2) / np.exp(-0.5 * _GRID**2).sum()
 # Quantiles of Gamma variables that stand for all of them.
 _QUANTILES = (np.arange(600) + 0.5) / 600
 # Poisson distributions of a larger mean are so close to normal ones that the asymptotic inverse is exact.
@@ -252,11 +255,9 @@ def _poisson_table(reading: float) -> tuple[Field, Field, Field]:
     most = int(last + 10 * math.sqrt(last) + 20)
     found = np.arange(most + 1)
     model = PoissonGaussian(1.0, read_noise=reading)
-    readings = reading * _NODES[:, np.newaxis] if reading > 0 else np.zeros((1, 1))
-    weights = _WEIGHTS if reading > 0 else np.ones(1)
-    transformed = model._transform(found + readings)
+    transformed = model._transform(found + reading * _GRID[:, np.newaxis])
     chances = stats.poisson.pmf(found, counts[:, np.newaxis])
-    means, squares = (chances @ (weights @ each) for each in (transformed, transformed**2))
+    means, squares = (chances @ (_GRID_WEIGHTS @ each) for each in (transformed, transformed**2))
     return counts, means, squares - means**2
 
 
