@@ -212,7 +212,7 @@ class TestAdvice:
             (("inpaint", "camera.png", "--mask", "all.png"), "perhaps --invert was meant"),
             (("inpaint", "nan.npy", "--mask", "some.png"), "Mark them in the mask, too"),
             (("inpaint", "allnan.npy"), "nothing to fill in from"),
-            (("denoise", "camera.png", "--spacing", "1,2,3"), "such as --spacing 2,1"),
+            (("denoise", "camera.png", "--spacing", "1,2,3"), "Give e.g. --spacing 2,1"),
             (("denoise", "camera.png", "-o", "camera.png"), "or add --force to overwrite it"),
             (("denoise", "float.npy", "-o", "a.png"), "or add --dtype uint8"),
             (("denoise", "alpha.png", "-o", "a.jpg"), "in an image editor"),

@@ -61,8 +61,9 @@ def test_smooth_images_are_left_to_diffusions(level):
     assert rms(result - truth) < 0.9 * rms(learned - truth)
 
 
-def test_mixtures_of_small_images_may_be_good_by_chance():
-    truth = np.full((48, 48), 90.0)
+@pytest.mark.parametrize("slope", [0.0, 5.0])
+def test_mixtures_of_small_images_may_be_good_by_chance(slope):
+    truth = np.tile(90.0 + slope * np.arange(48), (48, 1))
     auto, diffusion = 0.0, 0.0
     for seed in range(5):
         noisy = noisy_version(truth, 20.0, seed)
@@ -149,7 +150,7 @@ def test_the_plan_says_that_a_given_level_is_too_high(name, method):
 @pytest.mark.parametrize(
     ("image", "options", "said"),
     [
-        ("shapes", {}, r"^learned, by expected errors: learned [\d.]+, diffusion [\d.]+ grey values$"),
+        ("shapes", {}, r"^learned, .*expected errors.*: learned [\d.]+, diffusion [\d.]+ grey values$"),
         ("rings", {}, "^diffusion, by expected errors: diffusion .*, learned .*"),
         ("shapes", {"method": "learned"}, "^learned, as given$"),
         ("shapes", {"method": "diffusion"}, "^diffusion, as given$"),

@@ -25,11 +25,12 @@ _CALM, _COARSER, _ENOUGH = 0.15, 0.6, 20
 
 
 def list_cautions(
-    judge: Judge, used: Stop, found: NoiseEstimate, *, noise: float, fits: bool
+    judge: Judge, used: Stop, found: NoiseEstimate, windows: Sequence[Array], *, noise: float, fits: bool
 ) -> tuple[str, ...]:
     """Return what is doubtful about the windows that are used, in sentences.
 
-    `noise` is the level in grey values, and `fits` whether a learned diffusion is for images like this one.
+    `windows` are those of the image, neither turned nor stabilised; `noise` is the level in grey values, and
+    `fits` whether a learned diffusion is for images like this one.
     """
     cautions = []
     if not fits:
@@ -49,7 +50,7 @@ def list_cautions(
             "the image was stored as a JPEG file, which removed fine noise and details. Lost details are "
             "not part of the expected error."
         )
-    axis = find_coarser_axis(judge.image) if judge.level > 0 else None
+    axis = find_coarser_axis(windows) if judge.level > 0 else None
     if axis is not None:
         cautions.append(
             f"the noise is coarser along axis {axis} than along another one, which no model describes: its "

@@ -405,7 +405,7 @@ def choose(
     # From one time of the list to the next one tensor is enough; to a given time it is not.
     settings = replace(settings, scheme=FED(1) if given_time is None else Explicit())
     check_noise(noise)
-    windows = source.checked_sample()
+    windows = sample = source.checked_sample()
     if isinstance(settings.stencil, DeltaStencil):  # others fit the image as it is
         windows, known = orient(windows, known, settings.spacings)
     impulses, filling = look_for_impulses(windows), 0.0
@@ -459,7 +459,7 @@ def choose(
         stage, stop = choose_level(judge, settings, source.alive, turned=axes is not None)
         if method == "auto" or not plain:
             stop = stage.judge_windows(judge)
-        if method == "learned" or is_better(judge, stop, outcome.crossed, 0.0 if gaussian else doubt):
+        if method == "learned" or is_better(judge, stop, best, outcome.crossed, 0.0 if gaussian else doubt):
             used, mixture, risk, learned = stop, Mixture(), judge.risk(stop), stage.learned
             stops = {"learned": (stop, risk)} | stops
         else:
@@ -501,5 +501,5 @@ def choose(
         axes=axes,
         similar=similar,
         learned=learned,
-        cautions=list_cautions(judge, used, found, noise=total, fits=learned is None or net_fits),
+        cautions=list_cautions(judge, used, found, sample, noise=total, fits=learned is None or net_fits),
     )

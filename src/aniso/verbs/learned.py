@@ -233,13 +233,18 @@ def check_method(method: Any, settings: Settings, *, free: bool) -> Method:
     return found
 
 
-def is_better(judge: Judge, stop: Stop, crossed: float, doubt: float) -> bool:
+def is_better(judge: Judge, stop: Stop, best: Stop, crossed: float, doubt: float) -> bool:
     """Return whether a net is to be used instead of a mixture of diffusions with this crossed risk.
 
     The larger the `doubt` about the variance of the noise, the more is the risk of the mixture, which was
-    fitted to it, too low.
+    fitted to it, too low. In small images it may also be low by chance: the standard deviation of the
+    difference of two risks depends on how far apart the images are, here that of the net and the `best` one.
     """
-    return judge.risk(stop) <= crossed + _OF_DOUBT * doubt
+    apart = sum(
+        float(np.square(one - other).sum()) for one, other in zip(stop.image, best.image, strict=True)
+    )
+    chance = 2 * judge.level * math.sqrt(apart) / judge.size
+    return judge.risk(stop) <= crossed + max(_OF_DOUBT * doubt, chance)
 
 
 def is_known(noise: NoiseEstimate) -> bool:
