@@ -30,7 +30,7 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     gradient = formulas.modes(*views.corners(pad_edges(smooth_pixels(u, noise)), formulas.ndim))[
         : formulas.ndim
     ]
-    most = largest_slope(u.dtype)
+    most = largest_magnitude(u.dtype)
     slopes = [(mode * per).clamp(-most, most) for mode, per in zip(gradient, per_unit, strict=True)]
     entries = formulas.structure(*slopes)
     if u.shape[1] > 1:
@@ -41,8 +41,8 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     )
 
 
-def largest_slope(dtype: torch.dtype) -> float:
-    """The largest derivative, in units of the contrast, whose fourth power is in the range of the type."""
+def largest_magnitude(dtype: torch.dtype) -> float:
+    """The largest number whose fourth power is in the range of the type."""
     most: float = torch.finfo(dtype).max ** 0.24
     return most
 

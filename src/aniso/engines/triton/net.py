@@ -13,7 +13,8 @@ import triton
 from torch import Tensor
 
 from aniso.engines.torch import net as eager
-from aniso.engines.torch.net import hat_weights, largest_response
+from aniso.engines.torch.net import hat_weights
+from aniso.engines.torch.operator import largest_magnitude
 from aniso.engines.triton import net_kernels
 from aniso.engines.triton.launches import Tile
 from aniso.engines.triton.steering import smooth_along
@@ -56,7 +57,7 @@ def learned_part(
     row = Tile(1, _RESPONSES // of_kernels["PADDED"])
     pixels = images, height, width
     energies = u.new_empty(images, count, height, width)
-    arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_response(u.dtype)}
+    arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_magnitude(u.dtype)}
     row.launch(net_kernels.response_energies, pixels, arguments, of_kernels)
     fluxes = u.new_empty(images, channels, count, height, width)
     averaged = torch.empty_like(energies) if keeps else u.new_empty(0)

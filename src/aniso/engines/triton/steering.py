@@ -13,7 +13,7 @@ from aniso.engines.torch import evolution
 from aniso.engines.torch.operator import (
     Entries,
     at_unit_spacing,
-    largest_slope,
+    largest_magnitude,
     slope_factors,
     tensor_of_structure,
 )
@@ -55,7 +55,7 @@ class FusedSteering(evolution.Steering):
             self._cell_tables = [self._centre_table(axis) for axis in range(self._ndim)]
         of_stencil = (getattr(problem.stencil, name, None) or 0.0 for name in ("alpha", "gamma", "beta"))
         per_unit = (1 / h for h in reversed(problem.spacings))
-        most = largest_slope(image.dtype)
+        most = largest_magnitude(image.dtype)
         numbers = (*slopes, *per_unit, *of_stencil, most, *parameters)
         self.numbers = self.on_device(numbers, image.dtype)
         self._mask = None if self.fixed is None else self.fixed.to(torch.uint8)
