@@ -149,15 +149,15 @@ def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any)
 
 def _window(graph: dict[Any, Any], name: str, array: Any, window: Window) -> Any:
     keys, places = [], []
-    for piece in pieces(array.chunks, window):
-        key = (array.name, *piece.block)
-        lengths = [axis[k] for axis, k in zip(array.chunks, piece.block, strict=True)]
-        if any(part != slice(0, length) for part, length in zip(piece.there, lengths, strict=True)):
+    for block, there, here in pieces(array.chunks, window):
+        key = (array.name, *block)
+        lengths = [axis[k] for axis, k in zip(array.chunks, block, strict=True)]
+        if any(part != slice(0, length) for part, length in zip(there, lengths, strict=True)):
             cut = (f"{name}-cut", len(graph))
-            graph[cut] = (operator.getitem, key, piece.there)
+            graph[cut] = (operator.getitem, key, there)
             key = cut
         keys.append(key)
-        places.append(piece.here)
+        places.append(here)
     return (_join, keys, places)
 
 

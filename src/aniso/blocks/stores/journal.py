@@ -97,7 +97,7 @@ def complete_blocks(folder: Place, number: int) -> set[str]:
 def describe_run(target: Place) -> dict[str, Any]:
     """Return what a run to this target has done, as far as its place shows: nothing is changed there."""
     folder = folder_of(target)
-    if any((target / name).read() is not None for name in ("zarr.json", ".zgroup", ".zarray")):
+    if target.is_described():
         return {"state": "complete"}
     if (text := (folder / FIELDS).read()) is not None:
         return _describe_fields(target, json.loads(text))
