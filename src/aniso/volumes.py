@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than 
 __all__ = ["cell_bound", "collapse_ghost_cells", "matrix"]
 
 Entries = tuple[Field, ...]
-_FORMULAS = dimensions.of(3)
 _AXES = tuple((first % 3, second % 3) for first, second in ENTRY_AXES)
 # Where the entries zz, yy, xx stand, in the order of the axes.
 _DIAGONAL = (5, 2, 0)
@@ -188,7 +187,7 @@ def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple
     field = check_tensor(tensor)
     per_z, per_y, per_x = (1 / h for h in checks.axis_spacing(spacing, 3))
     entries = collapse_entries(tuple(field[axes] for axes in ENTRY_AXES))
-    scaled = _FORMULAS.scaled(*entries, per_x, per_y, per_z)
+    scaled = dimensions.of(3).scaled(*entries, per_x, per_y, per_z)
     return scaled, stencil.hourglass_weights(scaled)
 
 

@@ -16,7 +16,7 @@ import zarr as zarr_package
 
 import aniso
 from aniso.blocks.halo import Region, without_margins
-from aniso.blocks.stages import Channels, Diffuse, Pipeline, Stage, State
+from aniso.blocks.stages import Diffuse, Pipeline, Stage, State
 from aniso.blocks.stores import cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
@@ -160,9 +160,6 @@ class Pad(Stage):
             for part, whole, m in zip(inside, region.needed, self.margins, strict=True)
         ]
         state["image"] = np.pad(state["image"], [(0, 0), *wide], mode="edge")
-
-    def channels(self, before: Channels) -> Channels:
-        return before
 
 
 @pytest.mark.parametrize(

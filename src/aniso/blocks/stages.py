@@ -36,7 +36,10 @@ _TENSOR_ENTRIES = {1: 3, 2: 3, 3: 6}
 
 @dataclass(frozen=True)
 class Flow:
-    """The images that a stage reads, those that it makes or changes, and those that are gone after it."""
+    """The images that a stage reads, those that it makes or changes, and those that are gone after it.
+
+    All others are the same after it.
+    """
 
     reads: AbstractSet[str]
     makes: Channels
@@ -68,14 +71,6 @@ class Stage(ABC):
         """Return the channels of the state after this stage, given those before."""
         flow = self.flow(before)
         return {name: count for name, count in before.items() if name not in flow.drops} | flow.makes
-
-    def reads(self, before: Channels) -> AbstractSet[str]:
-        """Return the names of the images that it needs."""
-        return self.flow(before).reads
-
-    def changes(self, before: Channels) -> AbstractSet[str]:
-        """Return the names of the images that it makes or changes; others are the same after it, or gone."""
-        return self.flow(before).makes.keys()
 
     def parts(self) -> Iterable[Stage]:
         """Return stages that do the same one after another, with smaller reaches.

@@ -16,7 +16,6 @@ from aniso.engines.torch.operator import (
     check_diffusivity,
     cycle,
     image_tensor,
-    pixels,
     rate,
 )
 from aniso.engines.torch.smoothing import half_kernel
@@ -38,7 +37,7 @@ class Steering:
             check_diffusivity(getattr(model, "diffusivity", None), image)
             scales = (model.presmoothing, model.integration)
             self.noise, self.integration = (
-                tuple(half_kernel(pixels(width, h), image) for h in problem.spacings) for width in scales
+                tuple(half_kernel(width / h, image) for h in problem.spacings) for width in scales
             )
             self.contrast = getattr(model, "contrast", 1.0)
             # The derivatives are in units of the contrast already.
