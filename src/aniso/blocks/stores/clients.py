@@ -59,8 +59,6 @@ class HiddenOptions(tuple[tuple[str, Any], ...]):
     def __repr__(self) -> str:
         return f"<{len(self)} options>"
 
-    __str__ = __repr__
-
 
 def explain(error: Exception, root: str) -> ExplainedError | None:
     """Return an error of obstore in words; None if it says that something exists, or does not.

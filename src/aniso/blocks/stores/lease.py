@@ -135,10 +135,8 @@ class Lock:
         import obstore
 
         self._count += 1  # or the version of the object would be the same
-        about = {
-            **{"owner": self.lease.owner, "renewed": self._count},
-            **{"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()},
-        }
+        about = {"owner": self.lease.owner, "renewed": self._count}
+        about |= {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()}
         contents = json.dumps(about).encode()
         try:
             self.mark = self.place.call(
@@ -155,7 +153,7 @@ class Lock:
         import obstore
 
         while not self._end.wait(_RENEWAL):
-            # Otherwise the server may be back at the next time.
+            # After an error the server may be back at the next time.
             with contextlib.suppress(OSError, ValueError, obstore.exceptions.BaseError):
                 if not self._write(_version(self.mark)):
                     return

@@ -101,12 +101,6 @@ class StoreRun:
             "lower": [sum(1 for _ in level.windows()) for level in self.levels],
         }
 
-    @property
-    def total(self) -> int:
-        """The number of blocks of all passes and lower resolutions."""
-        cut = self.cut()
-        return int(cut["passes"] * cut["blocks"] + sum(cut["lower"]))
-
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
         lengths = map(_lengths, self.pipeline.result_shape, self.block)
@@ -176,7 +170,8 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
         run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
         if run.filling is not None:
             run.filling.prepare(folder, client)
-        total, numbers = run.total, range(len(run.passes) + len(run.levels))
+        total = cut["passes"] * cut["blocks"] + sum(cut["lower"])
+        numbers = range(len(run.passes) + len(run.levels))
         done = sum(len(journal.complete_blocks(folder, number)) for number in numbers)
         report(done, total)
         parts = (run, folder, client, lease)

@@ -12,6 +12,7 @@ import numpy as np
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
 from aniso.blocks.stores.zarr_array import (
     ZarrArray,
+    chunks_at,
     copy_description,
     edit_json,
     read_only,
@@ -123,7 +124,7 @@ def reduce_window(
     lease.check()
     with explain_write_errors(target):
         array[window] = as_dtype(means, array.dtype)
-        target.persist([array.metadata.encode_chunk_key(_index(window, level.chunks))])
+        target.persist(key for key, _ in chunks_at(array, window))
     if done is not None:
         (done / name_of(window)).write(b"")
     return name_of(window)
@@ -132,7 +133,3 @@ def reduce_window(
 def name_of(window: Window) -> str:
     """Return the name of a window in lists of complete ones."""
     return ".".join(str(part.start) for part in window)
-
-
-def _index(window: Window, chunks: Sequence[int]) -> tuple[int, ...]:
-    return tuple(part.start // size for part, size in zip(window, chunks, strict=True))

@@ -91,9 +91,9 @@ class RemotePlace(Place):
     def node(self) -> Any:
         from zarr.storage import StorePath
 
-        from aniso.blocks.stores.zarr_store import zarr_store
+        from aniso.blocks.stores.zarr_store import UrlStore
 
-        store = zarr_store(self.root, self.options, self.key, self.root.startswith(READ_ONLY))
+        store = UrlStore(self.root, self.options, self.key, self.root.startswith(READ_ONLY))
         return StorePath(store, self.key)
 
     @property

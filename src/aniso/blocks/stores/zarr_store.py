@@ -32,26 +32,24 @@ def _repeated(name: str) -> Any:
 class UrlStore(ObjectStore[Any]):
     """An object store, made again from its URL and options in other processes.
 
-    `base` is the key of what is opened or created in it.
+    `base` is the key of what is opened or created in it. The client is that of this process.
     """
 
-    def __init__(
-        self, root: str, options: HiddenOptions, client: Any, base: str = "", *, read_only: bool = False
-    ) -> None:
-        super().__init__(client, read_only=read_only)
+    def __init__(self, root: str, options: HiddenOptions, base: str, read_only: bool) -> None:
+        super().__init__(client_of(root, options, RETRIES), read_only=read_only)
         self.root = root
         self.options = options
         self.base = base
 
     def with_read_only(self, read_only: bool = False) -> UrlStore:
         """Return the same store, read only or not."""
-        return UrlStore(self.root, self.options, self.store, self.base, read_only=read_only)
+        return UrlStore(self.root, self.options, self.base, read_only)
 
     def __str__(self) -> str:
         return self.root
 
     def __reduce__(self) -> Any:
-        return zarr_store, (self.root, self.options, self.base, self.read_only)
+        return UrlStore, (self.root, self.options, self.base, self.read_only)
 
     get, set, delete, exists, getsize, delete_dir = map(
         _repeated, ("get", "set", "delete", "exists", "getsize", "delete_dir")
@@ -84,8 +82,3 @@ class UrlStore(ObjectStore[Any]):
             except obstore.exceptions.BaseError as error:
                 raise_final(error, self.root, end)
                 await asyncio.sleep(PAUSE)
-
-
-def zarr_store(root: str, options: HiddenOptions, base: str, read_only: bool = False) -> UrlStore:
-    """Return a bucket as a store of Zarr, to open or create what has this key."""
-    return UrlStore(root, options, client_of(root, options, RETRIES), base, read_only=read_only)
