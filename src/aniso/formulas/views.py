@@ -17,7 +17,7 @@ _CORNERS = {2**ndim: tuple(itertools.product((_FIRST, _LAST), repeat=ndim)) for 
 def corners(padded: Any, ndim: int = 2) -> tuple[Any, ...]:
     """Return the corner values of every cell, from the image or volume mirrored by one pixel.
 
-    And from a field over cells, its values in the cells around every pixel: nw, ne, sw, se for images.
+    For a field over cells, these are the values in the cells around every pixel: nw, ne, sw, se for images.
     """
     return tuple(padded[(..., *corner)] for corner in _CORNERS[2**ndim])
 
