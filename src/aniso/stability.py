@@ -183,7 +183,7 @@ def cell_bound(
     norms[:, [0, -1]] = c[:, [0, -1]]
     norms[[0, -1], :] = a[[0, -1], :]
     norms[[0, 0, -1, -1], [0, -1, 0, -1]] = 0.0
-    return float(sum(views.pixel_cells(norms)).max())
+    return float(sum(views.corners(norms)).max())
 
 
 def gershgorin_bound(

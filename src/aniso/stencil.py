@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 
 from aniso import arrays, checks
 from aniso.arrays import Field
-from aniso.assembly import assemble, collapse_ghost_cells
 from aniso.checks import Spacing
 from aniso.formulas import bounds, dimensions, views, volume_weights, weights
 from aniso.formulas.weights import directional_weights
+from aniso.tensor_fields import assemble, collapse_ghost_cells
 
 if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than all the rest
     import scipy.sparse
@@ -332,7 +332,7 @@ def entries(
     """
     a, b, c, delta = _scaled_tensor(a, b, c, DeltaStencil() if stencil is None else stencil, spacing)
     directions = directional_weights(a, b, c, delta)
-    per_cell = zip(*(views.pixel_cells(w) for w in directions), strict=True)
+    per_cell = zip(*(views.corners(w) for w in directions), strict=True)
     return np.array(weights.stencil_entries(*per_cell))
 
 

@@ -317,8 +317,8 @@ class _Map:
             further = tuple(
                 extra * (k == len(lengths) - 1) for k, lengths in zip(region.index, chunks, strict=True)
             )
-            index = (0,) * vectors + region.index
-            tasks.append(BlockTask(index, _block, window, (self, region, further)))
+            block = partial(_block, task=self, region=region, further=further)
+            tasks.append(BlockTask((0,) * vectors + region.index, block, window))
         return lazy.from_windows(tasks, ((ndim,),) * vectors + chunks, np.dtype(self.dtype), self)
 
 

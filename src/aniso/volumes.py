@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from aniso import arrays, checks, tensor_fields
 from aniso.arrays import Field
-from aniso.assembly import assemble
 from aniso.checks import Spacing
 from aniso.formulas import dimensions, views, volume_weights
 from aniso.formulas.dimensions import ENTRY_AXES
@@ -27,7 +26,6 @@ if TYPE_CHECKING:  # only matrix() needs it, and it takes longer to import than 
 __all__ = ["cell_bound", "collapse_ghost_cells", "matrix"]
 
 Entries = tuple[Field, ...]
-_FORMULAS = dimensions.of(3)
 _AXES = tuple((first % 3, second % 3) for first, second in ENTRY_AXES)
 # Where the entries zz, yy, xx stand, in the order of the axes.
 _DIAGONAL = (5, 2, 0)
@@ -93,7 +91,7 @@ def matrix(
     """
     stencil = DeltaStencil() if stencil is None else stencil
     entries, inner = _weights(tensor, stencil, spacing)
-    return assemble((*entries, *inner), coupled=stencil.coupled)
+    return tensor_fields.assemble((*entries, *inner), coupled=stencil.coupled)
 
 
 def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: Spacing = 1.0) -> float:
@@ -135,7 +133,7 @@ def cell_bound(tensor: npt.ArrayLike, stencil: Stencil | None = None, spacing: S
         for block in (gradient, coupling)
     ]
     norms = np.maximum.reduce([*largest, kappa])
-    return float(0.5 * sum(views.pixel_cells(norms, 3)).max())
+    return float(0.5 * sum(views.corners(norms, 3)).max())
 
 
 def check_tensor(tensor: npt.ArrayLike) -> Field:
@@ -153,19 +151,12 @@ def check_tensor(tensor: npt.ArrayLike) -> Field:
         )
     arrays.check_finite("tensor", given, "tensors must be known in every cell")
     tensor_fields.check_entries("tensor", given)
-    precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
     field = tensor_fields.symmetrize(given).astype(np.float64)
     stacked = np.moveaxis(field, (0, 1), (-2, -1))
     values, vectors = np.linalg.eigh(stacked)
     smallest = values[..., 0]
-    excess = smallest + 16 * precision * abs(values).max(axis=-1)
-    if (excess < 0).any():
-        worst = tuple(int(i) for i in np.unravel_index(np.argmin(excess), excess.shape))
-        raise ValueError(
-            f"the tensor in cell {worst} is not positive semidefinite: its smallest eigenvalue is "
-            f"{smallest[worst]:.6g}. Diffusion against a gradient is unstable; set negative eigenvalues to 0 "
-            "first."
-        )
+    rounding = 16 * tensor_fields.precision_of(given) * abs(values).max(axis=-1)
+    tensor_fields.check_semidefinite(smallest, rounding, {})
     # Eigenvalues that are negative by rounding, usually in single precision, become 0.
     negative = smallest < 0
     repaired = np.einsum("nij,nj,nkj->nik", vectors[negative], values[negative].clip(0), vectors[negative])
@@ -196,7 +187,7 @@ def _weights(tensor: npt.ArrayLike, stencil: Stencil, spacing: Spacing) -> tuple
     field = check_tensor(tensor)
     per_z, per_y, per_x = (1 / h for h in checks.axis_spacing(spacing, 3))
     entries = collapse_entries(tuple(field[axes] for axes in ENTRY_AXES))
-    scaled = _FORMULAS.scaled(*entries, per_x, per_y, per_z)
+    scaled = dimensions.of(3).scaled(*entries, per_x, per_y, per_z)
     return scaled, stencil.hourglass_weights(scaled)
 
 

@@ -16,7 +16,7 @@ import zarr as zarr_package
 
 import aniso
 from aniso.blocks.halo import Region, without_margins
-from aniso.blocks.stages import Channels, Diffuse, Pipeline, Stage, State
+from aniso.blocks.stages import Diffuse, Pipeline, Stage, State
 from aniso.blocks.stores import cluster, journal, passes
 from aniso.blocks.stores.zarr_array import open_array
 from aniso.io.picture import as_dtype
@@ -161,9 +161,6 @@ class Pad(Stage):
         ]
         state["image"] = np.pad(state["image"], [(0, 0), *wide], mode="edge")
 
-    def channels(self, before: Channels) -> Channels:
-        return before
-
 
 @pytest.mark.parametrize(
     ("margins", "chunks", "block", "limit"),
@@ -224,7 +221,8 @@ _SCRIPT = """
             time.sleep(1e4)  # in the third pass
 
     if __name__ == "__main__":
-        aniso.filter_store(source, target, "denoise", workers=2, memory="1GB", progress=stop)
+        options = {"workers": 2, "memory": "1GB", "progress": stop}
+        aniso.filter_store(source, target, "denoise", method="diffusion", **options)
 """
 
 
@@ -237,7 +235,7 @@ class TestInterruptions:
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
     def test_a_run_that_is_killed_gives_the_same_bits(self, tmp_path):
-        expected, plan = aniso.denoise(IMAGE, return_info=True)
+        expected, plan = aniso.denoise(IMAGE, method="diffusion", return_info=True)
         assert plan.mixed > 1  # stores between passes hold several images
         source, target = tmp_path / "in.zarr", tmp_path / "out.zarr"
         zarr.create_array(str(source), data=IMAGE, chunks=(16, 16))
@@ -262,7 +260,7 @@ class TestInterruptions:
         source, target = tmp_path / "in.zarr", tmp_path / "out.zarr"
         zarr.create_array(str(source), data=IMAGE, chunks=(16, 16))
         cut((32, 32), 12)
-        _, plan = aniso.denoise(IMAGE, return_info=True)
+        _, plan = aniso.denoise(IMAGE, method="diffusion", return_info=True)
         with pytest.raises(Stopped):
             aniso.filter_store(source, target, plan, scheduler=scheduler, progress=stop)
         with pytest.raises(ValueError, match=r"interrupted run with another noise \(.* there, 7\.0 now\)"):
@@ -270,7 +268,9 @@ class TestInterruptions:
         with pytest.raises(ValueError, match="with another engine"):
             aniso.filter_store(source, target, plan, scheduler=scheduler, engine="reference")
         notes: dict[str, str] = {}
-        aniso.filter_store(source, target, "denoise", scheduler=scheduler, note=notes.__setitem__)
+        aniso.filter_store(
+            source, target, "denoise", method="diffusion", scheduler=scheduler, note=notes.__setitem__
+        )
         assert "is continued" in notes["continued"]
         np.testing.assert_array_equal(result_of(target), plan.apply(IMAGE))
 

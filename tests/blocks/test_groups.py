@@ -8,7 +8,7 @@ import pytest
 import aniso
 from aniso.blocks import halo
 from aniso.blocks.groups import cut_stages
-from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
+from aniso.blocks.stages import Diffuse, Flow, Pipeline, Stage, Take
 from aniso.settings import Settings
 from aniso.verbs.flatness import REACH
 from tests.registry import SAMPLES
@@ -33,14 +33,8 @@ class Blur(Stage):
         length = state[self.source].shape[1]
         state[self.target] = sum(padded[:, k : k + length] for k in range(2 * self.far + 1))
 
-    def channels(self, before):
-        return before | {self.target: before[self.source]}
-
-    def reads(self, before):
-        return {self.source}
-
-    def changes(self, before):
-        return {self.target}
+    def flow(self, before):
+        return Flow({self.source}, {self.target: before[self.source]})
 
 
 @dataclass(frozen=True)
@@ -54,14 +48,8 @@ class Add(Stage):
     def run(self, state, region, tick):
         state[self.target] += state[self.source]
 
-    def channels(self, before):
-        return before
-
-    def reads(self, before):
-        return {self.source, self.target}
-
-    def changes(self, before):
-        return {self.target}
+    def flow(self, before):
+        return Flow({self.source, self.target}, {self.target: before[self.target]})
 
 
 #: Two sums that start from the image, the first one in two stages, and one that nobody needs.

@@ -276,11 +276,11 @@ class TestLocks:
             second.acquire()
         monkeypatch.setattr(lease, "LEASE", 0.0)
         second.acquire()
-        lease.RemoteLease(folder, second.owner).check()
+        second.lease.check()
         with pytest.raises(FileExistsError, match="another run has taken over"):
-            lease.RemoteLease(folder, first.owner).check()
+            first.lease.check()
         first.release()  # not its own any more
-        lease.RemoteLease(folder, second.owner).check()
+        second.lease.check()
         second.release()
         assert not folder.exists()
 

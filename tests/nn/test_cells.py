@@ -7,8 +7,7 @@ import pytest
 import torch
 from scipy.fft import dctn, idctn
 
-from aniso.formulas.large_cell import weigh
-from aniso.formulas.predicted import squashed
+from aniso.formulas.predicted import squashed, weigh
 from aniso.nn import CellDiffusion, TensorDiffusion
 
 SIZE = {torch.float32: 1e-5, torch.float64: 1e-12}

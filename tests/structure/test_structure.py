@@ -57,7 +57,7 @@ class TestStructureTensor:
         cells = np.moveaxis(cells, (-2, -1), (0, 1))
         if len(shape) == 2:
             cells = cells[::-1, ::-1]  # x first there
-        expected = sum(views.pixel_cells(cells, len(shape))) / 2 ** len(shape)
+        expected = sum(views.corners(cells, len(shape))) / 2 ** len(shape)
         found = aniso.structure_tensor(image, **SCALES, spacing=SPACINGS[shape], channel_axis=0)
         np.testing.assert_allclose(found, expected, atol=1e-6 * abs(expected).max())
 

@@ -44,7 +44,7 @@ class Step:
     def run(self, state: State, region: Region, fixed: Array | None) -> None:
         """Change a state whose images have the halos `before` to one with the halos `after`."""
         part = region.narrow(self.halo)
-        changed = self.stage.changes(self.channels)
+        changed = self.stage.flow(self.channels).makes.keys()
         own: State = {}
         for name in self.channels:
             leaves = name in changed or name not in self.after
@@ -147,7 +147,7 @@ class StageGroup:
         count = min(_SLABS, 1 + length // max(40 * reach, 1))
         return -(-length // (side * count)) * side
 
-    def run_stacked(self, pixels: Array, region: Region, fixed: Array | None = None) -> Array:
+    def run_stacked(self, pixels: Array, fixed: Array | None = None, *, region: Region) -> Array:
         """Run the group on images `before`, stacked along the first axis, and return those `after`.
 
         The given ones have the widest halo.
@@ -212,18 +212,16 @@ class _Sequence:
     @classmethod
     def of(cls, stages: Sequence[Stage], channels: int) -> _Sequence:
         """Return the stages without those whose results nobody reads."""
-        known = [{"image": channels}]
+        flows, known = [], [{"image": channels}]
         for stage in stages:
+            flows.append(stage.flow(known[-1]))
             known.append(stage.channels(known[-1]))
         names = [{"image"}]
-        for stage, before in zip(reversed(stages), reversed(known[:-1]), strict=True):
-            changed = stage.changes(before)
-            used = (names[-1] - changed) | stage.reads(before) if changed & names[-1] else names[-1]
-            names.append(used)
+        for flow in reversed(flows):
+            changed = flow.makes.keys()
+            names.append((names[-1] - changed) | flow.reads if changed & names[-1] else names[-1])
         names.reverse()
-        useful = [
-            number for number, stage in enumerate(stages) if stage.changes(known[number]) & names[number + 1]
-        ]
+        useful = [number for number, flow in enumerate(flows) if flow.makes.keys() & names[number + 1]]
         chosen = [*useful, len(stages)]
         needed = [{name: known[k][name] for name in known[k] if name in names[k]} for k in chosen]
         return cls(tuple(stages[k] for k in useful), tuple(known[k] for k in chosen), tuple(needed))
@@ -236,18 +234,18 @@ class _Sequence:
         """
         span = list(zip(self.stages[first:last], self.known[first:last], strict=True))
         after = self.needed[last]
-        changed_at_all = set().union(*(stage.changes(channels) for stage, channels in span))
+        changed_at_all = set().union(*(stage.flow(channels).makes for stage, channels in span))
         writes = tuple(name for name in after if name in changed_at_all)
         halos: dict[str, Halo] = dict.fromkeys(writes, (0,) * len(span[0][0].reach))
         steps: list[Step] = []
         for stage, channels in reversed(span):
-            changed, read = stage.changes(channels), stage.reads(channels)
-            wide = _widest(halos[name] for name in halos if name in changed)
+            flow = stage.flow(channels)
+            wide = _widest(halos[name] for name in halos if name in flow.makes)
             halo = tuple(map(sum, zip(wide, stage.reach, strict=True)))
-            earlier = {name: width for name, width in halos.items() if name not in changed}
-            for name in (name for name in channels if name in read):
+            earlier = {name: width for name, width in halos.items() if name not in flow.makes}
+            own = {name: count for name, count in channels.items() if name in flow.reads}
+            for name in own:
                 earlier[name] = _widest([halo, earlier.get(name, halo)])
-            own = {name: count for name, count in channels.items() if name in read}
             steps.append(Step(stage, own, halo, earlier, halos))
             halos = earlier
         return StageGroup(tuple(reversed(steps)), halos, writes, self.needed[first], after)

@@ -75,7 +75,10 @@ class Region:
 
 def regions(chunks: Chunks, halo: Sequence[int]) -> Iterator[Region]:
     """Yield all blocks with their halos, cut at the border of the array."""
-    spans = [list(_spans(lengths)) for lengths in chunks]
+    spans = [
+        [slice(stop - length, stop) for stop, length in zip(_stops(lengths), lengths, strict=True)]
+        for lengths in chunks
+    ]
     everything = tuple(slice(0, axis[-1].stop) for axis in spans)
     for index in itertools.product(*(range(len(axis)) for axis in spans)):
         core = tuple(axis[k] for axis, k in zip(spans, index, strict=True))
@@ -108,36 +111,17 @@ def without_margins(
     )
 
 
-@dataclass(frozen=True)
-class Piece:
-    """The part of one block that lies in a window, and its place in both."""
-
-    block: tuple[int, ...]
-    there: Window
-    here: Window
-
-
-def pieces(chunks: Chunks, window: Window) -> list[Piece]:
-    """Return the parts of all blocks that make up a window."""
+def pieces(chunks: Chunks, window: Window) -> Iterator[tuple[tuple[int, ...], Window, Window]]:
+    """Yield the blocks that make up a window, with their part there, and its place in the window."""
     along = [list(_overlaps(lengths, part)) for lengths, part in zip(chunks, window, strict=True)]
-    found = []
     for parts in itertools.product(*along):
         block, there, here = zip(*parts, strict=True)
-        found.append(Piece(block, there, here))
-    return found
+        yield block, there, here
 
 
 def block_of(chunks: Chunks, place: Sequence[int]) -> tuple[int, ...]:
     """Return the block of a pixel."""
-    return tuple(
-        bisect.bisect_right(list(itertools.accumulate(lengths)), i)
-        for lengths, i in zip(chunks, place, strict=True)
-    )
-
-
-def _spans(lengths: Sequence[int]) -> Iterator[slice]:
-    stops = itertools.accumulate(lengths)
-    return (slice(stop - length, stop) for stop, length in zip(stops, lengths, strict=True))
+    return tuple(bisect.bisect_right(_stops(lengths), i) for lengths, i in zip(chunks, place, strict=True))
 
 
 def _overlaps(lengths: tuple[int, ...], part: slice) -> Iterator[tuple[int, slice, slice]]:

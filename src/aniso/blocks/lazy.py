@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,8 @@ def run_pipeline(
     whole = source.rechunk({0: -1})
     dtype = arrays.result_type(image.dtype)
     result = check_finite(whole).astype(dtype)
-    inner = scale_chunks(whole.chunks[1:], pipeline.scale)
+    finer = zip(whole.chunks[1:], pipeline.scale, strict=True)
+    inner = tuple(tuple(scale * length for length in lengths) for lengths, scale in finer)
     chunks = tuple(widen(lengths, margin) for lengths, margin in zip(inner, pipeline.margins, strict=True))
     block = [max(lengths) for lengths in inner]
     groups = group_stages(pipeline.parts(), whole.shape[0], block, dtype.itemsize)
@@ -72,11 +74,6 @@ def compute(parts: Sequence[Any]) -> list[Any]:
     from dask.base import compute
 
     return list(compute(*parts))
-
-
-def scale_chunks(chunks: Chunks, scale: Sequence[int]) -> Chunks:
-    """Return the chunks of a finer grid."""
-    return tuple(tuple(s * length for length in lengths) for lengths, s in zip(chunks, scale, strict=True))
 
 
 def _add_layer(
@@ -96,15 +93,10 @@ def _add_layer(
         windows: list[tuple[Any, Window]] = [(state, (count, *window))]
         if fixed is not None:
             windows.append((fixed, region.needed))
-        arguments = group.cut(region), region
-        tasks.append(BlockTask((0, *region.index), _run_block, windows, arguments))
+        run = partial(group.cut(region).run_stacked, region=region)
+        tasks.append(BlockTask((0, *region.index), run, windows))
     after = sum(group.after.values())
     return from_windows(tasks, ((after,), *chunks), state.dtype, group)
-
-
-def _run_block(pixels: Any, *given: Any) -> Any:
-    *fixed, group, region = given
-    return group.run_stacked(pixels, region, *fixed)
 
 
 def check_finite(channels: Any) -> Any:
@@ -125,11 +117,10 @@ class BlockTask:
     index: tuple[int, ...]
     function: Callable[..., Any]
     windows: list[tuple[Any, Window]]
-    arguments: tuple[Any, ...]
 
 
 def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any) -> dask.array.Array:
-    """Return a Dask array whose blocks are function(*windows, *arguments).
+    """Return a Dask array whose blocks are function(*windows).
 
     Parts of blocks are cut out by tasks of their own, so that a cluster transfers only those.
     """
@@ -142,27 +133,23 @@ def from_windows(tasks: list[BlockTask], chunks: Chunks, dtype: Any, token: Any)
     graph: dict[Any, Any] = {}
     for task in tasks:
         windows = [_window(graph, name, array, window) for array, window in task.windows]
-        graph[(name, *task.index)] = (_apply, task.function, windows, task.arguments)
+        graph[(name, *task.index)] = (task.function, *windows)
     layers = HighLevelGraph.from_collections(name, graph, list(sources.values()))
     return da.Array(layers, name, chunks, dtype=dtype)
 
 
 def _window(graph: dict[Any, Any], name: str, array: Any, window: Window) -> Any:
     keys, places = [], []
-    for piece in pieces(array.chunks, window):
-        key = (array.name, *piece.block)
-        lengths = [axis[k] for axis, k in zip(array.chunks, piece.block, strict=True)]
-        if any(part != slice(0, length) for part, length in zip(piece.there, lengths, strict=True)):
+    for block, there, here in pieces(array.chunks, window):
+        key = (array.name, *block)
+        lengths = [axis[k] for axis, k in zip(array.chunks, block, strict=True)]
+        if any(part != slice(0, length) for part, length in zip(there, lengths, strict=True)):
             cut = (f"{name}-cut", len(graph))
-            graph[cut] = (operator.getitem, key, piece.there)
+            graph[cut] = (operator.getitem, key, there)
             key = cut
         keys.append(key)
-        places.append(piece.here)
+        places.append(here)
     return (_join, keys, places)
-
-
-def _apply(function: Callable[..., Any], windows: list[Any], arguments: tuple[Any, ...]) -> Any:
-    return function(*windows, *arguments)
 
 
 def _join(parts: Sequence[Array], places: Sequence[Window]) -> Array:

@@ -17,7 +17,6 @@ import numpy as np
 
 from aniso.blocks.costs import cycle_seconds, stores_tensors
 from aniso.blocks.halo import Region, Window, reach, without_margins
-from aniso.engines import Problem
 from aniso.evolving import EvolvingImage
 from aniso.memory import return_freed_memory
 from aniso.schemes import Cycle
@@ -37,7 +36,10 @@ _TENSOR_ENTRIES = {1: 3, 2: 3, 3: 6}
 
 @dataclass(frozen=True)
 class Flow:
-    """The images that a stage reads, those that it makes or changes, and those that are gone after it."""
+    """The images that a stage reads, those that it makes or changes, and those that are gone after it.
+
+    All others are the same after it.
+    """
 
     reads: AbstractSet[str]
     makes: Channels
@@ -69,14 +71,6 @@ class Stage(ABC):
         """Return the channels of the state after this stage, given those before."""
         flow = self.flow(before)
         return {name: count for name, count in before.items() if name not in flow.drops} | flow.makes
-
-    def reads(self, before: Channels) -> AbstractSet[str]:
-        """Return the names of the images that it needs."""
-        return self.flow(before).reads
-
-    def changes(self, before: Channels) -> AbstractSet[str]:
-        """Return the names of the images that it makes or changes; others are the same after it, or gone."""
-        return self.flow(before).makes.keys()
 
     def parts(self) -> Iterable[Stage]:
         """Return stages that do the same one after another, with smaller reaches.
@@ -176,8 +170,14 @@ class Diffuse(Stage):
 
     def cut(self, region: Region) -> Diffuse:
         """Return the diffusion of one block: tensors, stencils and masks that cover the array are cut."""
+        problem = self.prepared.problem
+        if problem.model.entries is not None:
+            problem = replace(problem, model=problem.model.part(region.cells))
+        if isinstance(problem.stencil, FreeStencil):
+            problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
+        if problem.fixed is not None:
+            problem = replace(problem, fixed=problem.fixed[region.needed])
         looks = tuple((when, look.cut(region)) for when, look in self.looks)
-        problem = _cut_problem(self.prepared.problem, region)
         return replace(self, prepared=replace(self.prepared, problem=problem), looks=looks)
 
     def working(self, channels: Channels, ndim: int) -> int:
@@ -197,17 +197,6 @@ class Diffuse(Stage):
         return sum(
             cycle_seconds(cycle, problem.model, count, problem.spacings, itemsize) for cycle in self.cycles
         ) + sum(look.seconds(during, itemsize) for _, look in self.looks)
-
-
-def _cut_problem(problem: Problem, region: Region) -> Problem:
-    """Return the problem of one block: tensors, stencils and masks that cover the array are cut."""
-    if problem.model.entries is not None:
-        problem = replace(problem, model=problem.model.part(region.cells))
-    if isinstance(problem.stencil, FreeStencil):
-        problem = replace(problem, stencil=FreeStencil(problem.stencil.values[region.cells]))
-    if problem.fixed is not None:
-        problem = replace(problem, fixed=problem.fixed[region.needed])
-    return problem
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ In the order of the data flow:
 ``bounds``
     bounds on the spectrum of A; one time step
 ``predicted``
-    unconstrained numbers in, diffusion tensor out
+    unconstrained numbers in, diffusion tensor out; weights in cells of k×k pixels
 ``learned``
     responses of learned kernels in, their weights out; one step of a learned diffusion
 ``orientation``

@@ -1,11 +1,17 @@
-"""From unconstrained numbers, as predicted by a network, to a diffusion tensor."""
+"""From unconstrained numbers, as predicted by a network, to a diffusion tensor; and cells of k×k pixels.
+
+A cell weighs the coefficients of its modes with predicted numbers.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aniso.formulas.operations import tanh
+from aniso.formulas.operations import precision, tanh
 from aniso.formulas.symmetric import combined, split, spread
+
+#: Beyond it the logistic function is constant.
+SATURATION = 50.0
 
 
 def squashed(s_xx: Any, s_xy: Any, s_yy: Any) -> tuple[Any, Any, Any]:
@@ -38,3 +44,20 @@ def logistic_of_pair(mean: Any, half_gap: Any) -> tuple[Any, Any]:
     """
     upper, lower = tanh(0.5 * (mean + half_gap)), tanh(0.5 * (mean - half_gap))
     return 0.5 + 0.25 * (upper + lower), 0.25 * (tanh(half_gap) / half_gap) * (1 - upper * lower)
+
+
+def reflect(x: Any, v: Any, axis: int) -> Any:
+    """Return Hx with the reflection H = I − 2 v vᵀ/|v|², for vectors along an axis; v = 0 gives x."""
+    square = (v * v).sum(axis, keepdims=True)
+    tiny = precision(x) ** 4  # not 0; then H is between I and a reflection, and its norm is at most 1
+    return x - v * (2 * (v * x).sum(axis, keepdims=True) / (square + tiny))
+
+
+def weigh(x: Any, w: Any, v: Any, axis: int) -> Any:
+    """Return W x with W = H diag(w) H, which is symmetric with eigenvalues in [0, 1] if w is in [0, 1]."""
+    return reflect(w * reflect(x, v, axis), v, axis)
+
+
+def largest_step(side: int) -> float:
+    """Return 2/k², up to which a step never increases the norm."""
+    return 2 / side**2

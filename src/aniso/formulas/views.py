@@ -15,7 +15,10 @@ _CORNERS = {2**ndim: tuple(itertools.product((_FIRST, _LAST), repeat=ndim)) for 
 
 
 def corners(padded: Any, ndim: int = 2) -> tuple[Any, ...]:
-    """Return the corner values of every cell, from the image or volume mirrored by one pixel."""
+    """Return the corner values of every cell, from the image or volume mirrored by one pixel.
+
+    For a field over cells, these are the values in the cells around every pixel: nw, ne, sw, se for images.
+    """
     return tuple(padded[(..., *corner)] for corner in _CORNERS[2**ndim])
 
 
@@ -31,11 +34,6 @@ def pixel_sums(*shares: Any) -> Any:
     return pairs[0]
 
 
-def pixel_cells(field: Any, ndim: int = 2) -> tuple[Any, ...]:
-    """Return the values of a field over cells in the cells around every pixel: nw, ne, sw, se for images."""
-    return corners(field, ndim)
-
-
 def pixel_means(field: Any, ndim: int = 2) -> Any:
     """Return the means of a field over cells in the cells around every pixel."""
-    return sum(pixel_cells(field, ndim)) * 0.5**ndim
+    return sum(corners(field, ndim)) * 0.5**ndim

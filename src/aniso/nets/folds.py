@@ -28,13 +28,8 @@ class Folds:
     kernels: int
 
     @property
-    def _triangle(self) -> list[tuple[int, int]]:
-        """Offsets (a, b) with a < b."""
-        return [(a, b) for a in range(self.radius + 1) for b in range(a + 1, self.radius + 1)]
-
-    @property
     def _both_even(self) -> list[tuple[int, int]]:
-        upper = self._triangle
+        upper = [(a, b) for a in range(self.radius + 1) for b in range(a + 1, self.radius + 1)]
         return [*((a, a) for a in range(self.radius + 1)), *upper, *((b, a) for a, b in upper)]
 
     @property

@@ -95,50 +95,36 @@ class Net:
         """Whether the net is for correlated noise too."""
         return self.stages[0].correlation is not None
 
+    @functools.lru_cache(maxsize=16)  # noqa: B019 (the blocks of a store ask for the same ones of a few nets)
     def at_level(self, level: float, channels: int = 1, correlation: float = 0.0) -> tuple[LevelStage, ...]:
         """Return the stages for noise of this level, in grey values from 0 to 255, and this correlation."""
-        return _stages_at_level(self, level, channels, correlation)
+        coloured = self.takes_colours(channels)
+        groups = (0, 1, 3) if coloured else (0, channels)
+        level = max(level / 3**0.5 if coloured else level, design.LEAST_NOISE)
+        polynomials = np.array(level_polynomials(design.level_position(level)))
+        found = []
+        for stage in self.stages:
+            added = 0.0
+            if stage.correlation is not None:
+                added = stage.correlation @ design.correlation_powers(correlation)
+            values = [levels @ polynomials + added for levels in stage.levels[: len(groups) - 1]]
+            mixing = stage.mixing[: len(values)]
+            contrasts, gains, biases = np.concatenate([one[:-2].reshape(3, -1) for one in values], axis=1)
+            ends = logistic(np.array([one[-2:] for one in values]))
+            steps, backs = np.repeat(ends, np.diff(groups), axis=0).T
+            forward, backward = self.folds.numbers(stage.kernels)
+            own = np.concatenate([design.characters(one[0]).ravel() for one in mixing])
+            # Rows of N, and for colours then those of P.
+            averaged = [
+                np.concatenate([design.characters(part) for part in one[1:]], axis=2) for one in mixing
+            ]
+            means = np.concatenate([one.ravel() for one in averaged])
+            of_kernels = (contrasts - math.log(level), gains, biases)
+            matrices = (forward, backward, own, means)
+            found.append(LevelStage(stage.dilation, groups, *matrices, *of_kernels, steps, backs))
+        return tuple(found)
 
 
-@functools.lru_cache(maxsize=16)  # the blocks of a store ask for the same ones
-def _stages_at_level(net: Net, level: float, channels: int, correlation: float) -> tuple[LevelStage, ...]:
-    coloured = net.takes_colours(channels)
-    groups = (0, 1, 3) if coloured else (0, channels)
-    level = max(level / 3**0.5 if coloured else level, design.LEAST_NOISE)
-    polynomials = np.array(level_polynomials(design.level_position(level)))
-    found = []
-    for stage in net.stages:
-        added = 0.0
-        if stage.correlation is not None:
-            added = stage.correlation @ design.correlation_powers(correlation)
-        values = [levels @ polynomials + added for levels in stage.levels[: len(groups) - 1]]
-        mixing = stage.mixing[: len(values)]
-        contrasts, gains, biases = np.concatenate([one[:-2].reshape(3, -1) for one in values], axis=1)
-        ends = logistic(np.array([one[-2:] for one in values]))
-        steps, backs = np.repeat(ends, np.diff(groups), axis=0).T
-        forward, backward = net.folds.numbers(stage.kernels)
-        own = np.concatenate([design.characters(one[0]).ravel() for one in mixing])
-        # Rows of N, and for colours then those of P.
-        averaged = [np.concatenate([design.characters(part) for part in one[1:]], axis=2) for one in mixing]
-        found.append(
-            LevelStage(
-                stage.dilation,
-                groups,
-                forward,
-                backward,
-                own,
-                np.concatenate([one.ravel() for one in averaged]),
-                contrasts - math.log(level),
-                gains,
-                biases,
-                steps,
-                backs,
-            )
-        )
-    return tuple(found)
-
-
-@functools.cache
 def net_names() -> tuple[str, ...]:
     """Return the names of the nets that run without PyTorch."""
     return ("denoise-2-75",)

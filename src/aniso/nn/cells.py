@@ -11,13 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import arrays, checks
-from aniso.formulas.large_cell import largest_step, weigh
 from aniso.formulas.learned import bounded
+from aniso.formulas.predicted import SATURATION, largest_step, weigh
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
 from aniso.nn.learned import Interval
-
-#: Beyond it the logistic function is constant.
-_SATURATION = 50.0
 
 #: Numbers for each cell, or what computes them from the responses.
 Prediction = Tensor | Callable[[Tensor], Tensor]
@@ -98,7 +95,7 @@ class CellDiffusion(nn.Module):
             for _ in range(self.steps):
                 v = responses(u, modes)
                 numbers = self._checked(prediction(v) if callable(prediction) else prediction, v).to(u.dtype)
-                flux = weigh_responses(v, numbers.clamp(-_SATURATION, _SATURATION))
+                flux = weigh_responses(v, numbers.clamp(-SATURATION, SATURATION))
                 change = F.conv_transpose2d(flux.flatten(0, 1), modes).reshape(u.shape)
                 u = u - tau.to(u.dtype) * change
             return u.to(image.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from aniso import arrays, checks, engines
 from aniso.colours import OPPONENT
 from aniso.engines.torch import net as eager
-from aniso.engines.torch.net import largest_response
+from aniso.engines.torch.operator import largest_magnitude
 from aniso.formulas.learned import bounded, level_polynomials
 from aniso.nets.design import FARTHEST, LEAST_NOISE, LEVELS, TURNS, WIDEST, cosine_modes, waves
 from aniso.nn.inputs import check_image, checked_factory, full_precision, working_precision
@@ -260,7 +260,7 @@ class KernelStage(nn.Module):
             contrast, gain, bias = (
                 part.repeat_interleave(TURNS, dim=1) for part in values[:, :-2].chunk(3, dim=1)
             )
-            unit = (contrast - noise.log()).clamp(max=math.log(largest_response(u.dtype))).exp()
+            unit = (contrast - noise.log()).clamp(max=math.log(largest_magnitude(u.dtype))).exp()
             numbers = torch.cat([unit, gain, bias, values[:, -2:].sigmoid()], dim=1)
             matrices = self.matrices(mixing, u.dtype)
             keeps = number + 1 < len(parts)

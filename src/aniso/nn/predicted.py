@@ -13,16 +13,13 @@ from aniso.checks import Spacing
 from aniso.engines.torch import operator
 from aniso.engines.torch.operator import Entries
 from aniso.formulas import dimensions, views
-from aniso.formulas.predicted import squashed, squashed_volume
+from aniso.formulas.predicted import SATURATION, squashed, squashed_volume
 from aniso.models import Homogeneous
 from aniso.nn import block, inputs
 from aniso.nn.learned import Learning
 from aniso.schemes import FED, FSI, Explicit
 from aniso.stability import stable_step
 from aniso.stencil import DeltaStencil
-
-#: Beyond it the logistic function is constant.
-_SATURATION = 50.0
 
 
 class TensorDiffusion(Learning):
@@ -101,7 +98,7 @@ class TensorDiffusion(Learning):
         with inputs.full_precision(image):
             u, values = inputs.working_precision(image), self.values()
             # Clamped where the logistic function is constant: no mean of huge numbers is inf − inf.
-            bounded = prediction.to(u.dtype).clamp(-_SATURATION, _SATURATION)
+            bounded = prediction.to(u.dtype).clamp(-SATURATION, SATURATION)
             entries, inner = self._weights(over_cells(bounded, image), values)
             tau = values["step"] * block.largest_step(1.0, 1.0, self.spacings, values, self.stencil.beta)
             steps = tuple((weight, tau * factor) for weight, factor in self.pattern)

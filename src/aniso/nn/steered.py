@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aniso import checks
-from aniso.engines.torch.operator import finite_gradient
+from aniso.engines.torch.operator import finite_gradient, largest_magnitude
 from aniso.engines.torch.smoothing import extend_edges
 from aniso.formulas.learned import bounded
 from aniso.nn.inputs import check_image, checked_factory, full_precision, run_stage, working_precision
@@ -96,7 +96,7 @@ class TensorPredictor(nn.Module):
     def responses(self, image: Tensor) -> Tensor:
         """Return log(1 + v²) of all oriented kernels, (N, 8·kernels, H+3, W+3), averaged over channels."""
         images, channels = image.shape[:2]
-        most = torch.finfo(image.dtype).max ** 0.24  # so that squares stay finite
+        most = largest_magnitude(image.dtype)  # so that squares stay finite
         seen = extend_edges((image / self.contrast).clamp(-most, most), _LOOK // 2 + _GATHER // 2)
         kernels = bounded(self.kernels).to(image.dtype)
         kernels = kernels - kernels.mean(dim=(-2, -1), keepdim=True)

@@ -163,7 +163,7 @@ class StencilBlock(DiffusionBlock):
     def divergence(self, entries: Entries, values: Values) -> Callable[[Tensor], Tensor]:
         """Return u → Σ entries · neighbours."""
         four = directional_weights(self.stencil, entries, values)
-        cells = zip(*(views.pixel_cells(w) for w in four), strict=True)
+        cells = zip(*(views.corners(w) for w in four), strict=True)
         rows = weights.stencil_entries(*cells)
 
         def apply(u: Tensor) -> Tensor:

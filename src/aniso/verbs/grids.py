@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def double_lazily(coarse: Any, like: Any) -> Any:
     tasks = []
     for region in regions(like.chunks[1:], (0,) * (like.ndim - 1)):
         needed, places = _coarse_window(region.core, coarse.shape[1:])
-        tasks.append(BlockTask((0, *region.index), _double_block, [(coarse, (channels, *needed))], (places,)))
+        block = partial(_double_block, places=places)
+        tasks.append(BlockTask((0, *region.index), block, [(coarse, (channels, *needed))]))
     return from_windows(tasks, like.chunks, coarse.dtype, "finer")
 
 

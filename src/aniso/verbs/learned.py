@@ -13,7 +13,7 @@ import numpy as np
 from aniso import engines
 from aniso.arrays import Array, check_range, is_tensor
 from aniso.blocks.halo import Region
-from aniso.blocks.stages import Channels, Stage, State, whole_region
+from aniso.blocks.stages import Channels, Flow, Stage, State, whole_region
 from aniso.colours import OPPONENT
 from aniso.nets.design import LEVELS, join, separate
 from aniso.nets.net import load_net, net_names
@@ -154,17 +154,9 @@ class RunNet(Stage):
         for number in range(len(load_net(self.learned.net).reaches))[self._stages]:
             yield replace(self, first=number, last=number + 1)
 
-    def channels(self, before: Channels) -> Channels:
-        """Return the channels with those of the evolving image."""
-        return before | {"learned": before["image"]}
-
-    def reads(self, before: Channels) -> set[str]:
-        """Return the image and, after the first stage, the evolving one."""
-        return {"image"} if self.first == 0 else {"image", "learned"}
-
-    def changes(self, before: Channels) -> set[str]:
-        """Return the evolving image."""
-        return {"learned"}
+    def flow(self, before: Channels) -> Flow:
+        """Read the image and, after the first stage, the evolving one, which changes."""
+        return Flow({"image"} if self.first == 0 else {"image", "learned"}, {"learned": before["image"]})
 
     def working(self, channels: Channels, ndim: int) -> int:
         """Return the numbers of the scaled and the smoothed image, the change, and the result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,8 @@ _CLIENT = (
 )  # fmt: skip
 # Retries of a request: their number, and for how many seconds they begin. Before a run, answers come soon.
 RETRIES, FIRST_RETRIES = (10, 60.0), (2, 4.0)
+# Seconds before a request is repeated that obstore does not repeat.
+PAUSE = 0.2
 _DENIED = re.compile(
     r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|TokenRefreshRequired"
     r"|AuthenticationFailed|AuthorizationFailure|status code: 40[13]"
@@ -55,8 +58,6 @@ class HiddenOptions(tuple[tuple[str, Any], ...]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} options>"
-
-    __str__ = __repr__
 
 
 def explain(error: Exception, root: str) -> ExplainedError | None:
@@ -96,19 +97,24 @@ def explain(error: Exception, root: str) -> ExplainedError | None:
 _NOTHING: Any = re.match(r"()", "")
 
 
-def environment_mark() -> int:
-    """Return a number that changes with the environment variables from which clients are made."""
-    names = ("AWS_", "AZURE_", "GOOGLE_")
-    return hash(frozenset(pair for pair in os.environ.items() if pair[0].startswith(names)))
+def raise_final(error: Exception, root: str, end: float) -> None:
+    """Raise an error of obstore, in words, unless the request can be repeated until this time."""
+    known = explain(error, root)
+    if known is None:
+        raise error
+    if not isinstance(known, PlaceAway) or time.monotonic() > end:
+        raise known from None
 
 
 def client_of(root: str, options: HiddenOptions, retries: tuple[int, float]) -> Any:
-    """Return obstore's client of a bucket or server."""
-    return _client_of(root, options, retries, environment_mark())
+    """Return obstore's client of a bucket or server, another one if the environment has changed."""
+    names = ("AWS_", "AZURE_", "GOOGLE_")
+    environment = frozenset(pair for pair in os.environ.items() if pair[0].startswith(names))
+    return _client_of(root, options, retries, hash(environment))
 
 
 @lru_cache(maxsize=16)
-def _client_of(root: str, options: HiddenOptions, retries: tuple[int, float], mark: int) -> Any:
+def _client_of(root: str, options: HiddenOptions, retries: tuple[int, float], environment: int) -> Any:
     import obstore
 
     given = dict(options)

@@ -38,8 +38,7 @@ def write_store(
                 # Blocks of the array are chunks of the store: they are written at the same time.
                 array = to_write(place, journal.data_of(folder, place))
                 da.store(result, array, lock=False, scheduler="threads")
-            if lease is not None:
-                lease.check()
+            lease.check()
             place.publish(target)
         finally:
             folder.remove()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,6 @@ class End(ABC):
 
     store: Place | None  # None for the source
     location: Place
-
-    def open_to_read(self) -> Any:
-        """Open the array; opened ones are sent to workers, which do not read its description again."""
-        return read_only(self.location)
 
     def open_to_write(self) -> Any:
         """Open the array."""
@@ -74,8 +70,12 @@ class ImageEnd(End):
         """Return pixels (channels, …); reject NaN and infinity, and name their chunk."""
         inside = self._inside(window)
         pixels = read_channels(array, self.origin, frame, inside)
-        block_of = partial(_chunk_of, self.origin.spatial_chunks)
-        return check_pixels(pixels, [part.start for part in inside], block_of, frame)
+        chunks = self.origin.spatial_chunks
+
+        def chunk_of(place: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(i // n for i, n in zip(place, chunks, strict=True))
+
+        return check_pixels(pixels, [part.start for part in inside], chunk_of, frame)
 
     def write(self, array: Any, frame: Frame, window: Window, pixels: Any) -> None:
         """Write pixels (channels, …) of a window, without margins, in the type of the array."""
@@ -194,7 +194,3 @@ def _find_damaged(array: Any, index: Index) -> str:
         except Exception:
             return f"chunk {key}"
     return "a chunk among " + ", ".join(key for key, _ in chunks_at(array, index))
-
-
-def _chunk_of(chunks: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(i // n for i, n in zip(place, chunks, strict=True))

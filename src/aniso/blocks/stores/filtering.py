@@ -171,23 +171,20 @@ def filter_store(
         raise ValueError(f"workers must be at least 1, got {workers}. Give e.g. workers=2.")
     check_memory(memory)  # before anything else is done
     given = find_verb(plan_or_verb)
+    source_options = options_for("source", storage_options)
+    goal, origin = place_of(target, options_for("target", storage_options)), place_of(source, source_options)
     if fields:
-        ends = (
-            place_of(source, options_for("source", storage_options)),
-            place_of(target, options_for("target", storage_options)),
-        )
         common: dict[str, Any] = {
             "mask": mask, "channel_axis": channel_axis, "frame_axis": frame_axis, "pyramid": pyramid,
-            "engine": engine, "threads": threads, "note": note, "watch": watch, "progress": progress,
+            "engine": engine, "threads": threads, "note": tell_note, "watch": watch, "progress": progress,
         }  # fmt: skip
         with connect(scheduler, workers, memory) as client:
             common["scheduler"] = client.scheduler.address
-            return _filter_fields(*ends, given, {**options, "spacing": spacing}, common)
-    goal = place_of(target, options_for("target", storage_options))
-    store = open_array(place_of(source, options_for("source", storage_options)), channel_axis, frame_axis)
+            return _filter_fields(origin, goal, given, {**options, "spacing": spacing}, common)
+    store = open_array(origin, channel_axis, frame_axis)
     goal.check_writable()
     journal.folder_of(goal).check_lock()
-    unknown = _check_unknown(given, mask, options_for("source", storage_options))
+    unknown = _check_unknown(given, mask, source_options)
     frame = _sampled_frames(store, unknown)
     if isinstance(given, Plan):
         plan = given
@@ -229,10 +226,10 @@ def _filter_fields(
     source: Place, target: Place, given: Plan | Verb, options: dict[str, Any], common: dict[str, Any]
 ) -> FilteredStore:
     """Filter all fields of a plate or well with one plan; those that are complete are left as they are."""
-    if any((target / name).exists() for name in ("zarr.json", ".zgroup")):
+    if target.is_described():
         raise FileExistsError(f"{target} already exists. Choose another name, or delete it first.")
     fields = fields_of(source)
-    note: Note = common["note"] or (lambda kind, text: None)
+    note: Note = common["note"]
     if isinstance(given, Verb):
         places = [source / fields[number] for number in sampled_frames(len(fields))]
         stores = [open_array(place, common["channel_axis"], common["frame_axis"]) for place in places]
@@ -255,7 +252,7 @@ def _filter_fields(
     journal.write_json(folder / journal.FIELDS, fields)  # for `aniso status`
     for number, name in enumerate(fields, 1):
         note(f"field {name}", f"field {name}, {number} of {len(fields)}")
-        if any((target / name / file).read() is not None for file in ("zarr.json", ".zgroup")):
+        if (target / name).is_described():
             continue
         (target / name).make_parents()
         done = filter_store(source / name, target / name, plan, **common)

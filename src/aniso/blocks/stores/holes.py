@@ -170,7 +170,8 @@ class Filling:
         """Return where the first pass finds the image."""
         known, coarse = (_location(folder, name) for name in ("known", "coarse"))
         arrays = {"known": read_only(known), "coarse": read_only(coarse)}
-        return HoledEnd(None, self.store.location, self.store, self._margins, **arrays)
+        margins = (0,) * len(self.store.spacing)
+        return HoledEnd(None, self.store.location, self.store, margins, **arrays)
 
     def known(self, folder: Place) -> End:
         """Return where all passes find the known pixels."""
@@ -180,10 +181,6 @@ class Filling:
         """Return where the last pass writes the image, limited to the range of the known values."""
         limits = json.loads((folder / _DONE).read() or b"{}")
         return FilledEnd(**vars(end), limits=limits)
-
-    @property
-    def _margins(self) -> tuple[int, ...]:
-        return (0,) * len(self.store.spacing)
 
 
 @dataclass(frozen=True)

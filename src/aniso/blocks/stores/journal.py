@@ -43,10 +43,9 @@ def begin_run(folder: Place, description: dict[str, Any], cut: dict[str, Any]) -
     """
     path = folder / DESCRIPTION
     text = path.read()
-    there = text is not None
-    if not there:  # what is left of a run that was killed while it was cleared away
+    if text is None:  # what is left of a run that was killed while it was cleared away
         _remove(folder, "pass-*", "start*")
-    if there and (_find(folder, PUBLISHED) or not _find(folder, "pass-*.zarr")):
+    elif _find(folder, PUBLISHED) or not _find(folder, "pass-*.zarr"):
         # The result was moved to its place, and only these files were left.
         _remove(folder, PUBLISHED, DESCRIPTION, "pass-*", "start*")
         text = None
@@ -97,7 +96,7 @@ def complete_blocks(folder: Place, number: int) -> set[str]:
 def describe_run(target: Place) -> dict[str, Any]:
     """Return what a run to this target has done, as far as its place shows: nothing is changed there."""
     folder = folder_of(target)
-    if any((target / name).read() is not None for name in ("zarr.json", ".zgroup", ".zarray")):
+    if target.is_described():
         return {"state": "complete"}
     if (text := (folder / FIELDS).read()) is not None:
         return _describe_fields(target, json.loads(text))

@@ -10,9 +10,11 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aniso.blocks.stores.clients import FIRST_RETRIES, PlaceTaken
+from aniso.blocks.stores.places import Lease
 
 if TYPE_CHECKING:
     from aniso.blocks.stores.remote import RemotePlace
@@ -28,22 +30,29 @@ _held: set[str] = set()
 _relied: dict[str, float] = {}
 
 
-class RemoteLease:
+@dataclass(frozen=True)
+class RemoteLease(Lease):
     """Tells workers whether the lock of their run still holds."""
 
-    def __init__(self, folder: RemotePlace, owner: str) -> None:
-        self.folder = folder
-        self.owner = owner
+    folder: RemotePlace
+    owner: str
+
+    def holds(self) -> bool:
+        """Return whether the lock is that of the run."""
+        contents = (self.folder / _LOCK).read()
+        return contents is not None and json.loads(contents)["owner"] == self.owner
 
     def check(self) -> None:
         """Raise an error if another run has taken over."""
         now = time.monotonic()
         if now < _relied.get(self.owner, 0.0):
             return
-        contents = (self.folder / _LOCK).read()
-        if contents is None or json.loads(contents)["owner"] != self.owner:
+        if not self.holds():
             _relied.pop(self.owner, None)
-            raise _taken_over(self.folder)
+            raise PlaceTaken(
+                f"another run has taken over {self.folder}, because this one did not renew its lock for "
+                f"{LEASE:.0f} s, or the folder was deleted. Nothing more is written."
+            )
         _relied[self.owner] = now + _RELIANCE
 
 
@@ -57,7 +66,7 @@ class Lock:
     def __init__(self, folder: RemotePlace) -> None:
         self.folder = folder
         self.place = folder / _LOCK
-        self.owner = uuid.uuid4().hex
+        self.lease = RemoteLease(folder, uuid.uuid4().hex)
         self.mark: Any = None  # of the object as this run wrote it
         self._count = 0
         self._end = threading.Event()
@@ -69,7 +78,7 @@ class Lock:
             about, meta = self._read()
         except FileNotFoundError:
             return False, None
-        if about["owner"] == self.owner or _has_ended(about):
+        if about["owner"] == self.lease.owner or _has_ended(about):
             return True, meta
         age = self.folder.probe() - meta["last_modified"].timestamp()
         if age < LEASE:
@@ -91,19 +100,12 @@ class Lock:
 
     def acquire(self) -> None:
         """Take the lock, and renew it from now on."""
-        import obstore
-
         there, meta = self.check_free()
-        _held.add(self.owner)
-        try:
-            self._write(_version(meta) if there else "create")
-        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
-            contents = self.place.read()  # the answer to a first try may have been lost
-            if contents is None or json.loads(contents)["owner"] != self.owner:
-                raise PlaceTaken(
-                    f"another run is writing to {self.folder}. Wait until it ends, or choose another output."
-                ) from None
-            self.mark = self.place.call(lambda client: obstore.head(client, self.place.key))
+        _held.add(self.lease.owner)
+        if not self._write(_version(meta) if there else "create"):
+            raise PlaceTaken(
+                f"another run is writing to {self.folder}. Wait until it ends, or choose another output."
+            )
         self._thread.start()
 
     def release(self) -> None:
@@ -112,10 +114,9 @@ class Lock:
 
         self._end.set()
         self._thread.join()
-        _held.discard(self.owner)
+        _held.discard(self.lease.owner)
         with contextlib.suppress(OSError, obstore.exceptions.BaseError):
-            contents = self.place.read()
-            if contents is not None and json.loads(contents)["owner"] == self.owner:
+            if self.lease.holds():
                 self.place.call(lambda client: obstore.delete(client, self.place.key), FIRST_RETRIES)
 
     def _read(self) -> tuple[dict[str, Any], Any]:
@@ -129,40 +130,37 @@ class Lock:
         contents: tuple[dict[str, Any], Any] = self.place.call(get, FIRST_RETRIES)
         return contents
 
-    def _write(self, mode: Any) -> None:
+    def _write(self, mode: Any) -> bool:
+        """Write the lock if it still has this version; return whether it is that of this run."""
         import obstore
 
         self._count += 1  # or the version of the object would be the same
-        about = {"owner": self.owner, "renewed": self._count, **_this_process()}
+        about = {"owner": self.lease.owner, "renewed": self._count}
+        about |= {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()}
         contents = json.dumps(about).encode()
-        self.mark = self.place.call(
-            lambda client: obstore.put(client, self.place.key, contents, mode=mode), FIRST_RETRIES
-        )
+        try:
+            self.mark = self.place.call(
+                lambda client: obstore.put(client, self.place.key, contents, mode=mode), FIRST_RETRIES
+            )
+        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
+            if not self.lease.holds():  # otherwise the answer to a first try was lost
+                return False
+            self.mark = self.place.call(lambda client: obstore.head(client, self.place.key))
+        return True
 
     def _renew(self) -> None:
         """Renew the lock until the end; if it is lost, workers find that out before they write."""
         import obstore
 
         while not self._end.wait(_RENEWAL):
-            try:
-                self._write(_version(self.mark))
-            except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError):
-                with contextlib.suppress(OSError, ValueError):
-                    contents = self.place.read()
-                    if contents is not None and json.loads(contents)["owner"] == self.owner:
-                        self.mark = self.place.call(lambda client: obstore.head(client, self.place.key))
-                        continue
-                return
-            except (OSError, obstore.exceptions.BaseError):
-                continue  # the server may be back at the next time
+            # After an error the server may be back at the next time.
+            with contextlib.suppress(OSError, ValueError, obstore.exceptions.BaseError):
+                if not self._write(_version(self.mark)):
+                    return
 
 
 def _version(about: Mapping[str, Any]) -> dict[str, Any]:
     return {name: about[name] for name in ("e_tag", "version") if about.get(name) is not None}
-
-
-def _this_process() -> dict[str, Any]:
-    return {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()}
 
 
 def _machine() -> str | None:
@@ -182,15 +180,6 @@ def _has_ended(about: Mapping[str, Any]) -> bool:
         return about["owner"] not in _held
     try:
         os.kill(int(about["process"]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
-
-
-def _taken_over(folder: RemotePlace) -> PlaceTaken:
-    return PlaceTaken(
-        f"another run has taken over {folder}, because this one did not renew its lock for {LEASE:.0f} s, or "
-        "the folder was deleted. Nothing more is written."
-    )

@@ -26,7 +26,7 @@ from aniso.blocks.stores.holes import Filling
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
 from aniso.blocks.stores.pyramid import Level
 from aniso.blocks.stores.urls import place_of
-from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, concurrency, create_like, to_write
+from aniso.blocks.stores.zarr_array import ZarrArray, chunks_at, concurrency, create_like, read_only, to_write
 
 # Least side of the chunks between passes, in pixels.
 _SIDE = 48
@@ -36,6 +36,8 @@ Report = Callable[[float, float], object]
 Frames = tuple[tuple[int, ...], ...]
 #: Where images are found or written, by name.
 Ends = dict[str, End]
+#: The number of a pass or of a lower resolution, and the names of its blocks as they complete.
+Blocks = tuple[int, Generator[str, None, None]]
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,6 @@ class StoreRun:
             "blocks": sum(1 for _ in self.regions(self.passes[0])),
             "lower": [sum(1 for _ in level.windows()) for level in self.levels],
         }
-
-    @property
-    def total(self) -> int:
-        """The number of blocks of all passes and lower resolutions."""
-        cut = self.cut()
-        return int(cut["passes"] * cut["blocks"] + sum(cut["lower"]))
 
     def regions(self, group: StageGroup) -> Iterator[tuple[Frames, Region]]:
         """Return all blocks of all frames; frames that share a chunk form one task."""
@@ -169,10 +165,23 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     target.check_writable()
     with folder.lock() as lease:
         target.check_free()  # another run may just have finished
-        run = _all_passes(run, folder, client, report, lease)
-        _write_levels(run, folder, client, report, lease)
-        if lease is not None:
-            lease.check()
+        with explain_write_errors(folder):
+            cut = journal.begin_run(folder, run.describe(), run.cut())
+        run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
+        if run.filling is not None:
+            run.filling.prepare(folder, client)
+        total = cut["passes"] * cut["blocks"] + sum(cut["lower"])
+        numbers = range(len(run.passes) + len(run.levels))
+        done = sum(len(journal.complete_blocks(folder, number)) for number in numbers)
+        report(done, total)
+        parts = (run, folder, client, lease)
+        for number, blocks in itertools.chain(_all_passes(*parts), _all_levels(*parts)):
+            with journal.open_list(folder, number) as record, contextlib.closing(blocks):
+                for name in blocks:
+                    record(name)
+                    done += 1
+                    report(done, total)
+        lease.check()
         with explain_write_errors(target):
             journal.store_of(folder, len(run.passes) - 1).publish(target)
         folder.remove()  # within the lock, so that it is not the folder of a later run
@@ -181,51 +190,29 @@ def carry_out(run: StoreRun, target: Place | str | os.PathLike[str], client: Any
     return run
 
 
-def _all_passes(
-    run: StoreRun, folder: Place, client: Any, report: Report, lease: Lease | None = None
-) -> StoreRun:
-    """Carry out what is not done yet, and return the run as it was cut."""
-    with explain_write_errors(folder):
-        cut = journal.begin_run(folder, run.describe(), run.cut())
-    run = replace(run, block=tuple(cut["block"]), limit=cut["limit"])
-    if run.filling is not None:
-        run.filling.prepare(folder, client)
-    total = run.total
-    lists = [journal.complete_blocks(folder, number) for number in range(len(run.passes))]
-    finished = sum(map(len, lists)) + _complete_windows(run, folder)
-    for number, (group, complete) in enumerate(zip(run.passes, lists, strict=True)):
+def _all_passes(run: StoreRun, folder: Place, client: Any, lease: Lease) -> Iterator[Blocks]:
+    """Yield the passes that are not done yet; the blocks of each are to be consumed before the next one."""
+    for number, group in enumerate(run.passes):
+        complete = journal.complete_blocks(folder, number)
         waiting = [
             (frames, region) for frames, region in run.regions(group) if _name(frames, region) not in complete
         ]
-        report(finished, total)
         if not waiting:
             continue  # its stores may be gone, since a later pass has begun
         if not complete:
             with explain_write_errors(folder):
                 _create_stores(run, folder, number)
         work = BlockWork.open(run, folder, number, lease)
-        blocks = _submit_blocks(client, group, waiting, work)
-        with journal.open_list(folder, number) as record, contextlib.closing(blocks):
-            for name in blocks:
-                record(name)
-                finished += 1
-                report(finished, total)
+
+        def submit(frames: Frames, region: Region, group: StageGroup = group, work: BlockWork = work) -> Any:
+            return client.submit(filter_block, group.cut(region), frames, region, work, pure=False)
+
+        yield number, _as_they_complete(client, submit, waiting)
         journal.forget_all_but(folder, run.stores_after(folder, number))
-    return run
 
 
-def _complete_windows(run: StoreRun, folder: Place) -> int:
-    """Return how many chunks of lower resolutions are complete."""
-    first = len(run.passes)
-    return sum(len(journal.complete_blocks(folder, first + number)) for number in range(len(run.levels)))
-
-
-def _write_levels(
-    run: StoreRun, folder: Place, client: Any, report: Report, lease: Lease | None = None
-) -> None:
-    """Write the lower resolutions, one after another, on the workers."""
-    total = run.total
-    finished = total - sum(run.cut()["lower"]) + _complete_windows(run, folder)
+def _all_levels(run: StoreRun, folder: Place, client: Any, lease: Lease) -> Iterator[Blocks]:
+    """Yield the lower resolutions, which workers write one after another."""
     store = journal.store_of(folder, len(run.passes) - 1)
     places = [store, journal.data_of(folder, store)]  # descriptions, data
     before = [place / run.source.key for place in places]
@@ -238,12 +225,7 @@ def _write_levels(
         def submit(window: Any, level: Level = level, ends: Any = ends) -> Any:
             return client.submit(pyramid.reduce_window, level, window, *ends, pure=False)
 
-        blocks = _as_they_complete(client, submit, waiting)
-        with journal.open_list(folder, number) as record, contextlib.closing(blocks):
-            for name in blocks:
-                record(name)
-                finished += 1
-                report(finished, total)
+        yield number, _as_they_complete(client, submit, waiting)
         before = target
 
 
@@ -273,13 +255,13 @@ class BlockWork:
     targets: dict[str, tuple[End, Any]]
     slab: int | None  # the length of parts that are written while others are computed
     margin: int  # of the grid along the first axis
-    lease: Lease | None
+    lease: Lease
     done: Place | None  # the list of complete blocks, if workers add to it
 
     @classmethod
-    def open(cls, run: StoreRun, folder: Place, number: int, lease: Lease | None) -> BlockWork:
-        """Open the arrays of a pass, for all workers."""
-        sources = {name: (end, end.open_to_read()) for name, end in run.inputs(folder, number).items()}
+    def open(cls, run: StoreRun, folder: Place, number: int, lease: Lease) -> BlockWork:
+        """Open the arrays of a pass, for all workers: they do not read the descriptions again."""
+        sources = {name: (end, read_only(end.location)) for name, end in run.inputs(folder, number).items()}
         targets = {name: (end, end.open_to_write()) for name, end in run.outputs(folder, number).items()}
         done = journal.list_of_workers(folder, number)
         # A disk does not need slabs: what is written there is in memory at first.
@@ -304,8 +286,7 @@ class BlockWork:
 
     def write(self, frame: tuple[int, ...], window: Window, made: dict[str, Any]) -> None:
         """Write the images of a part of a block, if the run may still write."""
-        if self.lease is not None:
-            self.lease.check()
+        self.lease.check()
         for name, (end, array) in self.targets.items():
             with explain_write_errors(end.location):
                 end.write(array, frame, window, made.pop(name))
@@ -340,17 +321,6 @@ def filter_block(group: StageGroup, frames: Frames, region: Region, work: BlockW
     if work.done is not None:
         (work.done / name).write(b"")
     return name
-
-
-def _submit_blocks(
-    client: Any, group: StageGroup, waiting: Sequence[tuple[Frames, Region]], work: BlockWork
-) -> Generator[str, None, None]:
-    """Yield the names of blocks as they complete."""
-
-    def submit(frames: Frames, region: Region) -> Any:
-        return client.submit(filter_block, group.cut(region), frames, region, work, pure=False)
-
-    return _as_they_complete(client, submit, waiting)
 
 
 def _as_they_complete(

@@ -15,8 +15,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aniso import io
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What the name of the folder of a run ends in.
 UNFINISHED = ".unfinished"
+#: What describes an array or group, in the order in which it has to appear.
+DESCRIPTIONS = (".zarray", ".zgroup", "zarr.json")
 # Seconds to wait for workers of an interrupted run.
 _PATIENCE = 10
 _LOCK = "lock"
@@ -39,8 +42,8 @@ class ExplainedError(OSError):
     """An error of a place whose message says all that is known."""
 
 
-class Lease(Protocol):
-    """Tells workers whether the run for which they work may still write."""
+class Lease:
+    """Tells workers whether the run for which they work may still write: on a disk, always."""
 
     def check(self) -> None:
         """Raise an error if another run has taken over."""
@@ -50,7 +53,10 @@ class Place(ABC):
     """A folder or a file; or, in an object store, a prefix or an object."""
 
     #: Whether results are moved to their place when they are complete.
-    moves: bool
+    moves: ClassVar[bool]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     @property
     @abstractmethod
@@ -85,6 +91,10 @@ class Place(ABC):
     @abstractmethod
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
+
+    def is_described(self) -> bool:
+        """Whether there is what describes an array or group, which is written last."""
+        return any((self / name).read() is not None for name in DESCRIPTIONS)
 
     @abstractmethod
     def read(self) -> bytes | None:
@@ -127,7 +137,7 @@ class Place(ABC):
         """Reject a place in which nothing can be written, before anything is computed."""
 
     @abstractmethod
-    def lock(self) -> AbstractContextManager[Lease | None]:
+    def lock(self) -> AbstractContextManager[Lease]:
         """Create a folder, and keep other runs from writing into it."""
 
     @abstractmethod
@@ -143,27 +153,17 @@ class Place(ABC):
         """Make the result in this folder visible at the target, at once."""
 
 
+@dataclass(frozen=True, repr=False)
 class LocalPlace(Place):
     """A path on a disk."""
 
+    path: Path
     moves = True
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
 
     def __str__(self) -> str:
         return str(self.path)
 
     __fspath__ = __str__
-
-    def __repr__(self) -> str:
-        return f"LocalPlace({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalPlace) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash(self.path)
 
     def __truediv__(self, name: str) -> LocalPlace:
         return LocalPlace(self.path / name)
@@ -276,7 +276,7 @@ class LocalPlace(Place):
             )
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> Iterator[Lease]:
         """Create the folder, and lock it; a lock ends with its process."""
         import locket
 
@@ -290,7 +290,7 @@ class LocalPlace(Place):
                 f"another run is writing to {self}. Wait until it ends, or choose another output."
             ) from error
         try:
-            yield
+            yield Lease()
         finally:
             lock.release()
 

@@ -8,8 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from aniso.blocks.stores.places import Place
-
-_DESCRIPTIONS = (".zattrs", ".zgroup", "zarr.json")
+from aniso.blocks.stores.zarr_array import copy_description
 
 
 def fields_of(source: Place) -> list[str]:
@@ -30,10 +29,7 @@ def copy_groups(source: Place, target: Place, fields: Sequence[str]) -> None:
     """Copy what describes a plate and its rows and wells; the plate itself last, so that it is complete."""
     groups = {str(parent) for field in fields for parent in PurePosixPath(field).parents}
     for group in sorted(groups, key=lambda name: (name == ".", -name.count("/"), name)):
-        for name in _DESCRIPTIONS:
-            place = source if group == "." else source / group
-            if (text := (place / name).read()) is not None:
-                ((target if group == "." else target / group) / name).write(text)
+        copy_description(*(place if group == "." else place / group for place in (source, target)))
 
 
 def _attributes(place: Place) -> dict[str, Any]:

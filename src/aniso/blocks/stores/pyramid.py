@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from aniso.blocks.stores.places import Lease, Place, explain_write_errors
-from aniso.blocks.stores.zarr_array import ZarrArray, edit_json, read_only, read_scale
+from aniso.blocks.stores.zarr_array import (
+    ZarrArray,
+    chunks_at,
+    copy_description,
+    edit_json,
+    read_only,
+    read_scale,
+    rescale,
+)
 from aniso.io.picture import as_dtype
 
 # A store with one level gets lower ones until the longest side has at most this many pixels.
@@ -71,7 +79,7 @@ def levels_of(source: ZarrArray, scale: Sequence[int]) -> tuple[Level, ...]:
 def _halves(source: ZarrArray, shape: Sequence[int]) -> Iterator[Level]:
     assert source.ome is not None
     first = source.ome["datasets"][0]
-    steps, offset = read_scale(first, len(shape))
+    steps, _ = read_scale(first, len(shape))
     total = [1] * len(shape)
     for number in itertools.count(1):
         if max(shape[axis] for axis in source.spatial_axes) <= _SIDE:
@@ -81,38 +89,23 @@ def _halves(source: ZarrArray, shape: Sequence[int]) -> Iterator[Level]:
         )
         shape = [-(-n // factor) for n, factor in zip(shape, factors, strict=True)]
         total = [old * factor for old, factor in zip(total, factors, strict=True)]
-        moved = [x + h * (f - 1) / 2 for x, h, f in zip(offset, steps, total, strict=True)]
         coarse = [h * f for h, f in zip(steps, total, strict=True)]
         head, slash, _ = source.key.rpartition("/")
         key = f"{head}{slash}{number}"
-        dataset = {
-            "path": key,
-            "coordinateTransformations": [
-                {"type": "scale", "scale": coarse},
-                {"type": "translation", "translation": moved},
-            ],
-        }
+        dataset = {"path": key, "coordinateTransformations": rescale(first, coarse)}
         yield Level(key, source.key, tuple(shape), source.chunks, factors, dataset)
 
 
 def create_levels(source: ZarrArray, store: Place, levels: Sequence[Level]) -> None:
     """Describe the levels in a new store, each like an array of the source."""
     for level in levels:
-        for name in ("zarr.json", ".zarray", ".zattrs"):
-            if (text := (source.path / level.like / name).read()) is not None:
-                (store / level.key / name).write(text)
+        copy_description(source.path / level.like, store / level.key)
         with edit_json(store / level.key, ".zarray") as found:
             found["shape"] = list(level.shape)
 
 
 def reduce_window(
-    level: Level,
-    window: Window,
-    fine: Any,
-    array: Any,
-    target: Place,
-    done: Place | None,
-    lease: Lease | None,
+    level: Level, window: Window, fine: Any, array: Any, target: Place, done: Place | None, lease: Lease
 ) -> str:
     """Write the means of a window of the next finer level to a level, whose place is `target`, on a worker.
 
@@ -128,11 +121,10 @@ def reduce_window(
             counts = np.minimum(starts + factor, length) - starts
             shape = [-1 if k == axis else 1 for k in range(means.ndim)]
             means = np.add.reduceat(means, starts, axis=axis) / counts.reshape(shape)
-    if lease is not None:
-        lease.check()
+    lease.check()
     with explain_write_errors(target):
         array[window] = as_dtype(means, array.dtype)
-        target.persist([array.metadata.encode_chunk_key(_index(window, level.chunks))])
+        target.persist(key for key, _ in chunks_at(array, window))
     if done is not None:
         (done / name_of(window)).write(b"")
     return name_of(window)
@@ -141,7 +133,3 @@ def reduce_window(
 def name_of(window: Window) -> str:
     """Return the name of a window in lists of complete ones."""
     return ".".join(str(part.start) for part in window)
-
-
-def _index(window: Window, chunks: Sequence[int]) -> tuple[int, ...]:
-    return tuple(part.start // size for part, size in zip(window, chunks, strict=True))

@@ -16,12 +16,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from aniso.blocks.stores.clients import (
     FIRST_RETRIES,
+    PAUSE,
     READ_ONLY,
     RETRIES,
     HiddenOptions,
@@ -29,29 +31,26 @@ from aniso.blocks.stores.clients import (
     PlaceMissing,
     PlaceTaken,
     client_of,
-    explain,
     patience,
+    raise_final,
 )
 from aniso.blocks.stores.lease import Lock, RemoteLease
-from aniso.blocks.stores.places import UNFINISHED, ExplainedError, Options, Place, Record
+from aniso.blocks.stores.places import DESCRIPTIONS, UNFINISHED, ExplainedError, Options, Place, Record
 
 _SCHEMES = ("s3", "gs", "az", "https", "http")
 _LOCK, _PUBLISHED = "lock", "published"
-# What describes an array or group, in the order in which it has to appear.
-_LAST = (".zarray", ".zgroup", "zarr.json")
 
 _Result = TypeVar("_Result")
 
 
+@dataclass(frozen=True, repr=False)
 class RemotePlace(Place):
     """A prefix or an object. Its options are not printed; other processes add their own environment."""
 
+    root: str
+    key: str
+    options: HiddenOptions
     moves = False
-
-    def __init__(self, root: str, key: str, options: HiddenOptions) -> None:
-        self.root = root
-        self.key = key
-        self.options = options
 
     @classmethod
     def of_url(cls, url: str, options: Options) -> RemotePlace:
@@ -81,17 +80,8 @@ class RemotePlace(Place):
     def __str__(self) -> str:
         return f"{self.root}/{self.key}"
 
-    def __repr__(self) -> str:
-        return f"RemotePlace({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemotePlace) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((self.root, self.key))
-
     def __truediv__(self, name: str) -> RemotePlace:
-        return RemotePlace(self.root, f"{self.key}/{name}" if name else self.key, self.options)
+        return replace(self, key=f"{self.key}/{name}") if name else self
 
     @property
     def name(self) -> str:
@@ -101,29 +91,26 @@ class RemotePlace(Place):
     def node(self) -> Any:
         from zarr.storage import StorePath
 
-        from aniso.blocks.stores.zarr_store import zarr_store
+        from aniso.blocks.stores.zarr_store import UrlStore
 
-        store = zarr_store(self.root, self.options, self.key, self.root.startswith(READ_ONLY))
+        store = UrlStore(self.root, self.options, self.key, self.root.startswith(READ_ONLY))
         return StorePath(store, self.key)
 
     @property
     def parents(self) -> list[Place]:
         parts = self.key.split("/")
-        return [
-            RemotePlace(self.root, "/".join(parts[:count]), self.options)
-            for count in range(len(parts) - 1, 0, -1)
-        ]
+        return [replace(self, key="/".join(parts[:count])) for count in range(len(parts) - 1, 0, -1)]
 
     def rename(self, name: str) -> RemotePlace:
         folder, slash, _ = self.key.rpartition("/")
-        return RemotePlace(self.root, folder + slash + name, self.options)
+        return replace(self, key=folder + slash + name)
 
     def make_parents(self) -> None:
         """Do nothing, because object stores have no folders."""
 
     def exists(self) -> bool:
         # Lists may be long, and web servers have none.
-        known = [self / name for name in reversed(_LAST)]
+        known = [self / name for name in reversed(DESCRIPTIONS)]
         if self.root.startswith(READ_ONLY):
             return any(place._read(FIRST_RETRIES) is not None for place in known)
         return any(place._read(FIRST_RETRIES) is not None for place in (self, *known)) or self._has_objects()
@@ -155,7 +142,7 @@ class RemotePlace(Place):
 
     def files(self) -> Iterator[tuple[str, str]]:
         if self.root.startswith(READ_ONLY):
-            for name in (*_LAST, ".zattrs"):
+            for name in (*DESCRIPTIONS, ".zattrs"):
                 if (contents := (self / name).read()) is not None:
                     yield name, repr(contents)
             return
@@ -165,13 +152,15 @@ class RemotePlace(Place):
 
     def remove(self, *, strict: bool = False) -> None:
         """Delete all objects but the lock of a run, which ends when it is released."""
+        import obstore
+
         lock = f"{self.key}/{_LOCK}" if self.name.endswith(UNFINISHED) else ""
         with contextlib.nullcontext() if strict else contextlib.suppress(PlaceAway):
             paths = [f"{self.key}/{path}" for path, _ in self._listed()] + [self.key]
             paths = [path for path in paths if path != lock]
             for first in range(0, len(paths), 500):
                 with contextlib.suppress(FileNotFoundError):
-                    self.call(partial(_delete, paths=paths[first : first + 500]))
+                    self.call(partial(obstore.delete, paths=paths[first : first + 500]))
 
     def lines(self) -> set[str]:
         return {path for path, _ in self._listed()}
@@ -187,7 +176,7 @@ class RemotePlace(Place):
     def check_free(self) -> None:
         folder = self.rename(self.name + UNFINISHED)
         if self._has_objects():
-            if any((self / name).read() is not None for name in _LAST):
+            if self.is_described():
                 raise PlaceTaken(f"{self} already exists. Choose another name, or delete it first.")
             if (folder / "run.json").read() is None:
                 raise PlaceTaken(
@@ -215,15 +204,15 @@ class RemotePlace(Place):
         lock = Lock(self)
         lock.acquire()
         try:
-            yield RemoteLease(self, lock.owner)
+            yield lock.lease
         finally:
             lock.release()
 
     def publish(self, target: Place) -> None:
         """Copy what describes the result to the target, where its data are: the outermost object last."""
         contents = {path: (self / path).read() or b"" for path, _ in self._listed()}
-        depth = {path: (-path.count("/"), path.rpartition("/")[2] in _LAST) for path in contents}
-        (RemotePlace(self.root, self.key.rpartition("/")[0], self.options) / _PUBLISHED).write(b"")
+        depth = {path: (-path.count("/"), path.rpartition("/")[2] in DESCRIPTIONS) for path in contents}
+        self.rename(_PUBLISHED).write(b"")
         for path in sorted(contents, key=lambda path: (*depth[path], path)):
             (target / path).write(contents[path])
 
@@ -278,16 +267,6 @@ class RemotePlace(Place):
             try:
                 return action(client)
             except (obstore.exceptions.BaseError, FileNotFoundError) as error:
-                known = explain(error, self.root)
-                if known is None:
-                    raise
                 # Requests that may not be repeated unseen are cut off at once: here they may.
-                if not isinstance(known, PlaceAway) or time.monotonic() > end:
-                    raise known from None
-                time.sleep(0.2)
-
-
-def _delete(client: Any, paths: list[str]) -> None:
-    import obstore
-
-    obstore.delete(client, paths)
+                raise_final(error, self.root, end)
+                time.sleep(PAUSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -30,12 +31,12 @@ def place_of(given: str | os.PathLike[str] | Place, options: Options | None = No
         )
     word = os.fspath(given)
     if not is_url(word):
-        return LocalPlace(word)
+        return LocalPlace(Path(word))
     if word.lower().startswith("file://"):
         parts = urlsplit(word)
         if parts.netloc not in ("", "localhost"):
             raise ValueError(f"{word} names a file of another machine. Give file:///path or a path.")
-        return LocalPlace(url2pathname(parts.path))
+        return LocalPlace(Path(url2pathname(parts.path)))
     return RemotePlace.of_url(word, options or {})
 
 

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from aniso.blocks.stores.places import ExplainedError, Place
+from aniso.blocks.stores.places import DESCRIPTIONS, ExplainedError, Place
 from aniso.blocks.stores.urls import place_of
 from aniso.io import units
 
-# The files that describe arrays and groups, of Zarr 3 and 2.
+# The attributes of arrays and groups of Zarr 2; those of Zarr 3 are in their descriptions.
 _ATTRIBUTES = ".zattrs"
-_DESCRIPTIONS = ("zarr.json", ".zarray", ".zgroup", _ATTRIBUTES)
 # Bytes of the chunks that are read or written at the same time.
 _IN_FLIGHT = 2**25
 # Names of axes that are not spatial.
@@ -205,12 +204,10 @@ def create_like(
     show the unfiltered image. The grid may be finer by a scale along each spatial axis.
     """
     place, copy = source.path, path
-    for part in (*PurePosixPath(source.key).parts, None):
-        for name in _DESCRIPTIONS:
-            if (text := (place / name).read()) is not None:
-                (copy / name).write(text)
-        if part is not None:
-            place, copy = place / part, copy / part
+    copy_description(place, copy)
+    for part in PurePosixPath(source.key).parts:
+        place, copy = place / part, copy / part
+        copy_description(place, copy)
     finer = dict(zip(source.spatial_axes, scale or (1,) * len(source.spacing), strict=True))
     factors = [finer.get(axis, 1) for axis in range(len(source.shape))]
     if source.ome is not None:
@@ -221,10 +218,17 @@ def create_like(
     return copy
 
 
+def copy_description(source: Place, target: Place) -> None:
+    """Copy what describes an array or group."""
+    for name in (_ATTRIBUTES, *DESCRIPTIONS):
+        if (text := (source / name).read()) is not None:
+            (target / name).write(text)
+
+
 @contextmanager
 def edit_json(folder: Place, old_name: str) -> Iterator[dict[str, Any]]:
     """Edit the description of an array or group: `zarr.json`, or a file of this name in Zarr 2."""
-    file = folder / _DESCRIPTIONS[0]
+    file = folder / "zarr.json"
     if (text := file.read()) is None:
         file = folder / old_name
         text = file.read()
@@ -239,22 +243,22 @@ def _keep_levels(
     """Remove other levels of resolution and other images from the metadata."""
     levels = [ome["datasets"][0], *lower]
     if max(factors) > 1:
-        levels = [
-            {**level, "coordinateTransformations": _refine_transformations(level, factors)}
-            for level in levels
-        ]
+        for number, level in enumerate(levels):
+            finer = [
+                h / factor for h, factor in zip(read_scale(level, len(factors))[0], factors, strict=True)
+            ]
+            levels[number] = {**level, "coordinateTransformations": rescale(level, finer)}
     with edit_json(path, _ATTRIBUTES) as found:
         found.pop("consolidated_metadata", None)
         attributes = found["attributes"] if "node_type" in found else found
         attributes.get("ome", attributes)["multiscales"] = [{**ome, "datasets": levels}]
 
 
-def _refine_transformations(level: dict[str, Any], factors: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the scale and the translation of a finer level, whose first pixel has another centre."""
-    scale, translation = read_scale(level, len(factors))
-    finer = [h / factor for h, factor in zip(scale, factors, strict=True)]
-    moved = [x + (new - h) / 2 for x, h, new in zip(translation, scale, finer, strict=True)]
-    return [{"type": "scale", "scale": finer}, {"type": "translation", "translation": moved}]
+def rescale(level: dict[str, Any], new: Sequence[float]) -> list[dict[str, Any]]:
+    """Return the transformations of a level of another scale, whose first pixel has another centre."""
+    scale, translation = read_scale(level, len(new))
+    moved = [x + (other - h) / 2 for x, h, other in zip(translation, scale, new, strict=True)]
+    return [{"type": "scale", "scale": list(new)}, {"type": "translation", "translation": moved}]
 
 
 def read_scale(level: dict[str, Any], ndim: int) -> tuple[list[float], list[float]]:
@@ -285,15 +289,8 @@ def _multiscale(group: Any, path: Place) -> dict[str, Any]:
 
 def _scale(ome: dict[str, Any], level: dict[str, Any], ndim: int) -> list[float]:
     """Return the product of the scale of the level and that of all levels."""
-    scale = [1.0] * ndim
-    for transformation in (
-        *level.get("coordinateTransformations", ()),
-        *ome.get("coordinateTransformations", ()),
-    ):
-        if transformation.get("type") == "scale":
-            factors = transformation.get("scale", ())
-            if len(factors) == ndim:
-                scale = [old * float(factor) for old, factor in zip(scale, factors, strict=True)]
+    (own, _), (common, _) = read_scale(level, ndim), read_scale(ome, ndim)
+    scale = [h * factor for h, factor in zip(own, common, strict=True)]
     return [h if math.isfinite(h) and h > 0 else 1.0 for h in scale]
 
 

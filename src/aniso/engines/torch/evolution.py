@@ -16,7 +16,6 @@ from aniso.engines.torch.operator import (
     check_diffusivity,
     cycle,
     image_tensor,
-    pixels,
     rate,
 )
 from aniso.engines.torch.smoothing import half_kernel
@@ -38,7 +37,7 @@ class Steering:
             check_diffusivity(getattr(model, "diffusivity", None), image)
             scales = (model.presmoothing, model.integration)
             self.noise, self.integration = (
-                tuple(half_kernel(pixels(width, h), image) for h in problem.spacings) for width in scales
+                tuple(half_kernel(width / h, image) for h in problem.spacings) for width in scales
             )
             self.contrast = getattr(model, "contrast", 1.0)
             # The derivatives are in units of the contrast already.
@@ -56,18 +55,17 @@ class Steering:
 
     def rate(self, entries: Entries) -> Callable[[Tensor], Tensor]:
         """Return the linear map v → A v for tensors that are scaled to unit spacing."""
-        coupled, inner = self.problem.stencil.coupled, self._hourglass_weights(entries)
-        return lambda v: rate(v, entries, inner, coupled=coupled)
+        stencil = self.problem.stencil
+        if isinstance(stencil, FreeStencil):
+            a, _, c = entries
+            inner: Entries = (weights.free_hourglass_weight(a, c, self.delta),)
+        else:
+            inner = stencil.hourglass_weights(entries, 1 / math.prod(self.problem.spacings))
+        return lambda v: rate(v, entries, inner, coupled=stencil.coupled)
 
     def on_device(self, array: Any, dtype: torch.dtype | None = None) -> Tensor:
         """Return an array as a tensor on the device of the image."""
         return torch.tensor(array, dtype=dtype, device=self._device)
-
-    def _hourglass_weights(self, entries: Entries) -> Entries:
-        if isinstance(self.problem.stencil, FreeStencil):
-            a, _, c = entries
-            return (weights.free_hourglass_weight(a, c, self.delta),)
-        return self.problem.stencil.hourglass_weights(entries, 1 / math.prod(self.problem.spacings))
 
 
 class Evolution:

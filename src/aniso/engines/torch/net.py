@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from aniso.engines.torch.operator import finite_gradient
+from aniso.engines.torch.operator import finite_gradient, largest_magnitude
 from aniso.formulas.learned import energy, learned_step, response_weight, scaled_square
 
 
@@ -40,18 +40,12 @@ def learned_part(
     step, back = values[:, -2:].chunk(2, dim=1)
     v = responses(u.flatten(0, 1)[:, None], kernels, dilation)
     v = v.reshape(*u.shape[:2], *v.shape[1:])
-    e = energy(scaled_square(v, unit[:, None], largest_response(u.dtype)).mean(dim=1))
+    e = energy(scaled_square(v, unit[:, None], largest_magnitude(u.dtype)).mean(dim=1))
     averaged = averages(e, dilation)
     weights = response_weight(_mix(mixing, e, averaged, others), gain, bias)
     flux = v * finite_gradient(weights, whole)[:, None]
     rate = responses_adjoint(flux.flatten(0, 1), kernels, u.shape, dilation)
     return learned_step(u, rate, f, step, back), averaged if keeps else u.new_empty(0)
-
-
-def largest_response(dtype: torch.dtype) -> float:
-    """Return the largest c v/σ, such that squares stay finite."""
-    most: float = torch.finfo(dtype).max ** 0.24
-    return most
 
 
 def _mix(mixing: Tensor, *energies: Tensor | None) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +29,7 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     gradient = formulas.modes(*views.corners(pad_edges(smooth_pixels(u, noise)), formulas.ndim))[
         : formulas.ndim
     ]
-    most = largest_slope(u.dtype)
+    most = largest_magnitude(u.dtype)
     slopes = [(mode * per).clamp(-most, most) for mode, per in zip(gradient, per_unit, strict=True)]
     entries = formulas.structure(*slopes)
     if u.shape[1] > 1:
@@ -41,8 +40,8 @@ def structure_tensor(u: Tensor, noise: Kernels, integration: Kernels, per_unit: 
     )
 
 
-def largest_slope(dtype: torch.dtype) -> float:
-    """The largest derivative, in units of the contrast, whose fourth power is in the range of the type."""
+def largest_magnitude(dtype: torch.dtype) -> float:
+    """The largest number whose fourth power is in the range of the type."""
     most: float = torch.finfo(dtype).max ** 0.24
     return most
 
@@ -129,22 +128,16 @@ def pad_edges(u: Tensor) -> Tensor:
     return F.pad(u, (1, 1) * (u.ndim - 2), mode="replicate")
 
 
-def pixels(width: float, spacing: float) -> float:
-    """A width in pixels; along an axis that reaches infinitely far, nothing is smoothed."""
-    return 0.0 if math.isinf(spacing) else width / spacing
-
-
 def check_diffusivity(diffusivity: Any, like: Tensor) -> None:
     """Reject a function of the user's that does not know tensors, before it fails in the middle."""
     if not callable(diffusivity):
         return
     r = torch.tensor([0.0, 1e-3, 1.0, 1e3], dtype=like.dtype, device=like.device, requires_grad=True)
     try:
-        knows_tensors = isinstance(diffusivity(r), Tensor)
-        reason = "it returned no tensor"
+        reason = "" if isinstance(diffusivity(r), Tensor) else "it returned no tensor"
     except Exception as error:
-        knows_tensors, reason = False, f"{type(error).__name__}: {error}"
-    if not knows_tensors:
+        reason = f"{type(error).__name__}: {error}"
+    if reason:
         raise TypeError(
             f"the diffusivity {diffusivity!r} does not work on tensors ({reason}). It is "
             "called with PyTorch tensors: use arithmetic such as 1 / (1 + r) ** 0.5, or the functions of "

@@ -51,15 +51,20 @@ split_weights = device_function(volume_weights.split_weights)
 
 
 @inlined
-def tile_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
+def tile_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, FLAT: tl.constexpr = False):
     """The number of the matrix, the rows and columns of the tile, and where it is inside of the matrix.
 
-    Rows and columns beyond the last one are the last one.
+    Rows and columns beyond the last one are the last one. In a FLAT tile they are (1, pixels).
     """
     across, down = tl.cdiv(width, WIDTH), tl.cdiv(height, HEIGHT)
     program = tl.program_id(0)
-    x = (program % across) * WIDTH + tl.arange(0, WIDTH)[None, :]
-    y = (program // across % down) * HEIGHT + tl.arange(0, HEIGHT)[:, None]
+    if FLAT:
+        pixel = tl.arange(0, HEIGHT * WIDTH)[None, :]
+        row, column = pixel // WIDTH, pixel % WIDTH
+    else:
+        row, column = tl.arange(0, HEIGHT)[:, None], tl.arange(0, WIDTH)[None, :]
+    x = (program % across) * WIDTH + column
+    y = (program // across % down) * HEIGHT + row
     inside = (y < height) & (x < width)
     y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
     return (program // across // down).to(tl.int64), y, x, inside

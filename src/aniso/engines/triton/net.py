@@ -13,7 +13,8 @@ import triton
 from torch import Tensor
 
 from aniso.engines.torch import net as eager
-from aniso.engines.torch.net import hat_weights, largest_response
+from aniso.engines.torch.net import hat_weights
+from aniso.engines.torch.operator import largest_magnitude
 from aniso.engines.triton import net_kernels
 from aniso.engines.triton.launches import Tile
 from aniso.engines.triton.steering import smooth_along
@@ -42,38 +43,32 @@ def learned_part(
     """
     u, f, kernels, mixing, numbers = (each.contiguous() for each in (u, f, kernels, mixing, numbers))
     others = None if others is None else others.contiguous()
-    looked = _smooth(u, dilation)
     count, side = kernels.shape[0], kernels.shape[-1]
     images, channels, height, width = u.shape
     sizes: dict[str, Any] = {"height": height, "width": width}
-    per_image = 0 if len(numbers) == 1 else numbers.shape[1]
-    stage = {
-        **{"u": looked, "kernels": kernels, "numbers": numbers, "channels": channels, **sizes},
-        **{"per_image": per_image, "dilation": dilation},
-    }
+    of_images = {**sizes, "channels": channels, "numbers": numbers}
+    of_images["per_image"] = 0 if len(numbers) == 1 else numbers.shape[1]
+    responses = {**of_images, "u": _smooth(u, dilation), "kernels": kernels, "dilation": dilation}
     of_kernels = {"COUNT": count, "PADDED": triton.next_power_of_2(count), "SIDE": side}
     of_kernels["SMALL"] = min(height, width) < dilation * (side // 2)
     row = Tile(1, _RESPONSES // of_kernels["PADDED"])
-    pixels = images, height, width
+    pixels, planes = (images, height, width), (images * channels, height, width)
     energies = u.new_empty(images, count, height, width)
-    arguments: dict[str, Any] = {**stage, "out": energies, "most": largest_response(u.dtype)}
+    arguments = {**responses, "out": energies, "most": largest_magnitude(u.dtype)}
     row.launch(net_kernels.response_energies, pixels, arguments, of_kernels)
     fluxes = u.new_empty(images, channels, count, height, width)
     averaged = torch.empty_like(energies) if keeps else u.new_empty(0)
     arguments = {
-        **{**stage, "energies": energies, "others": energies if others is None else others},
+        **{**responses, "energies": energies, "others": energies if others is None else others},
         **{"averaged": averaged if keeps else energies, "out": fluxes, "mixing": mixing},
     }
     constants = {**of_kernels, "OTHERS": others is not None, "KEEPS": keeps}
     row.launch(net_kernels.response_fluxes, pixels, arguments, constants)
-    rates = torch.empty_like(u)
-    pixels = images * channels, height, width
-    arguments = {"fluxes": fluxes, "out": rates, "kernels": kernels, **sizes, "dilation": dilation}
-    row.launch(net_kernels.flux_sums, pixels, arguments, of_kernels)
-    after = torch.empty_like(u)
-    arguments = {"u": u, "f": f, "rates": _smooth(rates, dilation), "out": after, "numbers": numbers}
-    arguments |= {"channels": channels, **sizes, "per_image": per_image}
-    _PIXELS.launch(net_kernels.finish_stage, pixels, arguments, {"COUNT": count})
+    rates, after = torch.empty_like(u), torch.empty_like(u)
+    arguments = {**sizes, "fluxes": fluxes, "out": rates, "kernels": kernels, "dilation": dilation}
+    row.launch(net_kernels.flux_sums, planes, arguments, of_kernels)
+    arguments = {**of_images, "u": u, "f": f, "rates": _smooth(rates, dilation), "out": after}
+    _PIXELS.launch(net_kernels.finish_stage, planes, arguments, {"COUNT": count})
     return after, averaged
 
 

@@ -11,29 +11,13 @@ import triton.language as tl
 
 from aniso.engines.triton.arithmetic import inlined
 from aniso.engines.triton.device_functions import device_function
-from aniso.engines.triton.kernels import entry
+from aniso.engines.triton.kernels import entry, tile_of
 from aniso.formulas import learned
 
 scaled_square = device_function(learned.scaled_square)
 energy = device_function(learned.energy)
 response_weight = device_function(learned.response_weight)
 learned_step = device_function(learned.learned_step)
-
-
-@inlined
-def pixels_of(height, width, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
-    """The number of the image, the rows and columns of a tile's pixels, (1, pixels), and which are inside.
-
-    Rows and columns beyond the last one are the last one.
-    """
-    across, down = tl.cdiv(width, WIDTH), tl.cdiv(height, HEIGHT)
-    program = tl.program_id(0)
-    pixel = tl.arange(0, HEIGHT * WIDTH)[None, :]
-    x = (program % across) * WIDTH + pixel % WIDTH
-    y = (program // across % down) * HEIGHT + pixel // WIDTH
-    inside = (y < height) & (x < width)
-    y, x = tl.minimum(y, height - 1), tl.minimum(x, width - 1)
-    return (program // across // down).to(tl.int64), y, x, inside
 
 
 @inlined
@@ -76,7 +60,7 @@ def response_energies(
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The energies e of the responses, (images, kernels, H, W)."""
-    image, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
+    image, y, x, inside = tile_of(height, width, HEIGHT, WIDTH, True)
     size = height.to(tl.int64) * width
     kernel = tl.arange(0, PADDED)[:, None]
     known = kernel < COUNT
@@ -112,7 +96,7 @@ def response_fluxes(
 
     If OTHERS is set, the weights depend on the averages `others` of other channels too.
     """
-    image, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
+    image, y, x, inside = tile_of(height, width, HEIGHT, WIDTH, True)
     size = height.to(tl.int64) * width
     here = y.to(tl.int64) * width + x
     kernel = tl.arange(0, PADDED)[:, None]
@@ -158,7 +142,7 @@ def flux_sums(
     Pixels outside the image that K saw in a mirror give their share to those that they are images of. Such a
     mirror also turns the kernel round.
     """
-    plane, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
+    plane, y, x, inside = tile_of(height, width, HEIGHT, WIDTH, True)
     size = height.to(tl.int64) * width
     reach = dilation * (SIDE // 2)
     kernel = tl.arange(0, PADDED)[:, None]
@@ -184,7 +168,7 @@ def finish_stage(
     COUNT: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The images after a stage."""
-    plane, y, x, inside = pixels_of(height, width, HEIGHT, WIDTH)
+    plane, y, x, inside = tile_of(height, width, HEIGHT, WIDTH, True)
     here = plane * height * width + y.to(tl.int64) * width + x
     numbers += (plane // channels) * per_image + 3 * COUNT
     value, start, rate = (

@@ -13,7 +13,7 @@ from aniso.engines.torch import evolution
 from aniso.engines.torch.operator import (
     Entries,
     at_unit_spacing,
-    largest_slope,
+    largest_magnitude,
     slope_factors,
     tensor_of_structure,
 )
@@ -51,11 +51,17 @@ class FusedSteering(evolution.Steering):
             if self.is_compiled:
                 parameters = self.formula.parameters
                 self._tensor_function = tensor_function(self.formula, self._ndim)
-            self._pixel_tables = [self._edge_table(axis) for axis in range(self._ndim)]
-            self._cell_tables = [self._centre_table(axis) for axis in range(self._ndim)]
+            self._pixel_tables = [
+                self.on_device(edge_fold(n, _reach(weights)), torch.int32)
+                for n, weights in zip(self._shape, self.noise, strict=True)
+            ]
+            self._cell_tables = [
+                self._cell_table(n + 1, _reach(weights))
+                for n, weights in zip(self._shape, self.integration, strict=True)
+            ]
         of_stencil = (getattr(problem.stencil, name, None) or 0.0 for name in ("alpha", "gamma", "beta"))
         per_unit = (1 / h for h in reversed(problem.spacings))
-        most = largest_slope(image.dtype)
+        most = largest_magnitude(image.dtype)
         numbers = (*slopes, *per_unit, *of_stencil, most, *parameters)
         self.numbers = self.on_device(numbers, image.dtype)
         self._mask = None if self.fixed is None else self.fixed.to(torch.uint8)
@@ -85,34 +91,24 @@ class FusedSteering(evolution.Steering):
 
     def fused_step(self, u: Tensor, tau: float) -> Tensor:
         """Return images of one channel after an explicit step with the tensors of these images."""
-        return self._step(u, self._mask, tau, look=self._smooth(u))
+        return self.frozen_step(u, None, None, 1.0, tau, True, look=self._smooth(u))
 
     def frozen_step(
         self,
         u: Tensor,
         previous: Tensor | None,
-        tensors: Tensor,
+        tensors: Tensor | None,
         weight: float,
         tau: float,
         keeps_fixed: bool,
-    ) -> Tensor:
-        """Return images after a step (w, τ) with stored tensors; fixed pixels keep their values, or not."""
-        mask = self._mask if keeps_fixed else None
-        return self._step(u, mask, tau, previous=previous, tensors=tensors, weight=weight)
-
-    def _step(
-        self,
-        u: Tensor,
-        mask: Tensor | None,
-        tau: float,
         *,
-        previous: Tensor | None = None,
         look: Tensor | None = None,
-        tensors: Tensor | None = None,
-        weight: float = 1.0,
     ) -> Tensor:
-        """Return images after a step with stored tensors, or with those of the smoothed images `look`."""
-        out = torch.empty_like(u)
+        """Return images after a step (w, τ) with stored tensors, or those of the smoothed images `look`.
+
+        Fixed pixels keep their values, or not.
+        """
+        out, mask = torch.empty_like(u), self._mask if keeps_fixed else None
         arguments = {
             "u": u,
             "previous": u if previous is None else previous,
@@ -199,14 +195,8 @@ class FusedSteering(evolution.Steering):
                 structure = smooth_along(structure, self._ndim, axis, weights, *tables, odd)
         return structure
 
-    def _edge_table(self, axis: int) -> Tensor:
-        weights = self.noise[axis]
-        reach = 0 if weights is None else len(weights) - 1
-        return self.on_device(edge_fold(self._shape[axis], reach), torch.int32)
-
-    def _centre_table(self, axis: int) -> tuple[Tensor, Tensor]:
-        weights = self.integration[axis]
-        index, sign = centre_fold(self._shape[axis] + 1, 0 if weights is None else len(weights) - 1)
+    def _cell_table(self, cells: int, reach: int) -> tuple[Tensor, Tensor]:
+        index, sign = centre_fold(cells, reach)
         return self.on_device(index, torch.int32), self.on_device(sign, torch.int8)
 
 
@@ -244,6 +234,10 @@ def smooth_along(
     }
     _SMOOTHING.launch(kernels.smooth, (planes, height, width), arguments, {"ALONG_X": last, "ODD": odd})
     return out
+
+
+def _reach(weights: Tensor | None) -> int:
+    return 0 if weights is None else len(weights) - 1
 
 
 def _stencil_name(stencil: Any) -> str:
