@@ -92,11 +92,13 @@ def test_slabs_do_not_show(way, time, monkeypatch):
     monkeypatch.setitem(WAYS, way, WAYS.get(way) or ways[way])
     counts = []
     hold = volume_evolution.VolumeEvolution._hold_tensors
-    monkeypatch.setattr(
-        volume_evolution.VolumeEvolution,
-        "_hold_tensors",
-        lambda *given: counts.append(len(slabs := hold(*given))) or slabs,
-    )
+
+    def count(*given):
+        slabs = hold(*given)
+        counts.append(len(slabs))
+        return slabs
+
+    monkeypatch.setattr(volume_evolution.VolumeEvolution, "_hold_tensors", count)
     shape = (70, 6, 7)
     whole = filtered(way, shape, time=time)
     monkeypatch.setattr(volume_evolution, "_SLAB", 3)

@@ -83,10 +83,10 @@ class TestOrient:
     def test_windows_of_turned_images_are_the_same(self):
         random = np.random.default_rng(1)
         image, mask = random.random((2, 7, 9)), random.random((7, 9)) > 0.5
-        (first,), (known,) = orient([image], [mask])
+        (first,), known = orient([image], [mask])
         for turn in REFLECTIONS.values():
             turned = np.stack([turn(channel) for channel in image])
-            (other,), (also,) = orient([turned], [turn(mask)])
+            (other,), also = orient([turned], [turn(mask)])
             np.testing.assert_array_equal(other, first)
             np.testing.assert_array_equal(also, known)
             assert other.flags.c_contiguous
