@@ -75,7 +75,7 @@ def _orientation(image: Array, spacings: Sequence[float] | None) -> tuple[list[i
 
 
 def _turn(array: Array, reverse: Sequence[int], exchange: bool, *, first: int) -> Array:
-    turned = np.flip(array, [axis + first for axis in reverse])
+    turned = np.flip(array, tuple(axis + first for axis in reverse))
     # In one order in memory, so that sums have the same bits.
     return np.ascontiguousarray(turned.swapaxes(-1, -2) if exchange else turned)
 
