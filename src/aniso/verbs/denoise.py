@@ -171,7 +171,7 @@ class DenoisePlan(FilledPlan):
         if self.mapped:
             raise ValueError(
                 "this plan of denoise belongs to a map of noise levels, which is not part of it. Other "
-                "images cannot be filtered alike: call denoise with noise=map for each of them."
+                "images cannot be filtered with it: call denoise with noise=map for each of them."
             )
         super()._check_axes(source, axes, count)
 
@@ -324,7 +324,7 @@ def denoise(
         The axis of the channels.
     frame_axis : int, optional
         The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
-        filtered alike: the plan is made from several of them.
+        filtered in the same way: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional
