@@ -113,3 +113,8 @@ def test_names_of_classes_are_unique():
     assert len(homes) > 100
     shared = {name: places for name, places in homes.items() if len(places) > 1 and name not in SHARED_NAMES}
     assert shared == {}
+
+
+def test_no_file_is_longer_than_500_lines():
+    lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > 500} == {}

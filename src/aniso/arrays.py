@@ -184,9 +184,11 @@ def check_mask(name: str, mask: Any, shape: tuple[int, ...], meaning: str) -> An
     if mask.dtype.kind not in "biu":
         raise _wrong_mask(name, meaning, f"dtype {mask.dtype}")
     if mask.shape != shape:
+        remedy = "Colour images need channel_axis, e.g. channel_axis=-1."
+        if mask.shape[-len(shape) :] == shape:
+            remedy = f"Channels, and the images of a batch, share one {name}."
         raise ValueError(
-            f"{name} has shape {mask.shape}, the image without channels {shape}: they must be equal. "
-            "Colour images need channel_axis, e.g. channel_axis=-1."
+            f"{name} has shape {mask.shape}, the image without channels {shape}: they must be equal. {remedy}"
         )
     if is_dask(mask):
         lazy_mask: Any = mask

@@ -10,3 +10,5 @@ OPPONENT: Axes = (
     (2**-0.5, -(2**-0.5), 0.0),
     (6**-0.5, 6**-0.5, -2 * 6**-0.5),
 )
+#: What they are, in words.
+OPPONENT_NAMES = ("brightness", "difference of colours", "difference of colours")

@@ -88,10 +88,13 @@ class Explicit:
             return iter(())
         longest = 0.9 * limit if self.step is None else self.step
         if time / longest > _MOST:
-            raise ValueError(
+            remedy = "Give a shorter time. {} also take {}, whose steps are longer."
+            raise checks.make_error(
+                ValueError,
                 f"a time of {time:g} needs {time / longest:.3g} explicit steps of at most {longest:.3g}: "
-                f"more than {_MOST:,} would take too long. Take FED or FSI, whose steps are longer, or a "
-                "shorter time."
+                f"more than {_MOST:,} would take too long.",
+                python=remedy.format("diffuse and scale_space", "scheme=aniso.FED()"),
+                command=remedy.format("diffuse and scale-space", "--scheme fed"),
             )
         count = max(1, math.ceil(time / longest - 1e-9))
         return itertools.repeat(Cycle(time / count, ((1.0, time / count),)), count)

@@ -144,7 +144,7 @@ def coherence(
     """Compute how clearly the structure at each pixel has a direction, from 0 to 1.
 
     With μ1 ≥ μ2 the eigenvalues of :func:`structure_tensor` it is ((μ1 − μ2)/(μ1 + μ2))²: 1 for straight
-    lines and edges, 0 where all directions occur alike and where there is no structure. In volumes it is
+    lines and edges, 0 where all directions occur equally and where there is no structure. In volumes it is
     ((μ1 − μ3)/(μ1 + μ3))², 1 for lines and for plates; with ``plates=False`` it is ((μ2 − μ3)/(μ1 + μ3))²,
     1 for lines and 0 for plates.
 

@@ -129,6 +129,7 @@ class TestUsage:
             (("upsample", "2", "camera.png"), "upsample needs --factor N or --isotropic, or a plan"),
             (("upsample", "camera.png", "--factor", "2", "--isotropic"), "can be given, not both"),
             (("diffuse", "camera.png"), "--time"),
+            (("diffuse", "camera.png", "--time", "1e8"), "also take --scheme fed, whose steps are longer"),
             (("diffuse", "camera.png", "--time", "-2"), "-2 is out of range: must be at least 0"),
             (("diffuse", "camera.png", "--time", "1", "--model", "magic"), "--model"),
             (

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 import zarr as zarr_package
 
 import aniso
@@ -56,6 +57,23 @@ def test_stacks_are_taken_page_by_page(folder):
     assert called(folder, "structure", "stack.tif", "--slices", "--what", "orientation").exit_code == 0
     found = io.read(folder / "stack_orientation.tif").pixels
     assert np.array_equal(found, np.stack([aniso.orientation(page) for page in stack]))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "axes"),
+    [
+        ("colour.png", ("--what", "tensor"), "CYX"),
+        ("volume.npy", ("--what", "orientation"), "ZCYX"),
+        ("volume.npy", ("--what", "tensor", "--slices"), "ZCYX"),
+    ],
+)
+def test_values_of_a_pixel_are_pages_that_imagej_opens(folder, name, words, axes):
+    assert called(folder, "structure", name, *words, "-o", "map.tif").exit_code == 0
+    with tifffile.TiffFile(folder / "map.tif") as file:
+        assert file.series[0].axes == axes
+        assert {page.samplesperpixel for page in file.pages} == {1}  # ImageJ rejects several floats
+        assert file.imagej_metadata["channels"] == file.series[0].shape[axes.index("C")]
+    assert io.read(folder / "map.tif").channel_axis == -1
 
 
 def test_degrees(folder):

@@ -26,6 +26,16 @@ def test_a_missing_file_is_refused():
     assert "missing.png does not exist" in answer.output
 
 
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("no image", "utf-8")
+    with socket.socket() as taken:  # so that no page opens
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        answer = called(tmp_path / "notes.txt", "--port", taken.getsockname()[1], "--no-open")
+    assert answer.exit_code == 1
+    assert "does not have the suffix of an image format" in answer.output
+
+
 def test_a_taken_port_is_refused():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -239,6 +239,11 @@ class TestCommonNoise:
         result, plan = aniso.denoise(image, channel_axis=-1, return_info=True)
         assert plan.axes is not None
         assert [model.level for model in plan.noise_models] == pytest.approx([24.8, 5, 5], rel=0.1)
+        # These levels are not those of red, green and blue, and the summary says so.
+        (row,) = (line for line in str(plan).splitlines() if line.startswith("model of the noise"))
+        assert row.count("Gaussian(") == 3
+        assert "brightness: Gaussian(level=2" in row
+        assert row.count("difference of colours: Gaussian(level=") == 2
         assert rms(result, self.COLOURS) < 0.75 * rms(
             aniso.denoise(image, noise=14.9, channel_axis=-1), self.COLOURS
         )
@@ -281,7 +286,9 @@ class TestCommonNoise:
 
     def test_independent_noise_needs_no_axes(self):
         image = self.COLOURS + np.random.default_rng(3).normal(0, 14, self.COLOURS.shape)
-        assert aniso.denoise(image, channel_axis=-1, return_info=True)[1].axes is None
+        plan = aniso.denoise(image, channel_axis=-1, return_info=True)[1]
+        assert plan.axes is None
+        assert "brightness" not in str(plan)
 
     def test_wrong_axes_are_rejected(self):
         _, plan = aniso.denoise(self.image(), channel_axis=-1, return_info=True)

@@ -269,7 +269,8 @@ class TestRefusals:
         [
             (np.ones((8, 8), bool), ValueError, "all pixels are unknown"),
             (np.zeros((8, 7), bool), ValueError, "mask has shape"),
-            (np.zeros((8, 8, 3), bool), ValueError, "mask has shape"),
+            (np.zeros((8, 8, 3), bool), ValueError, "mask has shape .* Colour images need channel_axis"),
+            (np.zeros((2, 1, 8, 8), bool), ValueError, "images of a batch, share one mask"),
             (np.full((8, 8), 255, np.uint8), TypeError, "mask > 0"),
             (np.zeros((8, 8)), TypeError, "must be boolean"),
             ("mask", TypeError, "must be boolean"),

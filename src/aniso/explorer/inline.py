@@ -109,7 +109,7 @@ def explore(image: Any) -> Exploration:
     Returns
     -------
     Exploration
-        Its `plan` is what the page shows at that moment, to filter other images alike.
+        Its `plan` is what the page shows at that moment, to filter other images in the same way.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class CoherenceEnhancing(ImageDriven):
 
 @dataclass(frozen=True)
 class PeronaMalik(ImageDriven):
-    """Scalar nonlinear diffusion: in all directions alike, less where the gradient is large.
+    """Scalar nonlinear diffusion: equal in all directions, less where the gradient is large.
 
     With σ > 0 the regularised model of Catté et al., with σ = 0 that of Perona and Malik.
 

@@ -15,7 +15,7 @@ from aniso.arrays import Mask
 from aniso.blocks.sample import orient
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
-from aniso.colours import Axes
+from aniso.colours import OPPONENT_NAMES, Axes
 from aniso.dispatch import takes_arrays
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
@@ -32,7 +32,7 @@ from aniso.verbs.edge_contrast import check_contrast
 from aniso.verbs.inpaint import FilledPlan, fill_unknown
 from aniso.verbs.learned import (
     LARGEST_SLICED,
-    METHODS,
+    METHOD,
     Learned,
     Method,
     RunNet,
@@ -82,11 +82,6 @@ _CONTRAST, _TIME = (
     replace(each, auto="by the smallest expected error", unless=_UNLESS) for each in (CONTRAST, TIME)
 )
 _MIX = About(switch=True, meaning="mix several diffusions, or take the best single one", unless=_UNLESS)
-_METHOD = About(
-    choices=METHODS,
-    meaning="remove noise by diffusions whose parameters are chosen, or by a learned diffusion",
-    auto="the learned one, unless the expected error of the others is clearly smaller",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +103,7 @@ class DenoisePlan(FilledPlan):
     on_tensors: ClassVar[bool] = True
 
     noise: float = describe("noise level", GREY, low=0)
-    noise_models: tuple[NoiseModel, ...] = describe("model of the noise")
+    noise_models: tuple[NoiseModel, ...] = describe("model of the noise", parts=OPPONENT_NAMES)
     certainty: float = describe("its certainty, from 0 to 1", low=0, high=1)
     impulses: Impulses | None = describe("impulses")  # noqa: RUF009
     choice: str = describe("method")
@@ -176,7 +171,7 @@ class DenoisePlan(FilledPlan):
         if self.mapped:
             raise ValueError(
                 "this plan of denoise belongs to a map of noise levels, which is not part of it. Other "
-                "images cannot be filtered alike: call denoise with noise=map for each of them."
+                "images cannot be filtered with it: call denoise with noise=map for each of them."
             )
         super()._check_axes(source, axes, count)
 
@@ -258,7 +253,7 @@ def denoise(
     contrast: Annotated[float | Auto, _CONTRAST] = "auto",
     time: Annotated[float | Auto, _TIME] = "auto",
     mix: Annotated[bool | None, _MIX] = None,
-    method: Annotated[Method | None, _METHOD] = "auto",
+    method: Annotated[Method | None, METHOD] = "auto",
     mask: npt.ArrayLike | None = None,
     keep_nan: bool = False,
     stencil: Stencil = DeltaStencil(),  # noqa: B008 (frozen)
@@ -329,7 +324,7 @@ def denoise(
         The axis of the channels.
     frame_axis : int, optional
         The axis of the frames of a time series, or of slices that are filtered one by one. All frames are
-        filtered alike: the plan is made from several of them.
+        filtered in the same way: the plan is made from several of them.
     engine, threads
         As for :func:`aniso.diffuse`.
     progress : bool or callable, optional

@@ -18,12 +18,18 @@ from aniso.colours import OPPONENT
 from aniso.nets.design import LEVELS, join, separate
 from aniso.nets.net import load_net, net_names
 from aniso.noise.estimate import NoiseEstimate
+from aniso.parameters import About
 from aniso.settings import Settings
 from aniso.verbs.risk import Judge, Stop
 from aniso.verbs.stabilise import mix_channels
 
 Method = Literal["auto", "diffusion", "learned"]
 METHODS: tuple[Method, ...] = get_args(Method)
+METHOD = About(
+    choices=METHODS,
+    meaning="remove noise by diffusions whose parameters are chosen, or by a learned diffusion",
+    auto="the learned one, unless the expected error of the others is clearly smaller",
+)
 #: The net that is used.
 NET = "denoise-2-75"
 # Range of grey values, from one to the other share of pixels, of the photographs that the net was trained on;

@@ -7,7 +7,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,9 +43,19 @@ SAME: Any = _Same()
 UNKNOWN_COORDINATES = "image.to_numpy(): the coordinates of the finer grid are not known"
 
 
-def describe(meaning: str, unit: str = "", *, low: float = -math.inf, high: float = math.inf) -> Any:
-    """Return a field of a plan that is printed, with its meaning, unit and range."""
-    return field(metadata={"meaning": meaning, "unit": unit, "range": (low, high)})
+def describe(
+    meaning: str,
+    unit: str = "",
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    parts: tuple[str, ...] = (),
+) -> Any:
+    """Return a field of a plan that is printed, with its meaning, unit and range.
+
+    A tuple has the names of its `parts` if they belong to `axes` of the plan in place of its channels.
+    """
+    return field(metadata={"meaning": meaning, "unit": unit, "range": (low, high), "parts": parts})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,11 +383,18 @@ def summary_rows(plans: Sequence[Any]) -> list[tuple[str, str]]:
     for about in fields(plans[0]):
         if "meaning" not in about.metadata or all(about.name in plan.unused for plan in plans):
             continue
-        words = _value_range([getattr(plan, about.name) for plan in plans])
+        words = _value_range([_named_value(plan, about) for plan in plans])
         unit = "" if words == "none" else about.metadata["unit"]
         rows.append((about.metadata["meaning"], f"{words} {unit}".rstrip()))
     remarks = {plan.remark for plan in plans} - {None}
     return [*rows, *(("note", remark) for remark in sorted(remarks))]
+
+
+def _named_value(plan: Any, about: Field[Any]) -> Any:
+    value, parts = getattr(plan, about.name), about.metadata["parts"]
+    if not parts or getattr(plan, "axes", None) is None:
+        return value
+    return ", ".join(f"{name}: {format_value(part)}" for name, part in zip(parts, value, strict=False))
 
 
 def summary_values(plan: Any) -> dict[str, Any]:

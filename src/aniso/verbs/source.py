@@ -27,7 +27,7 @@ _SAMPLED_FRAMES = 4
 
 @dataclass(frozen=True, eq=False)
 class ImageSource:
-    """A checked NumPy or Dask array; or several of one shape, the frames, which are filtered alike."""
+    """A checked NumPy or Dask array; or several of one shape, the frames, filtered in the same way."""
 
     images: tuple[Any, ...]
     #: Of each image.

@@ -115,7 +115,7 @@ def filter_store(
         one channel are unknown.
     channel_axis : int or "none", optional
         Axis of the channels; by default as the metadata of the store say. With "none", each channel is
-        filtered by itself, as time points are.
+        filtered separately, as time points are, all with one plan.
     frame_axis : int, optional
         An axis of frames: of a time series, or of slices that are filtered one by one. Axes that the metadata
         call time are axes of frames, too; an array without names of axes has none by default.
@@ -214,7 +214,8 @@ def filter_store(
         except MemoryError as error:  # of the workers, not of this process
             raise ValueError(str(error)) from error
         if not (pipeline.stages or (filling and isinstance(given, Plan))):
-            tell_note("copy", f"the sample or the time leaves nothing to do: {goal} is a copy")
+            why = "no noise, structure or unknown pixel was found in the sample, or the time is 0"
+            tell_note("copy", f"{why}: {goal} is a copy")
         if (journal.folder_of(goal) / journal.DESCRIPTION).read() is not None:
             tell_note("continued", f"an interrupted run to {goal} is continued")
         with report_progress(progress, 1.0) as report:
@@ -273,7 +274,8 @@ def _teller(
 
     def tell(done: float, total: float) -> None:
         report(done / total)
-        before.append(int(done)) if not before else None
+        if not before:
+            before.append(int(done))
         if watch is not None:
             watch(StoreProgress(int(done), int(total), before[0], time.monotonic() - start))
 

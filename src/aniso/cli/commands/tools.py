@@ -133,7 +133,7 @@ def explore(
     try:
         if image is not None and not image.exists():
             raise FileError(f"{image} does not exist. Check the name and the folder.")
-        if image is not None and image.is_dir():  # with a DICOM series, or none that can be shown
+        if image is not None:  # here rather than on the page
             check_input(image)
         chosen = server.free_port(host, port)
     except (FileError, OSError) as error:

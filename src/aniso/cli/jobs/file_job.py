@@ -166,7 +166,7 @@ class FileJob:
         if pages > 1 and not self.plans.frames:
             raise FileError(
                 f"--save-plan writes one plan, but there are {pages} pages, and each has its own. Add "
-                "--frames to filter all pages alike, or --volume if they are slices of a volume."
+                "--frames to filter all pages with one plan, or --volume if they are slices of a volume."
             )
         if not written:
             io.check_text_output(path, force=self.writing.force)
@@ -188,7 +188,7 @@ class FileJob:
             volumes = f"{source} is a series of {stack.count} volumes, which are filtered one by one"
             note(
                 "series",
-                f"{volumes}. Add --frames to filter all of them alike, or --slices for their slices.",
+                f"{volumes}. Add --frames to filter all of them with one plan, or --slices for their slices.",
             )
         if stack.volume:
             if self.reading.volume is None and is_guess(picture):

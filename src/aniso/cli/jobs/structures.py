@@ -110,7 +110,9 @@ class Structures:
         if several or picture.format == "TIFF":
             # As a TIFF file has it: what it says of the channels of the image no longer holds.
             kept = {name: picture.details[name] for name in ("pages",) if name in picture.details}
-            picture = replace(picture, format="TIFF", details={"rgb": False, **kept})
+            # Several values are pages: ImageJ rejects floating-point samples that share one.
+            places = {"channel": -3, "planar": False} if several else {}
+            picture = replace(picture, format="TIFF", details={"rgb": False, **kept, **places})
         plain = replace(picture, alpha=None, icc_profile=None, pixels=pixels, dtype=pixels.dtype)
         return replace(plain, channel_axis=-1 if several else None).with_dtype(pixels.dtype)
 
