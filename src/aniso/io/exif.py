@@ -12,9 +12,11 @@ from typing import NamedTuple
 _ORIENTATION, _EXIF, _OFFSET, _LENGTH = 274, 34665, 513, 514
 _WIDTHS, _HEIGHTS = (256, 40962), (257, 40963)
 _ACROSS, _DOWN, _UNIT = 282, 283, 296
-_INCH, _CENTIMETRE = 2, 3
+_INCH = 2
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 _ENTRY = 12
+#: What makes numbers per unit of resolution, inch or centimetre, numbers per inch.
+PER_INCH = {_INCH: 1.0, 3: 2.54}
 
 
 class _Entry(NamedTuple):
@@ -96,7 +98,7 @@ def resolution(block: bytes | None) -> tuple[float, float] | None:
         across, down = (opened.ratio(found[tag]) for tag in (_ACROSS, _DOWN))
     except (struct.error, ValueError, KeyError, ZeroDivisionError):
         return None
-    per_inch = {_INCH: 1.0, _CENTIMETRE: 2.54}.get(unit, 0.0)
+    per_inch = PER_INCH.get(unit, 0.0)
     return (per_inch * down, per_inch * across) if per_inch * across * down > 0 else None
 
 

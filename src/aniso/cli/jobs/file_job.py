@@ -169,7 +169,7 @@ class FileJob:
                 "--frames to filter all pages alike, or --volume if they are slices of a volume."
             )
         if not written:
-            io.check_text_output(path, force=self.writing.force)
+            io.check_place(path, force=self.writing.force)
 
     def save_plan(self, plan: Plan) -> None:
         """Write a plan to the file of --save-plan, if it was given."""

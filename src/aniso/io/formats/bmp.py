@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from aniso.io.formats import Format, check_size
-from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
+from aniso.io.picture import FileError, Picture
 
 # Uncompressed, run lengths of 8 and 4 bit, and colours in given bits.
 _COMPRESSIONS = (0, 1, 2, 3)
@@ -45,13 +45,6 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def _reject(picture: Picture) -> None:
-    if picture.alpha is not None:
-        raise FileError(
-            f"BMP files cannot store transparency, which the picture has. Write .png, or {WITHOUT_ALPHA}."
-        )
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write a BMP file."""
     from PIL import Image
@@ -66,8 +59,8 @@ FORMAT = Format(
     marks=((0, b"BM"),),
     read=read,
     write=write,
-    reject=_reject,
     content="photograph",
     types=("uint8",),
     last_axis_is_colour=True,
+    transparent=False,
 )
