@@ -28,7 +28,6 @@ class Page:
     channel_axis: int | None
     spacing: Any
     number: int
-    count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class Pages:
         if axis is not None:
             pixels, axis = np.moveaxis(pixels, axis, -1), self.ndim
         for number, index in enumerate(np.ndindex(self.stacked), 1):
-            yield Page(pixels[index], axis, self.spacing, number, self.count)
+            yield Page(pixels[index], axis, self.spacing, number)
 
     def outline(self, factors: Sequence[int] | None = None) -> Array:
         """Return zeros with the shape of all results, which are finer than the pages by these factors."""

@@ -49,19 +49,13 @@ def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
 class FileJob:
     """The files and options of a command."""
 
-    command: str
+    report: Report
     files: Sequence[str]
     reading: shared.ReadingOptions
     writing: shared.WritingOptions
     computing: shared.ComputingOptions
-    reporting: shared.ReportingOptions
     plans: shared.PlanOptions = shared.PlanOptions()  # noqa: RUF009 (frozen)
     storage: Mapping[str, str] = field(default_factory=dict)  # options of stores at URLs
-
-    @cached_property
-    def report(self) -> Report:
-        """The report, with the results so far."""
-        return Report(self.command, self.reporting)
 
     @cached_property
     def paths(self) -> list[Path]:
@@ -151,8 +145,9 @@ class FileJob:
             plan = Plan.from_json(text)
         except (TypeError, ValueError) as error:
             raise FileError(f"{path}: {checks.on_command_line(error)}") from error
-        if plan.verb != self.command:
-            raise FileError(f"{path} is a plan of {plan.verb}, not of {self.command}. Use aniso {plan.verb}.")
+        command = self.report.command
+        if plan.verb != command:
+            raise FileError(f"{path} is a plan of {plan.verb}, not of {command}. Use aniso {plan.verb}.")
         return plan
 
     def check_saved_plan(self, pages: int = 1, *, written: bool = False) -> None:
@@ -250,16 +245,12 @@ def _describe_size(picture: Picture, stack: Pages) -> str:
 
 def _losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[str, str]]:
     """Yield kinds and texts of what is lost when a picture is written; `retyped`: its data type is new."""
-    if retyped and picture.dtype.kind in "iu":
-        yield from _type_losses(target, picture)
     lengthless = picture.spacing is not None and units.metres(picture.unit) is None
     if lengthless and format_of(target).only_unit:
         why = f"is in {picture.unit}, which is not a known unit of length" if picture.unit else "has no unit"
         yield "unit", f"{target} is written without voxel size, because that of the input {why}."
-
-
-def _type_losses(target: Path, picture: Picture) -> Iterator[tuple[str, str]]:
-    """Yield notes about clipped values, and about pictures that become flat."""
+    if not (retyped and picture.dtype.kind in "iu"):
+        return
     limits = np.iinfo(picture.dtype)
     values = picture.pixels
     least, largest = float(values.min()), float(values.max())

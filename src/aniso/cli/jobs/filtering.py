@@ -127,14 +127,14 @@ def store_places(job: FileJob, pattern: str) -> tuple[Place, Place]:
         raise typer.BadParameter(
             "Zarr stores are filtered one at a time: give IN.zarr and, optionally, OUT.zarr."
         )
-    if len(job.files) == 2 and job.writing.output is not None:
+    output = job.writing.output
+    given = [*job.files[1:], *([] if output is None else [output])]
+    if len(given) > 1:
         raise typer.BadParameter("the output was given twice, as second name and as --output.")
     source = _place(job, job.files[0], "source")
-    if len(job.files) == 2:
-        target = _place(job, job.files[1], "target")
-    elif job.writing.output is not None:
-        target = _place(job, job.writing.output, "target")
-        if not _is_store(job.writing.output):
+    if given:
+        target = _place(job, given[0], "target")
+        if not _is_store(given[0]):
             raise typer.BadParameter(
                 f"--output {target} must be a Zarr store: a name that ends in {_SUFFIX}."
             )

@@ -132,7 +132,7 @@ class ExplorerPage:
     def _show_mode(self, mode: str) -> None:
         if mode != "difference":
             self._mode = mode
-        self._viewer.set(mode=mode)
+        change(self._viewer, mode=mode)
         self.session.show_difference(mode == "difference")
 
     def _flip_difference(self) -> None:
@@ -141,7 +141,7 @@ class ExplorerPage:
         self._show_mode(mode)
 
     def _overlay(self, name: str, shown: bool) -> None:
-        self._viewer.set(**{f"{name}Shown": shown})
+        change(self._viewer, **{f"{name}Shown": shown})
         self.session.show_overlay(name, shown)
 
     def _film(self) -> None:
@@ -181,15 +181,13 @@ class ExplorerPage:
             "film": lambda _: self._drop_film(),
             "result": self._show_result,
             "found": self._panel.show_found,
-            "histogram": self._panel.show_histogram,
+            "histogram": self._panel.histogram.set_content,
+            "ellipses": lambda ellipses: self._viewer.run_method("setEllipses", ellipses, news["spot"]),
+            "scene": lambda scene: self._show_scene(scene, news["keep_view"]),
         }
         for kind, value in news.items():
             if kind in handlers:
                 handlers[kind](value)
-        if "ellipses" in news:
-            self._viewer.run_method("setEllipses", news["ellipses"], news["spot"])
-        if "scene" in news:
-            self._show_scene(news["scene"], news["keep_view"])
 
     def _say(self, **news: Any) -> None:
         self._viewer.run_method("say", news)
@@ -215,7 +213,9 @@ class ExplorerPage:
     def _show_result(self, result: Result) -> None:
         axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
         shape = " × ".join(map(str, result.image.shape[:axes]))
-        self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
+        seconds = result.seconds
+        duration = f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+        self._say(aboutResult=f"{shape} in {duration}, full resolution")
         self._panel.show_info(result.info)
 
     def _show_scene(self, scene: Scene, keep_view: bool) -> None:
@@ -238,10 +238,6 @@ class ExplorerPage:
         if not keep_view or scene.whole != self._whole:
             self._whole = scene.whole
             self._panel.build()
-
-
-def _duration(seconds: float) -> str:
-    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _too_large(facts: dict[str, Any], limit: int) -> str:

@@ -27,10 +27,6 @@ _GZIP = b"\x1f\x8b"
 INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 
 
-def _unsupported(*arguments: Any) -> Any:
-    raise NotImplementedError("there are no such files")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """A file format: how to recognise, read and write it, and what its files can hold.
@@ -43,8 +39,8 @@ class Format:
     suffixes: tuple[str, ...]
     #: Bytes by which a file is recognised, and where they are.
     marks: tuple[tuple[int, bytes], ...]
-    read: Callable[[Path, int | None], Picture] = _unsupported
-    write: Callable[..., None] = _unsupported
+    read: Any = None
+    write: Any = None
     #: Rejects a picture for other reasons than its type and `content`.
     reject: Callable[[Picture], None] = lambda picture: None
     #: What files hold: one grey or RGB image, one grey-value image or volume, or anything.
