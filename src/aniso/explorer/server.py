@@ -70,8 +70,10 @@ class Explorer:
 
     def install(self) -> None:
         """Register the page and the routes."""
-        times = {"reconnect_timeout": _PATIENCE, "response_timeout": _PATIENCE}
-        ui.page("/", title="aniso explorer", dark=None, **times)(self._page)
+        register = ui.page(
+            "/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE, response_timeout=_PATIENCE
+        )
+        register(self._page)
         app.get("/explorer/plan")(self._plan)
         app.get("/explorer/{key}/result")(self._result)
         app.get("/explorer/{key}/{slot}/{number}")(self._picture)

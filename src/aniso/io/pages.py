@@ -61,9 +61,7 @@ class Pages:
         return min(len(self.picture.shape), 3 if self.volume else 2)
 
     def __iter__(self) -> Iterator[Page]:
-        pixels, axis = self.picture.pixels, self.picture.channel_axis
-        if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
-            pixels = pixels.astype(np.float64)  # float32 has not enough digits for them
+        pixels, axis = input_pixels(self.picture), self.picture.channel_axis
         if axis is not None:
             pixels, axis = np.moveaxis(pixels, axis, -1), self.ndim
         for number, index in enumerate(np.ndindex(self.stacked), 1):
@@ -90,6 +88,13 @@ class Pages:
         if self.stacked:
             stack = np.stack(results).reshape(*self.stacked, *stack.shape)
         return stack if axis is None else np.moveaxis(stack, -1, axis)
+
+
+def input_pixels(picture: Picture) -> Array:
+    """Return the pixels as the verbs take them: float32 does not have enough digits for large integers."""
+    pixels = picture.pixels
+    large = pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4
+    return pixels.astype(np.float64) if large else pixels
 
 
 def is_volume(picture: Picture, wanted: bool | None) -> bool:

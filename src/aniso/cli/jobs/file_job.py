@@ -18,7 +18,7 @@ from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options import shared
 from aniso.io import units
 from aniso.io.formats import format_of
-from aniso.io.pages import Pages, is_guess
+from aniso.io.pages import Page, Pages, is_guess
 from aniso.io.picture import FileError, Picture
 from aniso.verbs.plan import Plan
 
@@ -43,6 +43,24 @@ def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
             report.results.append({"input": path, **facts, "seconds": round(seconds, 3)})
             for line in lines:
                 report.say(line.replace("{seconds}", f"{seconds:.1f} s"))
+
+
+def divide_progress(stack: Pages, tell: Tell) -> Callable[[Page], Tell]:
+    """Return a function that gives each page a progress function of its own; `tell` gets the sum of all."""
+    finished = 0.0
+
+    def tell_of(page: Page) -> Tell:
+        before = 0.0
+
+        def tell_share(done: float, total: float) -> None:
+            nonlocal finished, before
+            share = done / total if total > 0 else 1.0
+            finished, before = finished + share - before, share
+            tell(finished, stack.count)
+
+        return tell_share
+
+    return tell_of
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ def read(path: Path, limit: int | None) -> Picture:
     from PIL.BmpImagePlugin import BmpImageFile
 
     with path.open("rb") as file:
-        head = file.read(34)
-        (size,) = struct.unpack_from("<I", head.ljust(34, b"\0"), 14)
-        (compression,) = struct.unpack_from("<I", head.ljust(34, b"\0"), 30)
+        size, compression = struct.unpack_from("<14xI12xI", file.read(34).ljust(34, b"\0"))
         if size >= 40 and compression not in _COMPRESSIONS:
             raise FileError(
                 f"{path} is compressed in a way that is not known (number {compression}). Save it without "
