@@ -105,10 +105,10 @@ class ExplorerPage:
             self._press_whole = segments(
                 "Filter", _FILTERED, "volume", lambda what: self.session.filter_whole(what == "volume")
             )
-            self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
+            self._axis = select("Slices along", _AXES, "0", lambda axis: self.session.slice(int(axis)))
             self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
             self._index.on(
-                "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
+                "input", lambda event: self.session.slice(index=int(event.args)), throttle=0.05,
                 js_handler="(e) => emit(e.target.value)",
             )  # fmt: skip
             self._index_label = text("slice", "output")
@@ -119,15 +119,6 @@ class ExplorerPage:
     async def _open_sample(self, name: str) -> None:
         if name:
             await self.session.open(lambda: Source.of_sample(name))
-
-    async def _slice(self, axis: int | None = None, index: int | None = None) -> None:
-        scene = self.session.scene
-        if scene is None:
-            return
-        if axis is not None:
-            await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
-        elif index is not None and index != scene.index:
-            await self.session.slice(scene.axis, index)
 
     def _show_mode(self, mode: str) -> None:
         if mode != "difference":

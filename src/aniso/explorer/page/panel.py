@@ -79,7 +79,8 @@ class ParameterPanel:
         if scene.spacing is not None:
             words = " × ".join(f"{h:.3g}" for h in scene.spacing)
             toggle(
-                f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(), self._use_spacing,
+                f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(),
+                lambda used: self._rebuild(file_spacing=used),
                 pressed=choices.file_spacing, title="Use the pixel size of the file",
             )  # fmt: skip
 
@@ -133,8 +134,7 @@ class ParameterPanel:
 
     def use_stencil(self, stencil: DeltaStencil | None) -> None:
         """Use a stencil; None is the default."""
-        self.session.change(stencil=stencil)
-        self.build()
+        self._rebuild(stencil=stencil)
 
     def _choose_method(self, method: str) -> None:
         if method != self.session.choices.method:
@@ -158,10 +158,6 @@ class ParameterPanel:
             self.build()
         elif stamp is None:
             self._show_controls()
-
-    def _use_spacing(self, used: bool) -> None:
-        self.session.change(file_spacing=used)
-        self.build()
 
     def _mask_kind(self, kind: str) -> None:
         self.session.change(random_pixels=RandomPixels() if kind == "random" else None)
