@@ -10,6 +10,7 @@ import zarr
 
 import aniso
 from aniso.cli.jobs.file_job import FileJob
+from aniso.cli.jobs.reporting import Report
 from aniso.cli.options import shared
 from aniso.evolve import choose
 from aniso.settings import Settings
@@ -36,8 +37,8 @@ def plan(folder):
 def saving(path, *, force):
     """The job of a command that saves its plan."""
     writing, plans = shared.WritingOptions(force=force), shared.PlanOptions(save_plan=path)
-    others = shared.ReadingOptions(), writing, shared.ComputingOptions(), shared.ReportingOptions()
-    return FileJob("denoise", [], *others, plans)
+    report = Report("denoise", shared.ReportingOptions())
+    return FileJob(report, [], shared.ReadingOptions(), writing, shared.ComputingOptions(), plans)
 
 
 def words_of(answer):

@@ -1,6 +1,7 @@
 """What the explorer computes, without a browser: previews, workers and films."""
 
 import contextlib
+import io
 import threading
 import time
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import aniso
 from aniso import noise
@@ -218,7 +220,8 @@ class TestScrubbing:
         call = Choices("diffuse").with_value("time", 2.0).call(scene)
         model, end = call.options["model"], call.options["time"]
         film = list(rendering.film(scene, call, model, end, Ticket(), count=4))
-        assert [(shot.picture.height, shot.picture.width) for shot in film] == [scene.shape] * 4
+        seen = [Image.open(io.BytesIO(shot.picture.content)) for shot in film]
+        assert [(image.height, image.width) for image in seen] == [scene.shape] * 4
 
     def test_it_stops_when_nobody_looks(self, shapes):
         call, ticket = Choices("diffuse").call(shapes), Ticket()

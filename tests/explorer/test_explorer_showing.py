@@ -20,7 +20,7 @@ class TestPictures:
         image = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
         picture = pictures.encode(pictures.shown(image, (0.0, 255.0)), lossless=True)
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content))), image)
-        assert (picture.kind, picture.width, picture.height) == ("image/png", 30, 20)
+        assert picture.kind == "image/png"
 
     def test_a_large_veil_keeps_its_alpha(self):
         picture = pictures.tinted(np.full((1600, 1500), 0.5), (10, 20, 30))
@@ -45,8 +45,8 @@ class TestPictures:
 class TestAlbum:
     def test_the_last_few_of_each_slot_are_kept(self):
         album = Album()
-        numbers = [album.add("after", pictures.Encoded(bytes([k]), "image/png", 1, 1)) for k in range(5)]
-        other = album.add("before", pictures.Encoded(b"", "image/png", 1, 1))
+        numbers = [album.add("after", pictures.Encoded(bytes([k]), "image/png")) for k in range(5)]
+        other = album.add("before", pictures.Encoded(b"", "image/png"))
         kept = [album.get("after", number) for number in numbers]
         assert [picture and picture.content for picture in kept] == [None, None, b"\x02", b"\x03", b"\x04"]
         assert album.get("before", numbers[-1]) is None  # a number stands for one picture

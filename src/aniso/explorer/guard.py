@@ -76,7 +76,7 @@ class HostGuard:
         answer = self._rejection(headers) or self._admission(scope, headers)
         if scope["type"] == "http":
             nonce = secrets.token_urlsafe(16)
-            await (answer or self._application)(scope, receive, _Hardened(send, nonce, self._ancestors))
+            await (answer or self._application)(scope, receive, _harden(send, nonce, self._ancestors))
         elif answer is None:
             await self._application(scope, receive, send)
         else:
@@ -122,32 +122,32 @@ class HostGuard:
         return answer
 
 
-class _Hardened:
-    """Sends answers with headers that restrict the page, and gives a nonce to the scripts in it."""
+def _harden(send: Send, nonce: str, ancestors: str) -> Send:
+    """Return `send` with headers that restrict the page, and with a nonce for the scripts in it."""
+    start: Message | None = None
+    body = b""
 
-    def __init__(self, send: Send, nonce: str, ancestors: str) -> None:
-        self._send, self._nonce, self._ancestors = send, nonce, ancestors
-        self._start: Message | None = None
-        self._body = b""
-
-    async def __call__(self, message: Message) -> None:
+    async def send_hardened(message: Message) -> None:
+        nonlocal start, body
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message.get("headers", [])))
             headers.update(_HEADERS)
-            headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce, ancestors=self._ancestors)
+            headers["Content-Security-Policy"] = _POLICY.format(nonce=nonce, ancestors=ancestors)
             message = {**message, "headers": headers.raw}
             if headers.get("content-type", "").startswith("text/html"):
-                self._start = message  # held back until the length of the page is known
+                start = message  # held back until the length of the page is known
                 return
-        elif self._start is not None and message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
+        elif start is not None and message["type"] == "http.response.body":
+            body += message.get("body", b"")
             if message.get("more_body", False):
                 return
-            message = {**message, "body": _SCRIPT.sub(f'<script nonce="{self._nonce}"'.encode(), self._body)}
-            MutableHeaders(raw=self._start["headers"])["Content-Length"] = str(len(message["body"]))
-            await self._send(self._start)
-            self._start = None
-        await self._send(message)
+            message = {**message, "body": _SCRIPT.sub(f'<script nonce="{nonce}"'.encode(), body)}
+            MutableHeaders(raw=start["headers"])["Content-Length"] = str(len(message["body"]))
+            await send(start)
+            start = None
+        await send(message)
+
+    return send_hardened
 
 
 def _hostname(host: str) -> str | None:

@@ -80,12 +80,7 @@ class Exploration:
     def close(self) -> None:
         """End the explorer."""
         atexit.unregister(self.close)
-        with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        self._process.wait(30)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.communicate(timeout=30)  # closes its standard input
         self._folder.cleanup()
 
     def _repr_html_(self) -> str:
@@ -138,11 +133,10 @@ def _serve(path: Path) -> None:
 
     threading.Thread(target=wait, daemon=True).start()
     port = server.free_port("127.0.0.1", None)
-
-    def tell(addresses: list[str]) -> None:
-        print(json.dumps(addresses[0]), flush=True)
-
-    server.run(path, "127.0.0.1", port, open_page=False, tell=tell, in_notebook=True)
+    server.run(
+        path, "127.0.0.1", port, open_page=False, in_notebook=True,
+        tell=lambda addresses: print(json.dumps(addresses[0]), flush=True),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

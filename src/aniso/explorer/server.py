@@ -70,13 +70,10 @@ class Explorer:
 
     def install(self) -> None:
         """Register the page and the routes."""
-
-        @ui.page(
+        register = ui.page(
             "/", title="aniso explorer", dark=None, reconnect_timeout=_PATIENCE, response_timeout=_PATIENCE
         )
-        async def index() -> None:
-            await self._page()
-
+        register(self._page)
         app.get("/explorer/plan")(self._plan)
         app.get("/explorer/{key}/result")(self._result)
         app.get("/explorer/{key}/{slot}/{number}")(self._picture)

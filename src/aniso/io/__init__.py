@@ -231,25 +231,21 @@ def check_output(
     other = format.written_as.get(suffix_of(path).lower())
     if other is not None:
         raise FileError(f"{path} cannot be written: such files are read only. Write {other}, for example.")
-    _check_place(path, source=source, force=force, parents=parents)
+    check_place(path, source=source, force=force, parents=parents)
     if picture is not None:
         format.check(picture)
 
 
-def check_text_output(path: Path, *, force: bool) -> None:
-    """Raise if `write_text` would reject this output."""
-    _check_place(_path(path), source=None, force=force, parents=False)
-
-
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a text file atomically, as `write` does."""
-    check_text_output(path, force=force)
+    check_place(path, force=force)
     with _explain_write_errors(path, "text"), _replace(path, force=force) as temporary:
         temporary.write_text(text, "utf-8")
 
 
-def _check_place(path: Path, *, source: Any, force: bool, parents: bool) -> None:
-    """Raise if there cannot be a new file at this path, whatever its format."""
+def check_place(path: Path, *, source: Any = None, force: bool = False, parents: bool = False) -> None:
+    """Raise if there cannot be a new file at this path, whatever its format; as `check_output`."""
+    path = _path(path)
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file. Name a file in it.")
     try:
@@ -281,7 +277,7 @@ def _path(path: Any) -> Path:
     return Path(path)
 
 
-def _exists(path: Path, detail: str = "") -> FileError:
+def _exists(path: Path, detail: str) -> FileError:
     return checks.make_error(
         FileError,
         f"{path} exists already{detail}. Give another name,",

@@ -7,22 +7,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _ORIENTATION, _EXIF, _OFFSET, _LENGTH = 274, 34665, 513, 514
 _WIDTHS, _HEIGHTS = (256, 40962), (257, 40963)
 _ACROSS, _DOWN, _UNIT = 282, 283, 296
-_INCH, _CENTIMETRE = 2, 3
+_INCH = 2
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 _ENTRY = 12
-
-
-class _Entry(NamedTuple):
-    """One tag: its number and type, and the offset of its value (or of the pointer to it)."""
-
-    tag: int
-    kind: int
-    place: int
+#: What makes numbers per unit of resolution, inch or centimetre, numbers per inch.
+PER_INCH = {_INCH: 1.0, 3: 2.54}
 
 
 class _Block:
@@ -40,17 +33,18 @@ class _Block:
     def put(self, form: str, place: int, *values: int) -> None:
         struct.pack_into(self._order + form, self.data, place, *values)
 
-    def entries(self, directory: int) -> Iterator[_Entry]:
+    def entries(self, directory: int) -> Iterator[tuple[int, int, int]]:
+        """Yield number and type of each tag, and the offset of its value (or of the pointer to it)."""
         (length,) = self.get("H", directory)
         for place in range(directory + 2, directory + 2 + _ENTRY * length, _ENTRY):
             tag, kind, _ = self.get("HHI", place)
-            yield _Entry(tag, kind, place + 8)
+            yield tag, kind, place + 8
 
-    def number(self, entry: _Entry) -> int:
-        return self.get("H" if entry.kind == _SHORT else "I", entry.place)[0]
+    def number(self, kind: int, place: int) -> int:
+        return self.get("H" if kind == _SHORT else "I", place)[0]
 
-    def ratio(self, entry: _Entry) -> float:
-        above, below = self.get("II", self.get("I", entry.place)[0])
+    def ratio(self, place: int) -> float:
+        above, below = self.get("II", self.get("I", place)[0])
         return above / below
 
     def drop_preview(self) -> None:
@@ -59,7 +53,7 @@ class _Block:
         (second,) = self.get("I", link)
         if second == 0:
             return
-        found = {entry.tag: self.number(entry) for entry in self.entries(second)}
+        found = {tag: self.number(kind, place) for tag, kind, place in self.entries(second)}
         self.put("I", link, 0)
         start, length = found.get(_OFFSET, 0), found.get(_LENGTH, 0)
         if start and start + length >= len(self.data):
@@ -72,8 +66,8 @@ def orientation(block: bytes | None) -> int:
     """Return the EXIF orientation, 1 to 8; 1 is upright."""
     try:
         opened = _Block(block)
-        for entry in opened.entries(opened.first):
-            if entry.tag == _ORIENTATION and 1 <= (value := opened.number(entry)) <= 8:
+        for tag, kind, place in opened.entries(opened.first):
+            if tag == _ORIENTATION and 1 <= (value := opened.number(kind, place)) <= 8:
                 return value
     except (struct.error, ValueError):
         pass  # a broken block goes back as it came
@@ -91,12 +85,12 @@ def resolution(block: bytes | None) -> tuple[float, float] | None:
     """Return pixels per inch along H and W, or None."""
     try:
         opened = _Block(block)
-        found = {entry.tag: entry for entry in opened.entries(opened.first)}
-        unit = opened.number(found[_UNIT]) if _UNIT in found else _INCH
-        across, down = (opened.ratio(found[tag]) for tag in (_ACROSS, _DOWN))
+        found = {tag: (kind, place) for tag, kind, place in opened.entries(opened.first)}
+        unit = opened.number(*found[_UNIT]) if _UNIT in found else _INCH
+        across, down = (opened.ratio(found[tag][1]) for tag in (_ACROSS, _DOWN))
     except (struct.error, ValueError, KeyError, ZeroDivisionError):
         return None
-    per_inch = {_INCH: 1.0, _CENTIMETRE: 2.54}.get(unit, 0.0)
+    per_inch = PER_INCH.get(unit, 0.0)
     return (per_inch * down, per_inch * across) if per_inch * across * down > 0 else None
 
 
@@ -105,15 +99,15 @@ def with_size(block: bytes, size: tuple[int, int], finer: tuple[float, float]) -
     try:
         old, new = _Block(block), _Block(block)
         entries = list(new.entries(new.first))
-        for inner in [entry for entry in entries if entry.tag == _EXIF]:
-            entries += new.entries(new.number(inner))
-        for entry in entries:
-            if entry.tag in (*_WIDTHS, *_HEIGHTS) and entry.kind in (_SHORT, _LONG):
-                form, most = ("H", 2**16 - 1) if entry.kind == _SHORT else ("I", 2**32 - 1)
-                new.put(form, entry.place, min(size[int(entry.tag in _WIDTHS)], most))
-            if entry.tag in (_ACROSS, _DOWN) and entry.kind == _RATIONAL:
-                ratio = old.ratio(entry) * finer[int(entry.tag == _ACROSS)]  # both tags may share the old one
-                new.put("II", new.get("I", entry.place)[0], round(1000 * ratio), 1000)
+        for inner in [new.number(kind, place) for tag, kind, place in entries if tag == _EXIF]:
+            entries += new.entries(inner)
+        for tag, kind, place in entries:
+            if tag in (*_WIDTHS, *_HEIGHTS) and kind in (_SHORT, _LONG):
+                form, most = ("H", 2**16 - 1) if kind == _SHORT else ("I", 2**32 - 1)
+                new.put(form, place, min(size[int(tag in _WIDTHS)], most))
+            if tag in (_ACROSS, _DOWN) and kind == _RATIONAL:
+                ratio = old.ratio(place) * finer[int(tag == _ACROSS)]  # both tags may share the old one
+                new.put("II", new.get("I", place)[0], round(1000 * ratio), 1000)
         new.drop_preview()
     except (struct.error, ValueError, ZeroDivisionError):
         return block  # a broken block goes back as it came

@@ -28,7 +28,6 @@ class Page:
     channel_axis: int | None
     spacing: Any
     number: int
-    count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,50 +60,41 @@ class Pages:
         """Number of axes of a page, without channels."""
         return min(len(self.picture.shape), 3 if self.volume else 2)
 
-    @property
-    def _channel_axis(self) -> int | None:
-        axis = self.picture.channel_axis
-        return None if axis is None else axis % self.picture.pixels.ndim
-
-    @property
-    def _page_channel_axis(self) -> int | None:
-        """The axis of the channels in a page."""
-        axis = self._channel_axis
-        # Before the pages, behind them all, or (in NPY files) somewhere in between.
-        return None if axis is None else axis - min(axis, len(self.stacked))
-
     def __iter__(self) -> Iterator[Page]:
-        pixels, channel = self.picture.pixels, self._channel_axis
-        if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
-            pixels = pixels.astype(np.float64)  # float32 has not enough digits for them
-        places = [axis for axis in range(pixels.ndim) if axis != channel][: len(self.stacked)]
-        each = np.moveaxis(pixels, places, range(len(places)))
+        pixels, axis = input_pixels(self.picture), self.picture.channel_axis
+        if axis is not None:
+            pixels, axis = np.moveaxis(pixels, axis, -1), self.ndim
         for number, index in enumerate(np.ndindex(self.stacked), 1):
-            yield Page(each[index], self._page_channel_axis, self.spacing, number, self.count)
+            yield Page(pixels[index], axis, self.spacing, number)
 
     def outline(self, factors: Sequence[int] | None = None) -> Array:
         """Return zeros with the shape of all results, which are finer than the pages by these factors."""
-        shape = list(self.picture.pixels.shape)
-        axes = [axis for axis in range(len(shape)) if axis != self._channel_axis][len(self.stacked) :]
-        for axis, factor in zip(axes, factors or (1,) * len(axes), strict=True):
-            shape[axis] *= factor
-        return np.broadcast_to(np.zeros((), self.picture.pixels.dtype), shape)
+        shape, axis = list(self.picture.shape), self.picture.channel_axis
+        for place, factor in zip(range(-self.ndim, 0), factors or (1,) * self.ndim, strict=True):
+            shape[place] *= factor
+        zero = np.zeros((), self.picture.pixels.dtype)
+        if axis is None:
+            return np.broadcast_to(zero, shape)
+        return np.moveaxis(np.broadcast_to(zero, (*shape, self.picture.pixels.shape[axis])), -1, axis)
 
     def part_of_mask(self, mask: Mask, page: Page) -> Mask:
         """Return the part of a mask that belongs to a page; a mask with fewer axes serves several."""
-        shape = self.picture.shape
-        each = np.broadcast_to(mask, (*self.stacked, *shape[-self.ndim :]))
+        each = np.broadcast_to(mask, self.picture.shape)
         return each[np.unravel_index(page.number - 1, self.stacked)] if self.stacked else each
 
     def join(self, results: Sequence[Array]) -> Array:
         """Stack the results of all pages in the order of the picture's axes."""
-        if not self.stacked:
-            return results[0]
-        stack = np.stack(results).reshape(*self.stacked, *results[0].shape)
-        channel = self._page_channel_axis
-        if channel is None or self._channel_axis is None:
-            return stack
-        return np.moveaxis(stack, len(self.stacked) + channel, self._channel_axis)
+        axis, stack = self.picture.channel_axis, results[0]
+        if self.stacked:
+            stack = np.stack(results).reshape(*self.stacked, *stack.shape)
+        return stack if axis is None else np.moveaxis(stack, -1, axis)
+
+
+def input_pixels(picture: Picture) -> Array:
+    """Return the pixels as the verbs take them: float32 does not have enough digits for large integers."""
+    pixels = picture.pixels
+    large = pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4
+    return pixels.astype(np.float64) if large else pixels
 
 
 def is_volume(picture: Picture, wanted: bool | None) -> bool:

@@ -100,8 +100,15 @@ class Picture:
                 python="Give channel_axis, e.g. -1, or None.",
                 command="Give --channel-axis, e.g. -1, or none.",
             )
+        try:
+            dtype = np.dtype(pixels.dtype if self.dtype is None else self.dtype)
+        except TypeError as error:
+            raise FileError(
+                f"dtype must be a numeric type, got {self.dtype!r}. Give e.g. numpy.uint8, or None for that "
+                "of the pixels."
+            ) from error
         object.__setattr__(self, "pixels", pixels)
-        object.__setattr__(self, "dtype", _type_of_pixels(pixels.dtype if self.dtype is None else self.dtype))
+        object.__setattr__(self, "dtype", dtype)
         if self.alpha is None:
             return
         object.__setattr__(self, "alpha", arrays.as_array("alpha", self.alpha))
@@ -234,16 +241,6 @@ class Picture:
 
 
 WITHOUT_ALPHA = "leave it out with dataclasses.replace(picture, alpha=None)"
-
-
-def _type_of_pixels(dtype: Any) -> np.dtype[Any]:
-    try:
-        return np.dtype(dtype)
-    except TypeError as error:
-        raise FileError(
-            f"dtype must be a numeric type, got {dtype!r}. Give e.g. numpy.uint8, or None for that of "
-            "the pixels."
-        ) from error
 
 
 def _full(dtype: np.dtype[Any]) -> float:

@@ -174,6 +174,13 @@ class LayerWidget(QWidget):
     def _start(self, compute: Callable[[Ticket], Any], finish: Callable[[Any], None]) -> None:
         """Compute in the thread, then finish in the window; errors are shown."""
         self._set_running(True)
+        self._submit(self._worker, compute, partial(self._end, finish), partial(self._end, self._fail))
+
+    def _submit(
+        self, worker: Worker, compute: Callable[[Ticket], Any], finish: Callable[[Any], None],
+        fail: Callable[[Exception], None], lane: str = "",
+    ) -> None:  # fmt: skip
+        """Compute in a thread, then finish, or fail with an error, in the window."""
 
         def job(ticket: Ticket) -> None:
             try:
@@ -181,15 +188,15 @@ class LayerWidget(QWidget):
             except Stale:
                 raise
             except Exception as error:
-                self._bridge.post_wanted(ticket, self._end, partial(self._fail, error))
+                self._bridge.post_wanted(ticket, fail, error)
             else:
-                self._bridge.post_wanted(ticket, self._end, partial(finish, result))
+                self._bridge.post_wanted(ticket, finish, result)
 
-        self._worker.submit(job)
+        worker.submit(job, lane)
 
-    def _end(self, finish: Callable[[], object]) -> None:
+    def _end(self, finish: Callable[[Any], None], found: Any) -> None:
         self._set_running(False)
-        finish()
+        finish(found)
 
     def _fail(self, error: Exception) -> None:
         """Show an error as a notification."""

@@ -17,10 +17,10 @@ from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QFor
 from aniso.arrays import Array, is_dask
 from aniso.explorer.choosing.choices import Call, Choices
 from aniso.explorer.choosing.controls import controls, estimated
-from aniso.explorer.choosing.scene import Part, View
-from aniso.explorer.choosing.unknown_pixels import known_means
+from aniso.explorer.choosing.scene import View
+from aniso.explorer.choosing.unknown_pixels import LazyMask
 from aniso.explorer.computing import previews
-from aniso.explorer.computing.workers import Stale, Ticket
+from aniso.explorer.computing.workers import Ticket
 from aniso.models import kinds
 from aniso.napari.base import PREVIEW, LayerWidget
 from aniso.napari.controls import ParameterRow
@@ -137,16 +137,12 @@ class VerbWidget(LayerWidget):
         point, displayed = self._position(target)
         corners = _corners(layer)
 
-        def job(ticket: Ticket) -> None:
-            try:
-                scene = target.scene(point, displayed, corners)
-                _ = scene.statistics.measures, scene.statistics.invalid_pixels, scene.source.grey_range
-            except Exception as error:
-                self._bridge.post_wanted(ticket, self._reject, error)
-            else:
-                self._bridge.post_wanted(ticket, self._build, scene)
+        def measure(ticket: Ticket) -> Shown:
+            scene = target.scene(point, displayed, corners)
+            _ = scene.statistics.measures, scene.statistics.invalid_pixels, scene.source.grey_range
+            return scene
 
-        self._preview_worker.submit(job, "measure")
+        self._submit(self._preview_worker, measure, self._build, self._reject, "measure")
 
     def _reject(self, error: Exception) -> None:
         """Show why the layer cannot be measured; a run that waits for it ends."""
@@ -336,29 +332,22 @@ class VerbWidget(LayerWidget):
             return
         corners, zoom = _corners(target.layer), self._camera().zoom
 
-        def job(ticket: Ticket) -> None:
-            try:
-                scene = target.scene(point, displayed, corners, measured)
-                known = None if mask is None else _of_scene(mask[0], target, scene)
-                found = self._try(target, scene, replace(choices, drawn=known), known, corners, zoom, ticket)
-            except Stale:
-                raise
-            except Exception as error:
-                self._bridge.post_wanted(ticket, self._fail_preview, error)
-            else:
-                part, shown, chosen = found
-                data = target.preview_layer(scene, part, shown)
-                self._bridge.post_wanted(ticket, self._show_preview, scene, chosen, *data)
+        def compute(ticket: Ticket) -> Any:
+            scene = target.scene(point, displayed, corners, measured)
+            known = None if mask is None else _of_scene(mask[0], target, scene)
+            return self._try(target, scene, replace(choices, drawn=known), corners, zoom, ticket)
 
-        self._preview_worker.submit(job)
+        self._submit(self._preview_worker, compute, self._show_preview, self._fail_preview)
 
     def _try(
-        self, target: Target, scene: Shown, choices: Choices, mask: Array | None, corners: Any, zoom: float,
-        ticket: Ticket,
-    ) -> tuple[Part, Array, Plan | None]:  # fmt: skip
-        """Return the part that was computed, its result, and what was chosen if this is that of the layer."""
-        call = choices.call(scene)
+        self, target: Target, scene: Shown, choices: Choices, corners: Any, zoom: float, ticket: Ticket
+    ) -> tuple[Shown, Plan | None, Array, dict[str, Any]]:
+        """Return the scene, what was chosen if this is the final result, and the layer of the preview."""
+        call, mask = choices.call(scene), choices.drawn
         quick = previews.rehearse(call, scene)
+        if mask is not None and not call.verb.fills:
+            lazy = LazyMask(lambda: mask, lambda: scene.shown(mask))
+            quick = replace(quick, options={**quick.options, "mask": lazy})
         axes = [k for k in range(target.layer.ndim) if k >= target.has_frames]
         if target.ndim == 3:
             del axes[scene.axis]
@@ -369,20 +358,15 @@ class VerbWidget(LayerWidget):
         view = View(left, top, right, bottom, zoom * abs(float(target.layer.scale[axes[1]])))
         part = previews.part(scene, view, quick, self._pace.affordable)
         trial = previews.coarsen(quick, scene, part)
-        if mask is not None and not call.verb.fills:
-            image, known = scene.image, scene.shown(mask)
-            if part.factor > 1:
-                image, known = known_means(image, known, part.factor)
-            options = {**trial.call.options, "mask": part.of(known)}
-            slab = replace(trial.slab, volume=part.of(image))
-            trial = replace(trial, call=replace(trial.call, options=options), slab=slab)
         start = time.perf_counter()
         result, plan = trial.call(trial.slab.volume, ticket.progress)
         self._pace.record(quick, part.pixels, time.perf_counter() - start, part.factor)
         exact = previews.is_exact(call, part, scene) and not scene.where and scene.frame is None
-        return part, trial.slab.shown(result), plan if exact else None
+        layer = target.preview_layer(scene, part, trial.slab.shown(result))
+        return scene, plan if exact else None, *layer
 
-    def _show_preview(self, scene: Shown, plan: Plan | None, data: Array, options: dict[str, Any]) -> None:
+    def _show_preview(self, found: tuple[Shown, Plan | None, Array, dict[str, Any]]) -> None:
+        scene, plan, data, options = found
         self._last_error = ""
         if self.scene is not None:
             self.scene = scene

@@ -246,11 +246,8 @@ class Target:
             first.insert(0, scene.frame)
             ratio.insert(0, 1.0)
             pixels = pixels[np.newaxis]
-        kept = {
-            key: getattr(self.layer, key)
-            for key in (*_GEOMETRY, "colormap", "contrast_limits", "gamma", "rgb")
-        }
-        return pixels, {**kept, **self.place(first, ratio)}
+        looks = {key: getattr(self.layer, key) for key in ("colormap", "contrast_limits", "gamma", "rgb")}
+        return pixels, {**self.geometry(), **looks, **self.place(first, ratio)}
 
     def geometry(self) -> dict[str, Any]:
         """Return where the layer is, as options of layers of other kinds."""

@@ -47,7 +47,7 @@ def diffuse(
     from aniso.cli.jobs.diffusing import DiffusionSetup
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
-    from aniso.cli.jobs.reporting import Tell
+    from aniso.cli.jobs.reporting import Report, Tell
     from aniso.io.pages import Page, Pages
 
     chosen = DiffusionSetup.of(diffusion, computing, time)
@@ -63,7 +63,8 @@ def diffuse(
 
         return filter_page
 
-    job = FileJob(DIFFUSE.name, files, reading, writing, computing, reporting, storage=cluster.storage)
+    report = Report(DIFFUSE.name, reporting)
+    job = FileJob(report, files, reading, writing, computing, storage=cluster.storage)
     given = {"model": chosen.model, "time": time, "scheme": chosen.scheme, "stencil": chosen.stencil}
     filter_files(
         job,
@@ -100,9 +101,10 @@ def scale_space(
     """
     from aniso.cli.jobs.diffusing import DiffusionSetup, write_figures, write_scales
     from aniso.cli.jobs.file_job import FileJob
+    from aniso.cli.jobs.reporting import Report
 
     chosen = DiffusionSetup.of(diffusion, computing, times[0])
-    job = FileJob("scale-space", files, reading, writing, computing, reporting)
+    job = FileJob(Report("scale-space", reporting), files, reading, writing, computing)
     (write_figures if figure else write_scales)(job, times, chosen)
 
 

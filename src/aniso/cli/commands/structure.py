@@ -51,11 +51,13 @@ def structure(
     fibres.png becomes fibres_coherence.tif. Zarr stores are computed block by block.
     """
     from aniso.cli.jobs.file_job import FileJob
+    from aniso.cli.jobs.reporting import Report
     from aniso.cli.jobs.structures import Structures
 
     if degrees and what != "orientation":
         raise typer.BadParameter(f"--degrees is for --what orientation, got --what {what}. Leave it out.")
     writing = shared.WritingOptions(placing.output, placing.force)
     computing = shared.ComputingOptions(measuring.spacing)
-    work = FileJob("structure", files, reading, writing, computing, reporting, storage=stores.storage)
+    report = Report("structure", reporting)
+    work = FileJob(report, files, reading, writing, computing, storage=stores.storage)
     Structures(work, what, sigma, rho, plates, degrees).write()

@@ -206,12 +206,26 @@ def bench(
     report.finish(**facts)
 
 
-def _speeds(size: int, threads: int | None, engine: str, rounds: int, tell: Any) -> list[dict[str, Any]]:
+def _speeds(size: int, threads: int | None, engine: Any, rounds: int, tell: Any) -> list[dict[str, Any]]:
     """Return milliseconds per step and megapixels per second of each task."""
     import numpy as np
 
+    from aniso.evolve import diffuse
+    from aniso.models import CoherenceEnhancing, EdgeEnhancing
+    from aniso.schemes import FED, Explicit
+    from aniso.stability import stable_step
+
     image = np.random.default_rng(0).normal(128, 30, (size, size)).astype(np.float32)
-    tasks = _tasks(image, engine, threads)
+    run = partial(diffuse, image, engine=engine, threads=threads)
+    edges, lines = EdgeEnhancing(contrast=5.0), CoherenceEnhancing(contrast=5.0, rho=3.0)
+    limit = stable_step(edges)
+    explicit = {"time": _STEPS * 0.9 * limit, "scheme": Explicit(0.9 * limit)}
+    reach = limit * _STEPS * (_STEPS + 1) / 3  # of a FED cycle of as many steps
+    tasks: dict[str, Callable[[], Any]] = {
+        "EED, explicit steps": partial(run, edges, **explicit),
+        "CED, explicit steps": partial(run, lines, **explicit),
+        "EED, one FED cycle": partial(run, edges, reach, scheme=FED(1)),
+    }
     best = dict.fromkeys(tasks, float("inf"))
     for task in tasks.values():
         task()  # compiles
@@ -229,20 +243,3 @@ def _speeds(size: int, threads: int | None, engine: str, rounds: int, tell: Any)
         }
         for name, seconds in best.items()
     ]
-
-
-def _tasks(image: Any, engine: Any, threads: int | None) -> dict[str, Callable[[], Any]]:
-    from aniso.evolve import diffuse
-    from aniso.models import CoherenceEnhancing, EdgeEnhancing
-    from aniso.schemes import FED, Explicit
-    from aniso.stability import stable_step
-
-    run = partial(diffuse, image, engine=engine, threads=threads)
-    edges, lines = EdgeEnhancing(contrast=5.0), CoherenceEnhancing(contrast=5.0, rho=3.0)
-    limit = stable_step(edges)
-    reach = limit * _STEPS * (_STEPS + 1) / 3  # of a FED cycle of as many steps
-    return {
-        "EED, explicit steps": partial(run, edges, _STEPS * 0.9 * limit, scheme=Explicit(0.9 * limit)),
-        "CED, explicit steps": partial(run, lines, _STEPS * 0.9 * limit, scheme=Explicit(0.9 * limit)),
-        "EED, one FED cycle": partial(run, edges, reach, scheme=FED(1)),
-    }

@@ -95,7 +95,7 @@ def _run(
     from aniso.cli.files import unknown_pixels
     from aniso.cli.jobs.file_job import FileJob
     from aniso.cli.jobs.filtering import Filter, StoreFilter, are_stores, filter_files
-    from aniso.cli.jobs.reporting import Tell
+    from aniso.cli.jobs.reporting import Report, Tell
     from aniso.io.pages import Page, Pages
     from aniso.verbs.plan import Plan, note_spacing
 
@@ -116,20 +116,21 @@ def _run(
             "--frames and --volume contradict each other. Give one of them; frames of a series of volumes "
             "are volumes without --volume."
         )
-    job = FileJob(verb.name, files, reading, writing, computing, reporting, plans, cluster.storage)
+    report = Report(verb.name, reporting)
+    job = FileJob(report, files, reading, writing, computing, plans, cluster.storage)
     for_all = plans.save_plan is not None and not are_stores(files) and len(job.paths) > 1
     if unknown is not None and not verb.fills and (plans.frames or for_all):
         what = "--frames" if plans.frames else "--save-plan for several files"
         raise typer.BadParameter(f"{what} takes no mask. Fill in unknown pixels with aniso inpaint first.")
     plan: Plan | None = None
     plans.check([*options, *(["spacing"] if computing.spacing is not None else [])])
-    with job.report.attempt(str(plans.plan)):
+    with report.attempt(str(plans.plan)):
         plan = job.read_plan()
-    if job.report.errors:
-        job.report.finish()
+    if report.errors:
+        report.finish()
 
     def mask_of(pages: Pages) -> Any:
-        return None if unknown is None else unknown_pixels(unknown, pages.picture, reading, job.report)
+        return None if unknown is None else unknown_pixels(unknown, pages.picture, reading, report)
 
     def choose_for_all(some: list[Pages]) -> None:
         nonlocal plan
@@ -141,7 +142,7 @@ def _run(
         if plan is None and plans.frames:
             common = _plan_of_frames(verb, [(pages, mask)], computing, options)
         if plan is not None:
-            note_spacing(plan, pages.spacing, job.report.note)
+            note_spacing(plan, pages.spacing, report.note)
 
         def filter_page(page: Page, tell: Tell) -> tuple[Any, Any]:
             used = computing.arguments(page)

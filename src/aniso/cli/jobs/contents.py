@@ -28,7 +28,7 @@ _VALUES = "{least:.6g} to {largest:.6g}, mean {mean:.6g}"
 def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[dict[str, Any], list[str]]:
     """Return facts for JSON, and lines of text."""
     picture = files.read(path, reading)
-    facts = {**picture_facts(picture), **_metadata(picture), **_values(picture)}
+    facts = {**picture_facts(picture), **_facts(picture)}
     found = _estimate(picture, reading) if estimate else {}
     volume = is_volume(picture, reading.volume)
     rows = [*_rows(picture, facts, volume), *_estimate_rows(found, "voxel" if volume else "pixel")]
@@ -37,27 +37,19 @@ def describe_file(path: Path, reading: ReadingOptions, estimate: bool) -> tuple[
     return {**facts, "estimates": found}, [f"{path}", columns(rows)]
 
 
-def _metadata(picture: Picture) -> dict[str, Any]:
-    """Return what a file says about its pixels; `stored` only if it scales them."""
-    scale = picture.scale
-    stored = None if scale is None else {"dtype": str(scale[2]), "slope": scale[0], "intercept": scale[1]}
+def _facts(picture: Picture) -> dict[str, Any]:
+    """Return what a file says about its pixels (`stored` only if it scales them), and their values."""
+    pixels, scale = picture.pixels, picture.scale
+    known = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
+    some = known.size > 0
     return {
-        "stored": stored,
+        "stored": scale and {"dtype": str(scale[2]), "slope": scale[0], "intercept": scale[1]},
         **{name: getattr(picture, name) for name in ("spacing", "unit", "resolution")},
         "icc_profile": picture.icc_profile is not None,
         **{name: getattr(picture, name) for name in ("orientation", "description")},
-    }
-
-
-def _values(picture: Picture) -> dict[str, Any]:
-    pixels = picture.pixels
-    known = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
-    if known.size == 0:
-        return {"least": None, "largest": None, "mean": None, "unknown": pixels.size}
-    return {
-        "least": known.min().item(),
-        "largest": known.max().item(),
-        "mean": float(known.mean(dtype=np.float64)),
+        "least": known.min().item() if some else None,
+        "largest": known.max().item() if some else None,
+        "mean": float(known.mean(dtype=np.float64)) if some else None,
         "unknown": pixels.size - known.size,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class Block:
 def denoising() -> Block:
     """Remove noise and keep contours."""
     sample = samples.lighthouse(_SIDE, noise=30.0)
-    noisy = _float32(sample.image)
+    noisy = sample.image.astype(np.float32)
     after = "denoised", denoise(noisy, channel_axis=-1)
     truth, zoom = sample.truth, (28, 50, 32)
     return Block.compare("Denoising", "aniso.denoise(image)", truth, ("with noise", noisy), after, zoom=zoom)
@@ -81,7 +81,7 @@ def denoising() -> Block:
 def enhancing() -> Block:
     """Remove noise from lines, and close gaps."""
     sample = samples.fingerprint(_SIDE, period=11.0, noise=60.0, seed=1)
-    before = "lines with gaps, noise", _float32(sample.image)
+    before = "lines with gaps, noise", sample.image.astype(np.float32)
     result = enhance(before[1])
     after = f"{np.mean(result[sample.gaps] < 127.5):.0%} of gaps closed", result
     title, call, place = "Coherence enhancement", "aniso.enhance(image)", (8, 123, 32)
@@ -90,7 +90,7 @@ def enhancing() -> Block:
 
 def inpainting() -> Block:
     """Restore an image of which one pixel in ten is known."""
-    truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
+    truth = samples.lighthouse(_SIDE, noise=0.0).truth.astype(np.float32)
     unknown = np.random.default_rng(0).random(truth.shape[:2]) > 0.1
     before = "one pixel in ten is known", np.where(unknown[..., np.newaxis], 0, truth)
     after = "filled in", inpaint(before[1], unknown, channel_axis=-1)
@@ -99,7 +99,7 @@ def inpainting() -> Block:
 
 def upsampling() -> Block:
     """Increase the resolution by 4; block means are kept."""
-    truth = _float32(samples.lighthouse(_SIDE, noise=0.0).truth)
+    truth = samples.lighthouse(_SIDE, noise=0.0).truth.astype(np.float32)
     coarse = truth.reshape(_SIDE // 4, 4, _SIDE // 4, 4, 3).mean(axis=(1, 3))
     before = "64 pixels wide", coarse.repeat(4, axis=0).repeat(4, axis=1)
     after = "256 pixels wide", upsample(coarse, 4, channel_axis=-1)
@@ -109,7 +109,7 @@ def upsampling() -> Block:
 def stencils() -> Block:
     """Compare stencils: diffusion along circles should not change circles."""
     pattern = samples.ring_pattern(_SIDE, radius=0.47 * _SIDE, width=0.05 * _SIDE)
-    image = _float32(127.5 + 127.5 * pattern)
+    image = (127.5 + 127.5 * pattern).astype(np.float32)
     circles = FixedTensor.from_entries(*samples.ring_tensor(_SIDE))
     panels = [Panel("rings-before", "rings", "", image)]
     for name, label, stencil in (
@@ -129,43 +129,24 @@ BLOCKS: tuple[Callable[[], Block], ...] = (denoising, enhancing, inpainting, ups
 
 def sheet(blocks: list[Block]) -> Image.Image:
     """Return all panels on one sheet, four in a row; 0 is black and 255 is white."""
-    rows = list(_rows(blocks))
+    panels = [(block, panel) for block in blocks for panel in block.panels]
     width = 2 * _MARGIN + 4 * _SIDE + 3 * _GAP + 2 * _GAP
     row_height = _HEADING + _SIDE + _LABEL
-    page = Image.new("RGB", (width, 2 * _MARGIN + len(rows) * row_height - 20), _PAPER)
+    page = Image.new("RGB", (width, 2 * _MARGIN + -(-len(panels) // 4) * row_height - 20), _PAPER)
     draw = ImageDraw.Draw(page)
     title, code, label = (ImageFont.load_default(size) for size in (22, 16, 16))
-    for row, members in enumerate(rows):
-        top, column = _MARGIN + row * row_height, 0
-        for block in members:
-            left = _left(column)
+    for number, (block, panel) in enumerate(panels):
+        row, column = divmod(number, 4)
+        top = _MARGIN + row * row_height
+        left = _MARGIN + column * (_SIDE + _GAP) + (2 * _GAP if column > 1 else 0)  # between pairs
+        below = top + _HEADING + _SIDE + 5
+        if panel is block.panels[0]:
             draw.text((left, top), block.title, _INK, title)
             draw.text((left, top + 27), block.call, _GREY, code)
-            for panel in block.panels:
-                left = _left(column)
-                page.paste(_draw_panel(panel), (left, top + _HEADING))
-                below = top + _HEADING + _SIDE + 5
-                draw.text((left, below), panel.label, _INK, label)
-                draw.text((left + _SIDE, below), panel.figure, _GREY, label, anchor="ra")
-                column += 1
+        page.paste(_draw_panel(panel), (left, top + _HEADING))
+        draw.text((left, below), panel.label, _INK, label)
+        draw.text((left + _SIDE, below), panel.figure, _GREY, label, anchor="ra")
     return page
-
-
-def _rows(blocks: list[Block]) -> Iterator[list[Block]]:
-    """Yield rows of blocks that fill four columns together."""
-    row: list[Block] = []
-    for block in blocks:
-        row.append(block)
-        if sum(len(each.panels) for each in row) >= 4:
-            yield row
-            row = []
-    if row:
-        yield row
-
-
-def _left(column: int) -> int:
-    """Return the left edge of a column; pairs of panels are separated by a wider gap."""
-    return _MARGIN + column * (_SIDE + _GAP) + (2 * _GAP if column > 1 else 0)
 
 
 def _draw_panel(panel: Panel) -> Image.Image:
@@ -236,10 +217,6 @@ def free_path(path: Path) -> Path:
         number += 1
         candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
     return candidate
-
-
-def _float32(values: Pixels) -> npt.NDArray[np.float32]:
-    return np.ascontiguousarray(values, np.float32)
 
 
 def _decibels(image: Pixels, truth: Pixels) -> str:

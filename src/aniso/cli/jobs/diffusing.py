@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from aniso import stability
-from aniso.cli.jobs.file_job import FileJob, each_file, picture_facts
+from aniso.cli.jobs.file_job import FileJob, divide_progress, each_file, picture_facts
 from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options import parsing
 from aniso.cli.options.diffusion_options import DiffusionOptions
@@ -136,16 +136,8 @@ def _snapshots(
     stack: Pages, times: Sequence[float], diffusion: DiffusionSetup, tell: Tell
 ) -> Iterator[list[Any]]:
     """Yield all pages at each time."""
-    shares = [0.0] * stack.count
-
-    def progress_of(number: int) -> Tell:
-        def tell_share(done: float, total: float) -> None:
-            shares[number - 1] = done / total if total > 0 else 1.0
-            tell(sum(shares), stack.count)
-
-        return tell_share
-
-    evolutions = [diffusion.run(scale_space, page, times, progress_of(page.number)) for page in stack]
+    tell_of = divide_progress(stack, tell)
+    evolutions = [diffusion.run(scale_space, page, times, tell_of(page)) for page in stack]
     for snapshots in zip(*evolutions, strict=True):
         yield [image for _, image in snapshots]
 

@@ -18,7 +18,7 @@ from aniso.cli.jobs.reporting import Report, Rows, Tell, columns
 from aniso.cli.options import shared
 from aniso.io import units
 from aniso.io.formats import format_of
-from aniso.io.pages import Pages, is_guess
+from aniso.io.pages import Page, Pages, is_guess
 from aniso.io.picture import FileError, Picture
 from aniso.verbs.plan import Plan
 
@@ -45,23 +45,35 @@ def each_file(report: Report, paths: Sequence[Path], action: Action) -> None:
                 report.say(line.replace("{seconds}", f"{seconds:.1f} s"))
 
 
+def divide_progress(stack: Pages, tell: Tell) -> Callable[[Page], Tell]:
+    """Return a function that gives each page a progress function of its own; `tell` gets the sum of all."""
+    finished = 0.0
+
+    def tell_of(page: Page) -> Tell:
+        before = 0.0
+
+        def tell_share(done: float, total: float) -> None:
+            nonlocal finished, before
+            share = done / total if total > 0 else 1.0
+            finished, before = finished + share - before, share
+            tell(finished, stack.count)
+
+        return tell_share
+
+    return tell_of
+
+
 @dataclass(frozen=True)
 class FileJob:
     """The files and options of a command."""
 
-    command: str
+    report: Report
     files: Sequence[str]
     reading: shared.ReadingOptions
     writing: shared.WritingOptions
     computing: shared.ComputingOptions
-    reporting: shared.ReportingOptions
     plans: shared.PlanOptions = shared.PlanOptions()  # noqa: RUF009 (frozen)
     storage: Mapping[str, str] = field(default_factory=dict)  # options of stores at URLs
-
-    @cached_property
-    def report(self) -> Report:
-        """The report, with the results so far."""
-        return Report(self.command, self.reporting)
 
     @cached_property
     def paths(self) -> list[Path]:
@@ -151,8 +163,9 @@ class FileJob:
             plan = Plan.from_json(text)
         except (TypeError, ValueError) as error:
             raise FileError(f"{path}: {checks.on_command_line(error)}") from error
-        if plan.verb != self.command:
-            raise FileError(f"{path} is a plan of {plan.verb}, not of {self.command}. Use aniso {plan.verb}.")
+        command = self.report.command
+        if plan.verb != command:
+            raise FileError(f"{path} is a plan of {plan.verb}, not of {command}. Use aniso {plan.verb}.")
         return plan
 
     def check_saved_plan(self, pages: int = 1, *, written: bool = False) -> None:
@@ -169,7 +182,7 @@ class FileJob:
                 "--frames to filter all pages with one plan, or --volume if they are slices of a volume."
             )
         if not written:
-            io.check_text_output(path, force=self.writing.force)
+            io.check_place(path, force=self.writing.force)
 
     def save_plan(self, plan: Plan) -> None:
         """Write a plan to the file of --save-plan, if it was given."""
@@ -250,16 +263,12 @@ def _describe_size(picture: Picture, stack: Pages) -> str:
 
 def _losses(target: Path, picture: Picture, *, retyped: bool) -> Iterator[tuple[str, str]]:
     """Yield kinds and texts of what is lost when a picture is written; `retyped`: its data type is new."""
-    if retyped and picture.dtype.kind in "iu":
-        yield from _type_losses(target, picture)
     lengthless = picture.spacing is not None and units.metres(picture.unit) is None
     if lengthless and format_of(target).only_unit:
         why = f"is in {picture.unit}, which is not a known unit of length" if picture.unit else "has no unit"
         yield "unit", f"{target} is written without voxel size, because that of the input {why}."
-
-
-def _type_losses(target: Path, picture: Picture) -> Iterator[tuple[str, str]]:
-    """Yield notes about clipped values, and about pictures that become flat."""
+    if not (retyped and picture.dtype.kind in "iu"):
+        return
     limits = np.iinfo(picture.dtype)
     values = picture.pixels
     least, largest = float(values.min()), float(values.max())

@@ -14,7 +14,7 @@ import typer
 from aniso.blocks.stores.places import Place
 from aniso.blocks.stores.urls import is_url, options_for, place_of
 from aniso.cli.files import read_mask
-from aniso.cli.jobs.file_job import FileJob, each_file
+from aniso.cli.jobs.file_job import FileJob, divide_progress, each_file
 from aniso.cli.jobs.reporting import Rows, Tell, columns
 from aniso.cli.options.shared import ClusterOptions, MaskOptions
 from aniso.io.pages import Page, Pages
@@ -127,14 +127,14 @@ def store_places(job: FileJob, pattern: str) -> tuple[Place, Place]:
         raise typer.BadParameter(
             "Zarr stores are filtered one at a time: give IN.zarr and, optionally, OUT.zarr."
         )
-    if len(job.files) == 2 and job.writing.output is not None:
+    output = job.writing.output
+    given = [*job.files[1:], *([] if output is None else [output])]
+    if len(given) > 1:
         raise typer.BadParameter("the output was given twice, as second name and as --output.")
     source = _place(job, job.files[0], "source")
-    if len(job.files) == 2:
-        target = _place(job, job.files[1], "target")
-    elif job.writing.output is not None:
-        target = _place(job, job.writing.output, "target")
-        if not _is_store(job.writing.output):
+    if given:
+        target = _place(job, given[0], "target")
+        if not _is_store(given[0]):
             raise typer.BadParameter(
                 f"--output {target} must be a Zarr store: a name that ends in {_SUFFIX}."
             )
@@ -194,7 +194,8 @@ def filter_files(
 
     def action(path: Path, number: int, tell: Tell) -> tuple[dict[str, Any], list[str]]:
         stack, target = opened(number - 1), targets[number - 1]
-        results, infos = _filter_pages(stack, chosen(stack), tell)
+        filter_page, tell_of = chosen(stack), divide_progress(stack, tell)
+        results, infos = zip(*(filter_page(page, tell_of(page)) for page in stack), strict=True)
         written = job.write(target, stack, results)
         if not saved:
             job.save_plan(infos[0])
@@ -218,17 +219,3 @@ def filter_files(
     if choose_for_all is not None and saved:
         job.report.say(columns(summary_rows(saved)))
     job.report.finish(**(facts or {}))
-
-
-def _filter_pages(stack: Pages, filter_page: Filter, tell: Tell) -> tuple[list[Any], list[Any]]:
-    results, infos = [], []
-    for page in stack:
-        done = page.number - 1
-
-        def part(now: float, total: float, done: int = done) -> None:
-            tell(done + (now / total if total > 0 else 1.0), stack.count)
-
-        result, info = filter_page(page, part)
-        results.append(result)
-        infos.append(info)
-    return results, infos

@@ -86,7 +86,7 @@ class Structures:
             results = []
             for page in stack:
                 results.append(self._map(page.image, page.spacing, page.channel_axis))
-                tell(page.number, page.count)
+                tell(page.number, stack.count)
             written = work.write_picture(target, self._picture(stack, results))
             return work.report_result(path, target, written, stack, self._rows())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, make_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import typer
 
@@ -105,18 +105,12 @@ class TensorOptions:
         return a, b, c
 
 
-if TYPE_CHECKING:
-    _SchemeName = str
-else:
-    _SchemeName = Literal[tuple(schemes.kinds())]
-
-
 @dataclass(frozen=True)
 class SchemeOptions:
     """A scheme and its parameter."""
 
     panel: ClassVar[str] = "Time stepping"
-    scheme: _SchemeName = option(
+    scheme: Literal[tuple(schemes.kinds())] = option(  # type: ignore[valid-type]
         "Scheme: explicit computes a tensor for every step; the cycles of fed and fsi reach long times "
         "faster.",
         default="explicit",
@@ -148,9 +142,6 @@ class _Model:
 
     panel: ClassVar[str] = "Model"
     model: str
-    if TYPE_CHECKING:
-
-        def __init__(self, **fields: Any) -> None: ...
 
     def given(self) -> list[str]:
         """Return the options of the model that were given."""
@@ -205,10 +196,7 @@ def _model_options() -> Any:
     return make_dataclass("ModelOptions", entries, bases=(_Model,), frozen=True)
 
 
-if TYPE_CHECKING:
-    ModelOptions = _Model
-else:
-    ModelOptions = _model_options()
+ModelOptions: Any = _model_options()
 
 
 @dataclass(frozen=True)

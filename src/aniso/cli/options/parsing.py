@@ -87,9 +87,7 @@ def span(low: float, high: float, open_low: bool = False) -> str:
 def wholes(low: int, high: int) -> Callable[[Any], Any]:
     """Return a parser for an integer in a range, or for several with commas."""
 
-    def parse(text: Any) -> Any:
-        if not isinstance(text, str):
-            return text
+    def parse(text: str) -> Any:
         values = []
         for part in text.split(","):
             try:
@@ -121,10 +119,8 @@ def axis(text: Any) -> Any:
         raise typer.BadParameter(f"{text!r} is neither an integer nor 'none'.") from None
 
 
-def times(text: Any) -> tuple[float, ...]:
+def times(text: str) -> tuple[float, ...]:
     """Parse increasing times, separated by commas."""
-    if not isinstance(text, str):
-        return tuple(text)
     parts = [part.strip() for part in text.strip().rstrip(",").split(",")]
     for part in parts:
         if len(part.split()) > 1:

@@ -48,7 +48,7 @@ class Call:
     def __call__(self, image: Array, progress: Callable[[float, float], object]) -> tuple[Array, Plan | None]:
         """Return the result, and what the verb chose."""
         given = dict(self.options)
-        if self.verb.fills:
+        if "mask" in given:
             given["mask"] = given["mask"].mask()
         result, info = self.verb.function(image, **given, progress=progress, return_info=True)
         return result, info
@@ -56,11 +56,6 @@ class Call:
     def steering(self, info: Plan | None) -> tuple[ImageDriven, float] | None:
         """Return the model that steers the diffusion and its time; None if that is not known (yet)."""
         return None if info is None else info.steering(self.options)
-
-    @property
-    def factor(self) -> int:
-        """How many times finer the result is than the image."""
-        return int(self.options["factor"]) if self.verb.refines else 1
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -107,7 +102,7 @@ class DiffusionCall(Call):
     def steps(self, factor: int = 1) -> float:
         """Return the number of steps; a tensor costs as much as some of them."""
         model, time = self.steering()
-        cycles = list(self._quick_scheme().plan(time, factor**2 * self._largest_step()))
+        cycles = list(self._quick_scheme().plan(time, factor**2 * self.largest_step()))
         # More so if the structure tensor is averaged.
         tensor = 6 if model.integration else 2
         return max(1.0, sum(tensor + len(cycle.steps) for cycle in cycles))
@@ -119,10 +114,11 @@ class DiffusionCall(Call):
         return replace(call, options={**options, "scheme": call._quick_scheme()})
 
     def _quick_scheme(self) -> Any:
-        scheme, longest = self.options["scheme"], _EXPLICIT_STEPS * 0.9 * self._largest_step()
+        scheme, longest = self.options["scheme"], _EXPLICIT_STEPS * 0.9 * self.largest_step()
         return FED(4) if isinstance(scheme, Explicit) and self.options["time"] > longest else scheme
 
-    def _largest_step(self) -> float:
+    def largest_step(self) -> float:
+        """Return the largest stable step."""
         spacing = self.options.get("spacing", (1.0, 1.0))
         stencil = self.options.get("stencil", DeltaStencil())
         return stability.stable_step(self.options["model"], stencil, spacing, ndim=len(spacing))
@@ -164,10 +160,13 @@ class Choices:
         default = AUTO if parameter.automatic else parameter.initial
         return self.values.get((self.owner, name), default)
 
-    def applies(self, name: str) -> bool:
-        """Return whether a parameter has a meaning, given the values of the others."""
-        unless = self.parameters[name].about.unless
-        return unless is None or self.value(unless[0]) != unless[1]
+    def applies(self, name: str, scene: Scene) -> bool:
+        """Return whether a parameter has a meaning for a scene, given the values of the others."""
+        about = self.parameters[name].about
+        if name == "cycles" and name not in schemes.kinds()[self.value("scheme")].__dataclass_fields__:
+            return False
+        other, value = about.unless or ("", None)
+        return (scene.whole or not about.for_volumes) and not (other and self.value(other) == value)
 
     def with_value(self, name: str, value: Any) -> Choices:
         """Return choices with another value of a parameter; None restores the default."""
@@ -199,11 +198,7 @@ class Choices:
     def call(self, scene: Scene) -> Call:
         """Return the call that computes the result for the whole image or volume."""
         self._check(scene)
-        given = {
-            name: self.value(name)
-            for name, parameter in self.parameters.items()
-            if self.applies(name) and (scene.whole or not parameter.about.for_volumes)
-        }
+        given = {name: self.value(name) for name in self.parameters if self.applies(name, scene)}
         kind = DiffusionCall if self.verb.takes("model") else Call
         options = (self._diffusion if self.verb.takes("model") else self._verb)(given, scene)
         common = {
@@ -219,7 +214,7 @@ class Choices:
         own = {name: given[name] for name in of_model(kind) if name in given}
         if own.get("contrast") == AUTO:
             own["contrast"] = suggest_contrast(scene, self.model)
-        cycles = {"cycles": int(given["cycles"])} if has_cycles(given["scheme"]) else {}
+        cycles = {"cycles": int(given["cycles"])} if "cycles" in given else {}
         scheme = schemes.kinds()[given["scheme"]](**cycles)
         return {"model": kind(**own), "time": given["time"], "scheme": scheme}
 
@@ -261,11 +256,6 @@ def parameters_of(method: str, model: str) -> dict[str, Parameter]:
     if "contrast" in fields:  # can be estimated from the image; other fields have defaults that suit all
         fields["contrast"] = replace(fields["contrast"], automatic=True)
     return fields | {each.name: each for each in _DIFFUSION_PARAMETERS}
-
-
-def has_cycles(scheme: str) -> bool:
-    """Whether a scheme of this name has a number of cycles."""
-    return "cycles" in schemes.kinds()[scheme].__dataclass_fields__
 
 
 def suggest_contrast(scene: Scene, model: str) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aniso.estimates import pixel_size
-from aniso.explorer.choosing.choices import AUTO, Choices, has_cycles, suggest_contrast
+from aniso.explorer.choosing.choices import AUTO, Choices, suggest_contrast
 from aniso.explorer.choosing.scene import Scene
 from aniso.parameters import Parameter
 
@@ -56,13 +56,10 @@ class Control:
 
 def controls(choices: Choices, scene: Scene, found: dict[str, float]) -> list[Control]:
     """Return the controls of a method for a scene; `found` are the estimated values, as far as known."""
-    own = choices.parameters
-    if choices.verb.takes("model") and not has_cycles(choices.value("scheme")):
-        del own["cycles"]
     return [
         _control(parameter, choices, scene, found)
-        for parameter in own.values()
-        if choices.applies(parameter.name) and (scene.whole or not parameter.about.for_volumes)
+        for name, parameter in choices.parameters.items()
+        if choices.applies(name, scene)
     ]
 
 

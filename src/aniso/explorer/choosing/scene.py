@@ -15,7 +15,7 @@ import numpy as np
 from aniso import estimates, io, noise, samples
 from aniso.arrays import Array
 from aniso.io.formats import origin, suffix_of
-from aniso.io.pages import voxel_shape
+from aniso.io.pages import input_pixels, voxel_shape
 from aniso.io.picture import Picture
 from aniso.noise import NoiseEstimate
 
@@ -202,10 +202,7 @@ class Source:
     @functools.cached_property
     def pixels(self) -> Array:
         """The input of the verbs, as on the command line."""
-        pixels = self.picture.pixels
-        if pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 4:
-            return pixels.astype(np.float64)  # float32 is not precise enough
-        return pixels
+        return input_pixels(self.picture)
 
     @functools.cached_property
     def statistics(self) -> Statistics:

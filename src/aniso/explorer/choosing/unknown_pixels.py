@@ -76,13 +76,13 @@ def mask_line(mask: Mask) -> str:
 
 def known_means(image: Any, mask: Mask, factor: int) -> tuple[Any, Mask]:
     """Return image and mask on a coarser grid: means of known pixels, unknown if all are."""
-    known = block_means((~mask).astype(np.float32), factor)
     weights = (~mask).astype(np.float32)
+    known = block_means(weights, factor)
+    unknown = known < 1e-6
     if image.ndim == 3:
         weights, known = weights[..., np.newaxis], known[..., np.newaxis]
-    filled = np.where(weights > 0, image, 0)
-    coarse = block_means(filled * weights, factor) / np.maximum(known, 1e-6)
-    return coarse.astype(np.float32), known.reshape(known.shape[:2]) < 1e-6
+    coarse = block_means(np.where(weights > 0, image, 0) * weights, factor) / np.maximum(known, 1e-6)
+    return coarse.astype(np.float32), unknown
 
 
 def _span(low: float, high: float, length: int) -> tuple[int, int]:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
-from aniso import stability
 from aniso.arrays import Array
 from aniso.blocks.halo import reach, tensor_reach
-from aniso.explorer.choosing.choices import Call
+from aniso.explorer.choosing.choices import Call, DiffusionCall
 from aniso.explorer.choosing.scene import Part, Scene, View, block_means, real
 from aniso.explorer.choosing.unknown_pixels import LazyMask, known_means
 from aniso.explorer.showing.pictures import reduction
 from aniso.models import ImageDriven
-from aniso.stencil import DeltaStencil
 
 # Diffusion spreads over √(2t); almost nothing arrives from more than this many times farther away.
 _SPREADS = 3.0
@@ -86,13 +84,11 @@ def thickness(scene: Scene, model: ImageDriven, spacing: tuple[float, ...] | Non
     return 1 + tensor_reach(model, (h,))[0]
 
 
-def halo(scene: Scene, call: Call, scheme: Any) -> int:
+def halo(scene: Scene, call: DiffusionCall) -> int:
     """Return the number of slices on each side that influence the shown one in a diffusion."""
-    model, time = call.options["model"], call.options["time"]
-    spacing = call.options.get("spacing") or (1.0, 1.0, 1.0)
+    model, time, scheme, spacing = (call.options[name] for name in ("model", "time", "scheme", "spacing"))
     h = spacing[scene.axis]
-    limit = stability.stable_step(model, call.options.get("stencil", DeltaStencil()), spacing, ndim=3)
-    exact = sum(reach(cycle, model, (h,))[0] for cycle in scheme.plan(time, limit))
+    exact = sum(reach(cycle, model, (h,))[0] for cycle in scheme.plan(time, call.largest_step()))
     return min(exact, math.ceil(_SPREADS * math.sqrt(2 * time) / h) + thickness(scene, model, spacing))
 
 
@@ -159,7 +155,7 @@ def part(scene: Scene, view: View, call: Call, affordable: Callable[[Call, int],
     if call.verb.refines:
         shrink = min(1.0, math.sqrt(affordable(call, 1) / pixels))
         return Part(*_middle(top, bottom, shrink), *_middle(left, right, shrink), 1)
-    thick = halo(scene, call, call.options["scheme"]) if _takes_slab(scene, call) else 0
+    thick = halo(scene, call) if _takes_slab(call, scene) else 0
     coarsest = max(view.factor, min(height, width) // 16)
     f = view.factor
     # Slightly over budget is better than a grid that is twice as coarse.
@@ -171,12 +167,12 @@ def part(scene: Scene, view: View, call: Call, affordable: Callable[[Call, int],
 def coarsen(call: Call, scene: Scene, part: Part) -> Trial:
     """Return a rehearsed call for a part of the scene, and its image: same lengths, larger pixels."""
     options, verb = dict(call.options), call.verb
-    if _takes_slab(scene, call):
+    if _takes_slab(call, scene):
         slab = Slab.of(scene, part, options["spacing"])
         options["spacing"] = slab.spacing
         return Trial(replace(call, options=options), slab, f" of {len(slab.volume)} slices")
     image = scene.reduced(part.factor)
-    if verb.fills:
+    if "mask" in options:
         mask = options["mask"].here()
         if part.factor > 1:
             image, mask = known_means(scene.image, mask, part.factor)
@@ -216,8 +212,8 @@ def is_exact(call: Call, part: Part, scene: Scene) -> bool:
     return same and not scene.whole and part.factor == 1 and part.covers(scene.shape)
 
 
-def _takes_slab(scene: Scene, call: Call) -> bool:
-    return scene.whole and call.verb.takes("model")
+def _takes_slab(call: Call, scene: Scene) -> TypeGuard[DiffusionCall]:
+    return scene.whole and isinstance(call, DiffusionCall)
 
 
 def _span(low: float, high: float, length: int) -> tuple[int, int]:

@@ -62,24 +62,21 @@ class Results:
         self._film_awaits_result = False
 
     def stop(self) -> None:
-        """Cancel what has not begun."""
+        """Cancel what is pending, other than previews."""
         for timer in (self._rest, self._pause):
             if timer is not None:
                 timer.cancel()
+        self._tab.full_worker.withdraw()
 
     # -- the result -----------------------------------------------------------------------------------
 
     def request(self, call: Call, stamp: float | None) -> None:
         """Compute a preview now, and full resolution after a delay."""
-        self.stop()
-        self._tab.full_worker.withdraw()
         self.preview(call, stamp)
         self._rest = self._tab.loop.call_later(REST, self._request_full, call)
 
     def give_up(self) -> None:
-        """Discard all pending results, because the choices cannot be computed."""
-        self.stop()
-        self._tab.full_worker.withdraw()
+        """Discard previews too, because the choices cannot be computed."""
         self._newest = self._tab.version + 1
 
     def preview(self, call: Call, stamp: float | None = None) -> None:
@@ -299,7 +296,7 @@ def check_memory(call: Call, scene: Scene) -> None:
 
 def needed_memory(call: Call, scene: Scene) -> float:
     """Return the peak memory in bytes."""
-    voxels = scene.filtered.size * call.factor**3
+    voxels = scene.filtered.size * call.options.get("factor", 1) ** 3
     return float(call.verb.arrays * voxels * np.result_type(scene.filtered, np.float32).itemsize)
 
 

@@ -105,10 +105,10 @@ class ExplorerPage:
             self._press_whole = segments(
                 "Filter", _FILTERED, "volume", lambda what: self.session.filter_whole(what == "volume")
             )
-            self._axis = select("Slices along", _AXES, "0", lambda axis: self._slice(axis=int(axis)))
+            self._axis = select("Slices along", _AXES, "0", lambda axis: self.session.slice(int(axis)))
             self._index = html("input", type="range", min=0, max=1, value=0, aria_label="Slice")
             self._index.on(
-                "input", lambda event: self._slice(index=int(event.args)), throttle=0.05,
+                "input", lambda event: self.session.slice(index=int(event.args)), throttle=0.05,
                 js_handler="(e) => emit(e.target.value)",
             )  # fmt: skip
             self._index_label = text("slice", "output")
@@ -120,19 +120,10 @@ class ExplorerPage:
         if name:
             await self.session.open(lambda: Source.of_sample(name))
 
-    async def _slice(self, axis: int | None = None, index: int | None = None) -> None:
-        scene = self.session.scene
-        if scene is None:
-            return
-        if axis is not None:
-            await self.session.slice(axis, scene.source.picture.shape[axis] // 2)
-        elif index is not None and index != scene.index:
-            await self.session.slice(scene.axis, index)
-
     def _show_mode(self, mode: str) -> None:
         if mode != "difference":
             self._mode = mode
-        self._viewer.set(mode=mode)
+        change(self._viewer, mode=mode)
         self.session.show_difference(mode == "difference")
 
     def _flip_difference(self) -> None:
@@ -141,7 +132,7 @@ class ExplorerPage:
         self._show_mode(mode)
 
     def _overlay(self, name: str, shown: bool) -> None:
-        self._viewer.set(**{f"{name}Shown": shown})
+        change(self._viewer, **{f"{name}Shown": shown})
         self.session.show_overlay(name, shown)
 
     def _film(self) -> None:
@@ -181,15 +172,13 @@ class ExplorerPage:
             "film": lambda _: self._drop_film(),
             "result": self._show_result,
             "found": self._panel.show_found,
-            "histogram": self._panel.show_histogram,
+            "histogram": self._panel.histogram.set_content,
+            "ellipses": lambda ellipses: self._viewer.run_method("setEllipses", ellipses, news["spot"]),
+            "scene": lambda scene: self._show_scene(scene, news["keep_view"]),
         }
         for kind, value in news.items():
             if kind in handlers:
                 handlers[kind](value)
-        if "ellipses" in news:
-            self._viewer.run_method("setEllipses", news["ellipses"], news["spot"])
-        if "scene" in news:
-            self._show_scene(news["scene"], news["keep_view"])
 
     def _say(self, **news: Any) -> None:
         self._viewer.run_method("say", news)
@@ -215,7 +204,9 @@ class ExplorerPage:
     def _show_result(self, result: Result) -> None:
         axes = 3 if self.session.scene is not None and self.session.scene.whole else 2
         shape = " × ".join(map(str, result.image.shape[:axes]))
-        self._say(aboutResult=f"{shape} in {_duration(result.seconds)}, full resolution")
+        seconds = result.seconds
+        duration = f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+        self._say(aboutResult=f"{shape} in {duration}, full resolution")
         self._panel.show_info(result.info)
 
     def _show_scene(self, scene: Scene, keep_view: bool) -> None:
@@ -238,10 +229,6 @@ class ExplorerPage:
         if not keep_view or scene.whole != self._whole:
             self._whole = scene.whole
             self._panel.build()
-
-
-def _duration(seconds: float) -> str:
-    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _too_large(facts: dict[str, Any], limit: int) -> str:

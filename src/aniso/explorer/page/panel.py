@@ -17,7 +17,7 @@ from aniso.explorer.choosing.controls import ROOT, Control, controls
 from aniso.explorer.choosing.scene import Scene
 from aniso.explorer.choosing.unknown_pixels import RandomPixels
 from aniso.explorer.page.session import Session, describe_error
-from aniso.explorer.page.widgets import ControlElement, Viewer, button, html, segments, select, text, toggle
+from aniso.explorer.page.widgets import ControlElement, button, change, html, segments, select, text, toggle
 from aniso.models import kinds
 from aniso.stencil import DeltaStencil
 from aniso.verbs.plan import summary_rows
@@ -26,7 +26,7 @@ from aniso.verbs.plan import summary_rows
 class ParameterPanel:
     """Rebuilt for each method, model and image."""
 
-    def __init__(self, place: Element, session: Session, viewer: Viewer, download: str) -> None:
+    def __init__(self, place: Element, session: Session, viewer: Element, download: str) -> None:
         self._place, self.session, self._viewer, self._download = place, session, viewer, download
         self._controls: dict[str, ControlElement] = {}
         self._found: dict[str, float] = {}
@@ -37,7 +37,7 @@ class ParameterPanel:
         session, verb = self.session, self.session.choices.verb
         self._place.clear()
         self._controls, self._found = {}, {}
-        self._viewer.set(brush=False, playable=verb.has_scale_space)
+        change(self._viewer, brush=False, playable=verb.has_scale_space)
         with self._place:
             titles = {name: name.capitalize() for name in methods()}
             segments("Task", titles, verb.name, self._choose_method)
@@ -57,7 +57,7 @@ class ParameterPanel:
                     self._build_switches(session.scene)
             with html("div", "group"):
                 text("Gradient histogram and contrast", "h2")
-                self._histogram = ui.html("", sanitize=False).classes("histogram")
+                self.histogram = ui.html("", sanitize=False).classes("histogram")
             with html("div", "group") as self._values_group:
                 text("Values used", "h2")
                 self._values = html("dl", "values")
@@ -79,7 +79,8 @@ class ParameterPanel:
         if scene.spacing is not None:
             words = " × ".join(f"{h:.3g}" for h in scene.spacing)
             toggle(
-                f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(), self._use_spacing,
+                f"Pixels are {words} {scene.source.picture.unit or ''}".rstrip(),
+                lambda used: self._rebuild(file_spacing=used),
                 pressed=choices.file_spacing, title="Use the pixel size of the file",
             )  # fmt: skip
 
@@ -101,16 +102,16 @@ class ParameterPanel:
                 "fraction", "Fraction", "", "%", meaning, "number", 100 * pixels.share, 90.0, 0, 99.5
             )
             ControlElement(share, self._random)
-            self._viewer.set(brush=False)
+            change(self._viewer, brush=False)
             return
         meaning = "brush radius, in pixels of the image"
         radius = Control("radius", "Radius", "", "px", meaning, "number", 12, 12.0, 1, 60, ROOT)
-        ControlElement(radius, lambda value, stamp: self._viewer.set(radius=12 if value is None else value))
+        ControlElement(radius, lambda value, _: change(self._viewer, radius=12 if value is None else value))
         with html("div", "row"):
-            toggle("Erase", lambda on: self._viewer.set(erase=on))
+            toggle("Erase", lambda on: change(self._viewer, erase=on))
             button("Clear", lambda: self.session.change(drawn=None), "plain")
         text("Draw on the picture to mark unknown pixels.", "p", "summary")
-        self._viewer.set(brush=True, radius=12, erase=False)
+        change(self._viewer, brush=True, radius=12, erase=False)
 
     def show_info(self, info: Any) -> None:
         """Show the values that a verb chose."""
@@ -127,18 +128,13 @@ class ParameterPanel:
         self._found = found
         self._show_controls()
 
-    def show_histogram(self, drawing: str) -> None:
-        """Show the histogram."""
-        self._histogram.set_content(drawing)
-
     def use_time(self, time: float) -> None:
         """Use a time from the film."""
         self._choose("time", float(f"{time:.4g}"), None)
 
     def use_stencil(self, stencil: DeltaStencil | None) -> None:
         """Use a stencil; None is the default."""
-        self.session.change(stencil=stencil)
-        self.build()
+        self._rebuild(stencil=stencil)
 
     def _choose_method(self, method: str) -> None:
         if method != self.session.choices.method:
@@ -162,10 +158,6 @@ class ParameterPanel:
             self.build()
         elif stamp is None:
             self._show_controls()
-
-    def _use_spacing(self, used: bool) -> None:
-        self.session.change(file_spacing=used)
-        self.build()
 
     def _mask_kind(self, kind: str) -> None:
         self.session.change(random_pixels=RandomPixels() if kind == "random" else None)

@@ -95,14 +95,20 @@ class Session:
         if self._opened == 0:
             await self.open(load)
 
-    async def slice(self, axis: int, index: int) -> None:
-        """Show another slice of the volume; a computation for the whole volume continues."""
-        if self.scene is None or not self.scene.source.is_volume:
+    async def slice(self, axis: int | None = None, index: int | None = None) -> None:
+        """Show another slice of the volume, by default along the same axis, or the middle one along another.
+
+        A computation for the whole volume continues.
+        """
+        old = self.scene
+        if old is None or not old.source.is_volume:
             return
-        axis = min(max(axis, 0), 2)
-        index = min(max(index, 0), self.scene.source.picture.shape[axis] - 1)
-        scene = replace(self.scene, axis=axis, index=index)
-        await self._change_scene(lambda: scene, keep_view=scene.shape == self.scene.shape)
+        axis = old.axis if axis is None else min(max(axis, 0), 2)
+        count = old.source.picture.shape[axis]
+        index = count // 2 if index is None else min(max(index, 0), count - 1)
+        if (axis, index) != (old.axis, old.index):
+            scene = replace(old, axis=axis, index=index)
+            await self._change_scene(lambda: scene, keep_view=scene.shape == old.shape)
 
     async def filter_whole(self, whole: bool) -> None:
         """Filter the whole volume, or this slice only."""

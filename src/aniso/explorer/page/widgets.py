@@ -24,14 +24,10 @@ class Viewer(Element, component=_BROWSER / "viewer.js"):
 
     def __init__(self) -> None:
         super().__init__()
-        self.set(
-            mode="compare", brush=False, radius=12, erase=False, playable=True,
-            ellipsesShown=False, stoppedShown=False,
+        change(
+            self, mode="compare", brush=False, radius=12, erase=False, playable=True, ellipsesShown=False,
+            stoppedShown=False,
         )  # fmt: skip
-
-    def set(self, **props: Any) -> None:
-        """Change properties."""
-        change(self, **props)
 
 
 class ControlElement(Element, component=_BROWSER / "control.js"):

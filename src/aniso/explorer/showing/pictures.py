@@ -34,8 +34,6 @@ class Encoded:
 
     content: bytes
     kind: str
-    width: int
-    height: int
 
 
 def shown(image: Array, grey_range: tuple[float, float]) -> Bytes:
@@ -98,9 +96,9 @@ def tinted(strength: Array, colour: tuple[int, int, int]) -> Encoded:
 
 
 def _encode(image: Bytes, kind: str, **options: Any) -> Encoded:
-    picture, stream = Image.fromarray(image), io.BytesIO()
-    picture.save(stream, kind, **options)
-    return Encoded(stream.getvalue(), f"image/{kind.lower()}", picture.width, picture.height)
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, kind, **options)
+    return Encoded(stream.getvalue(), f"image/{kind.lower()}")
 
 
 class Album:

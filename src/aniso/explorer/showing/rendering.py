@@ -105,8 +105,9 @@ def film(
     """Yield the image at `count` times from 0 to the end, closer together at first, when most happens."""
     scheme, thick = FED(1), 0
     if scene.whole:
-        diffusion = DiffusionCall(DIFFUSE, {**call.options, "model": model, "time": end})
-        thick = previews.halo(scene, diffusion, scheme)
+        steering = {"model": model, "time": end, "scheme": scheme}
+        options = {"spacing": (1.0, 1.0, 1.0), **call.options, **steering}
+        thick = previews.halo(scene, DiffusionCall(DIFFUSE, options))
     slab = Slab.affordable(scene, call.options.get("spacing"), thick, _LARGEST, _VOXELS)
     options = {name: value for name, value in call.options.items() if name == "stencil"}
     options |= {"scheme": scheme, "channel_axis": scene.channel_axis, "spacing": slab.spacing}

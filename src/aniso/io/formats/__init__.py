@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from aniso import checks
-from aniso.io.picture import FileError, Picture, corrupt
+from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture, corrupt
 
 # Files larger in memory than the limit may expand to this many times their size on disk. Scans that compress
 # well stay below it, decompression bombs are far above.
@@ -25,10 +25,6 @@ _EXPANSION = 200
 _GZIP = b"\x1f\x8b"
 #: The types of integers that most formats can hold.
 INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-
-
-def _unsupported(*arguments: Any) -> Any:
-    raise NotImplementedError("there are no such files")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,8 +39,8 @@ class Format:
     suffixes: tuple[str, ...]
     #: Bytes by which a file is recognised, and where they are.
     marks: tuple[tuple[int, bytes], ...]
-    read: Callable[[Path, int | None], Picture] = _unsupported
-    write: Callable[..., None] = _unsupported
+    read: Any = None
+    write: Any = None
     #: Rejects a picture for other reasons than its type and `content`.
     reject: Callable[[Picture], None] = lambda picture: None
     #: What files hold: one grey or RGB image, one grey-value image or volume, or anything.
@@ -68,12 +64,18 @@ class Format:
     says_channels: bool = True
     #: Whether stacks are always volumes; if not, they may also be series of images.
     stack_is_volume: bool = True
+    #: Whether files can hold an alpha channel.
+    transparent: bool = True
     #: Whether pixels change when they are written.
     lossy: bool = False
     #: Whether pixels are compressed in all files.
     compressed: bool = False
     #: The unit of all distances, where files have no place for another one.
     only_unit: str = ""
+
+    def claims(self, path: Path) -> bool:
+        """Return whether a path has a suffix of this format, or is a folder with files of a series."""
+        return suffix_of(path).lower() in self.suffixes or (os.path.isdir(path) and self.is_folder(path))
 
     def recognises(self, head: bytes, suffix: str = "") -> bool:
         """Return whether a file that begins with these bytes is of this format."""
@@ -94,6 +96,7 @@ class Format:
         elif self.content == "volume":
             self._check_volume(picture)
         if self.holds(picture.dtype):
+            self._check_alpha(picture)
             self.reject(picture)
             return
         others = [row.suffixes[0] for row in FORMATS.values() if row.holds(picture.dtype) and not row.package]
@@ -134,6 +137,15 @@ class Format:
                 f"{self.name} files hold grey or RGB images, got {count} channels. Write .tif or .npy."
             )
 
+    def _check_alpha(self, picture: Picture) -> None:
+        if picture.alpha is not None and not self.transparent:
+            raise checks.make_error(
+                FileError,
+                f"{self.name} files cannot store transparency, which the picture has. Write .png or .tif,",
+                python=f"or {WITHOUT_ALPHA}.",
+                command="or remove it first in an image editor.",
+            )
+
     def details(self, picture: Picture) -> Mapping[str, Any]:
         """Return what only a file of the same format can take back, if the picture comes from one."""
         return picture.details if picture.format == self.name else {}
@@ -160,9 +172,8 @@ def suffix_of(path: Path) -> str:
 
 def format_of(path: Path) -> Format:
     """Return the format that the suffix of a path stands for, or that of a folder with files of a series."""
-    suffix = suffix_of(path).lower()
     for format in FORMATS.values():
-        if suffix in format.suffixes or (os.path.isdir(path) and format.is_folder(path)):
+        if format.claims(path):
             return format
     known = ", ".join(f"{each.name} ({', '.join(each.suffixes)})" for each in FORMATS.values())
     raise FileError(
@@ -174,11 +185,9 @@ def result_suffix(path: Path) -> str:
     """Return the suffix of results for a file: its own, or that of a format that can be written."""
     suffix = suffix_of(path)
     for format in FORMATS.values():
-        if suffix.lower() in format.written_as and (
-            suffix or (os.path.isdir(path) and format.is_folder(path))
-        ):
-            return format.written_as[suffix.lower()]
-    return suffix or path.suffix
+        if format.claims(path):
+            return format.written_as.get(suffix.lower(), suffix)
+    return path.suffix
 
 
 def origin(picture: Picture) -> Format:

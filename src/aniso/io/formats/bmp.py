@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from aniso.io.formats import Format, check_size
-from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
+from aniso.io.picture import FileError, Picture
 
 # Uncompressed, run lengths of 8 and 4 bit, and colours in given bits.
 _COMPRESSIONS = (0, 1, 2, 3)
@@ -19,9 +19,7 @@ def read(path: Path, limit: int | None) -> Picture:
     from PIL.BmpImagePlugin import BmpImageFile
 
     with path.open("rb") as file:
-        head = file.read(34)
-        (size,) = struct.unpack_from("<I", head.ljust(34, b"\0"), 14)
-        (compression,) = struct.unpack_from("<I", head.ljust(34, b"\0"), 30)
+        size, compression = struct.unpack_from("<14xI12xI", file.read(34).ljust(34, b"\0"))
         if size >= 40 and compression not in _COMPRESSIONS:
             raise FileError(
                 f"{path} is compressed in a way that is not known (number {compression}). Save it without "
@@ -45,13 +43,6 @@ def read(path: Path, limit: int | None) -> Picture:
     )
 
 
-def _reject(picture: Picture) -> None:
-    if picture.alpha is not None:
-        raise FileError(
-            f"BMP files cannot store transparency, which the picture has. Write .png, or {WITHOUT_ALPHA}."
-        )
-
-
 def write(path: Path, picture: Picture) -> None:
     """Write a BMP file."""
     from PIL import Image
@@ -66,8 +57,8 @@ FORMAT = Format(
     marks=((0, b"BM"),),
     read=read,
     write=write,
-    reject=_reject,
     content="photograph",
     types=("uint8",),
     last_axis_is_colour=True,
+    transparent=False,
 )

@@ -42,16 +42,10 @@ class _Slice:
     description: str
 
     @property
-    def height(self) -> float:
-        """Position along the normal of the slices."""
-        normal = np.cross(self.orientation[:3], self.orientation[3:])
-        return float(normal @ np.asarray(self.position))
-
-    @property
-    def corner(self) -> tuple[float, float]:
-        """Position within the plane of the slices."""
-        across, down = np.reshape(self.orientation, (2, 3)) @ np.asarray(self.position)
-        return float(across), float(down)
+    def place(self) -> tuple[float, ...]:
+        """Position along the rows, the columns and the normal of the slices."""
+        across, down = np.reshape(self.orientation, (2, 3))
+        return tuple(np.stack([across, down, np.cross(across, down)]) @ self.position)
 
 
 def is_series(path: Path) -> bool:
@@ -75,10 +69,10 @@ def read(path: Path, limit: int | None) -> Picture:
         for each in slices:
             _check_alike(path, first, each)
             check_size(each.path, 8 * each.size[0] * each.size[1], limit)
-        ordered = sorted(slices, key=lambda each: each.height)
-        _check_distances(path, ordered)
+        ordered = sorted(slices, key=lambda each: each.place[2])
         if len(ordered) == 1:
             return read(first.path, limit)
+        _check_distances(path, ordered)
         reader = sitk.ImageSeriesReader()
         reader.SetImageIO(_DRIVER)
         reader.SetFileNames([str(each.path) for each in ordered])
@@ -142,25 +136,21 @@ def _check_alike(folder: Path, first: _Slice, other: _Slice) -> None:
 
 def _check_distances(folder: Path, ordered: list[_Slice]) -> None:
     """Reject a series with gaps, with several slices at one place, or with slices that are not aligned."""
-    gaps = np.diff([each.height for each in ordered])
-    if not len(gaps):
-        return
+    across, down, gaps = np.diff([each.place for each in ordered], axis=0).T
     usual = float(np.median(gaps))
     wrong = int(np.argmax(np.abs(gaps - usual)))
-    pair = f"{ordered[wrong].path.name} and {ordered[wrong + 1].path.name}"
+    pairs = [f"{one.path.name} and {other.path.name}" for one, other in itertools.pairwise(ordered)]
     if gaps.min() <= _TOLERANCE * max(usual, 1e-6):
-        same = int(np.argmin(gaps))
-        pair = f"{ordered[same].path.name} and {ordered[same + 1].path.name}"
         raise FileError(
-            f"{pair} in {folder} are at the same place. It may be a series of volumes. Put the slices of "
-            "each volume into a folder of its own."
+            f"{pairs[np.argmin(gaps)]} in {folder} are at the same place. It may be a series of volumes. "
+            "Put the slices of each volume into a folder of its own."
         )
     if abs(gaps[wrong] - usual) > _TOLERANCE * usual:
         raise FileError(
-            f"{pair} in {folder} are {gaps[wrong]:g} mm apart, other slices {usual:g} mm: slices are missing "
-            "or unequal. Add the missing files, or resample the volume first."
+            f"{pairs[wrong]} in {folder} are {gaps[wrong]:g} mm apart, other slices {usual:g} mm: slices are "
+            "missing or unequal. Add the missing files, or resample the volume first."
         )
-    shifts = np.hypot(*np.diff([each.corner for each in ordered], axis=0).T)
+    shifts = np.hypot(across, down)
     if shifts.max() > _TOLERANCE * usual:
         raise FileError(
             f"the slices in {folder} are shifted against each other, by {shifts.max():g} mm from one to the "

@@ -1,4 +1,7 @@
-"""What NRRD, MetaImage and DICOM share: reading and writing through SimpleITK, with the place in space."""
+"""NRRD and MetaImage (MHA, MHD) through SimpleITK, with the place in space and texts, and what DICOM shares.
+
+The pixels of NHDR and MHD files are in another file, so that results are written as NRRD and MHA.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from aniso.io import units
-from aniso.io.formats import Format, check_numbers, check_size, format_of
-from aniso.io.picture import FileError, Picture, as_dtype
+from aniso.io.formats import INTEGERS, Format, check_numbers, check_size, cut_short, format_of
+from aniso.io.picture import FileError, Picture, corrupt
 
 #: The unit of distances, unless a file names another one.
 UNIT = "mm"
 # Keys of the metadata that the library makes from the header, and writes again.
 _MADE = re.compile(r"ITK_|NRRD_|Modality$")
+_ENCODINGS = ("raw", "gzip", "gz", "txt", "text", "ascii", "hex")
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,8 @@ def picture_of(
     )
 
 
-def reject(picture: Picture) -> None:
+def _reject(picture: Picture) -> None:
     """Raise if files cannot hold a picture."""
-    if picture.alpha is not None:
-        raise FileError("such files cannot store transparency, which the picture has. Write .tif.")
     if not 2 <= len(picture.shape) <= 4:
         raise FileError(
             "such files hold images, volumes and series of volumes, got pixels of shape "
@@ -104,11 +106,7 @@ def write(path: Path, picture: Picture) -> None:
     """Write a picture, with its place in space, and as a file of the same format also with its texts."""
     format = format_of(path)
     sitk = format.library()
-    pixels = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
-    several = picture.channel_axis is not None
-    if picture.channel_axis is not None:
-        pixels = np.moveaxis(pixels, picture.channel_axis, -1)
-    image = sitk.GetImageFromArray(np.ascontiguousarray(pixels), isVector=several)
+    image = sitk.GetImageFromArray(picture.samples(), isVector=picture.channel_axis is not None)
     geometry = picture.details.get("geometry")
     scale = units.ratio(picture.unit, UNIT) or 1.0
     if isinstance(geometry, Geometry) and len(geometry.size) == image.GetDimension():
@@ -143,7 +141,41 @@ def explain(sitk: Any) -> Iterator[None]:
         sitk.ProcessObject.SetGlobalWarningDisplay(shown)
 
 
-def header(path: Path, end: str, separator: str) -> tuple[dict[str, str], int]:
+def _read_nrrd(path: Path, limit: int | None) -> Picture:
+    fields, _ = _header(path, end="", separator=":")
+    encoding = fields.get("encoding", "raw")
+    if encoding.lower() not in _ENCODINGS:
+        raise FileError(
+            f"{path} is compressed with {encoding!r}, which is not known. Save it with the encoding gzip or "
+            "raw."
+        )
+    for name in ("data file", "datafile"):
+        if name in fields:
+            _check_data_file(path, fields[name])
+    unit = next(iter(fields.get("space units", "").replace('"', " ").split()), UNIT)
+    return read(path, limit, _NRRD, "NrrdImageIO", unit=unit, raw=encoding == "raw")
+
+
+def _read_metaimage(path: Path, limit: int | None) -> Picture:
+    fields, start = _header(path, end=r"ElementDataFile\s*=.*", separator="=")
+    holder, place = path, fields.get("elementdatafile")
+    if place is None:
+        raise corrupt(f"{path} does not say where its pixels are: it has no line ElementDataFile.")
+    if place.lower() != "local":
+        _check_data_file(path, place)
+        holder, start = path.with_name(place), 0
+    compressed = fields.get("compresseddata", "").lower() == "true"
+    size = fields.get("compresseddatasize", "")
+    if compressed and size.isdecimal() and start + int(size) > holder.stat().st_size:
+        raise cut_short(path)
+    unit = fields.get("distanceunits", UNIT)
+    picture = read(path, limit, _METAIMAGE, "MetaImageIO", unit=unit, raw=not compressed)
+    if not compressed and picture.pixels.nbytes > holder.stat().st_size:
+        raise cut_short(path)
+    return picture
+
+
+def _header(path: Path, end: str, separator: str) -> tuple[dict[str, str], int]:
     """Return the fields of a text header, by names in lower case, and its length.
 
     It ends after a line that matches `end`.
@@ -160,7 +192,7 @@ def header(path: Path, end: str, separator: str) -> tuple[dict[str, str], int]:
         return fields, file.tell()
 
 
-def check_data_file(path: Path, name: str) -> None:
+def _check_data_file(path: Path, name: str) -> None:
     """Reject a header whose pixels are elsewhere than in a file next to it."""
     if Path(name).name != name or name.lower().startswith("list") or "%" in name or "\\" in name:
         raise FileError(
@@ -169,3 +201,26 @@ def check_data_file(path: Path, name: str) -> None:
         )
     if not path.with_name(name).is_file():
         raise FileError(f"{path} needs the file {name}, which does not exist. Put it into the same folder.")
+
+
+def _row(name: str, read: Any, suffixes: tuple[str, str], *marks: bytes) -> Format:
+    """Return the row of a format; files with the second suffix are headers of others, and not written."""
+    return Format(
+        name=name,
+        suffixes=suffixes,
+        marks=tuple((0, mark) for mark in marks),
+        read=read,
+        write=write,
+        reject=_reject,
+        types=(*INTEGERS, "float32", "float64"),
+        package="SimpleITK",
+        extra="medical",
+        series=True,
+        transparent=False,
+        written_as={suffixes[1]: suffixes[0]},
+    )
+
+
+_NRRD = _row("NRRD", _read_nrrd, (".nrrd", ".nhdr"), b"NRRD0")
+_METAIMAGE = _row("MetaImage", _read_metaimage, (".mha", ".mhd"), b"ObjectType", b"NDims", b"Comment")
+FORMATS = (_METAIMAGE, _NRRD)

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from aniso import checks
 from aniso.io import exif as exif_blocks
 from aniso.io.formats import Format, check_size
-from aniso.io.picture import WITHOUT_ALPHA, FileError, Picture
+from aniso.io.picture import FileError, Picture
 
 QUALITY = 95
 
@@ -49,13 +48,6 @@ def read(path: Path, limit: int | None) -> Picture:
 
 
 def _reject(picture: Picture) -> None:
-    if picture.alpha is not None:
-        raise checks.make_error(
-            FileError,
-            "JPEG files cannot store transparency, which the picture has. Write .png or .tif,",
-            python=f"or {WITHOUT_ALPHA}.",
-            command="or remove it first in an image editor.",
-        )
     if max(picture.shape) > 65500:
         raise FileError(
             f"JPEG files hold at most 65500 pixels along an axis, the picture has {max(picture.shape)}. "
@@ -102,6 +94,7 @@ FORMAT = Format(
     content="photograph",
     types=("uint8",),
     last_axis_is_colour=True,
+    transparent=False,
     lossy=True,
     compressed=True,
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from aniso.io import units
 from aniso.io.formats import Format, check_numbers, check_size, cut_short
-from aniso.io.picture import FileError, Picture, as_dtype, corrupt
+from aniso.io.picture import FileError, Picture, corrupt
 
 _HEADER = 1024
 # What follows from the pixels, and is not copied.
@@ -69,12 +69,12 @@ def read(path: Path, limit: int | None) -> Picture:
 def write(path: Path, picture: Picture) -> None:
     """Write an MRC file."""
     mrcfile = FORMAT.library()
-    values = as_dtype(picture.pixels, picture.dtype.newbyteorder("="))
+    values = picture.samples()
     details: Any = FORMAT.details(picture)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on NaN in floats, which are the caller's own
         with mrcfile.new(path, overwrite=True) as file:
-            file.set_data(np.ascontiguousarray(values))
+            file.set_data(values)
             if values.dtype == np.float16:  # whose squares are beyond its own range
                 file.header.rms = values.std(dtype=np.float64)
             if details:

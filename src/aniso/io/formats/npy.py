@@ -47,11 +47,9 @@ def _check_header(path: Path, file: BinaryIO, version: tuple[int, int]) -> None:
 
 def write(path: Path, picture: Picture) -> None:
     """Write an NPY file; alpha becomes the last channel."""
+    pixels = as_dtype(picture.pixels, picture.dtype) if picture.alpha is None else picture.samples()
     with path.open("wb") as file:
-        if picture.alpha is None:
-            np.save(file, as_dtype(picture.pixels, picture.dtype), allow_pickle=False)
-        else:
-            np.save(file, picture.samples(), allow_pickle=False)
+        np.save(file, pixels, allow_pickle=False)
 
 
 FORMAT = Format(

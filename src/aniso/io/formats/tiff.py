@@ -30,7 +30,7 @@ _MIN_IS_WHITE, _RGB, _PALETTE, _YCBCR = 0, 2, 3, 6
 _ASSOCIATED, _UNASSOCIATED = 1, 2
 # Axes of a series, which OME may store in this order; pictures have the frames first.
 _SLICES_FIRST = "ZTYX"
-_INCH, _CENTIMETRE = 2, 3
+_INCH = 2
 # Who, when and with what; then XMP.
 _KEPT_TAGS = (271, 272, 305, 306, 315, 33432, 700)
 # Where on the earth the pixels lie: true as long as they stay where they are.
@@ -80,7 +80,7 @@ def read(path: Path, limit: int | None) -> Picture:
         if 282 in tags and 283 in tags:
             across, down = page.resolution
             details["resolution"] = (tags[282].value, tags[283].value, int(page.resolutionunit))
-            per_inch = {_INCH: 1.0, _CENTIMETRE: 2.54}.get(int(page.resolutionunit))
+            per_inch = exif.PER_INCH.get(int(page.resolutionunit))
             if per_inch and across > 0 and down > 0:
                 resolution = (down * per_inch, across * per_inch)
         colormap = page.colormap
