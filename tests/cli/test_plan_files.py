@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def plan(folder):
-    _, found = aniso.denoise(np.load(folder / "a.npy"), return_info=True)
+    _, found = aniso.denoise(np.load(folder / "a.npy"), method="diffusion", return_info=True)
     (folder / "p.json").write_text(found.to_json())
     return found
 

@@ -71,8 +71,9 @@ def test_values_of_a_pixel_are_pages_that_imagej_opens(folder, name, words, axes
     assert called(folder, "structure", name, *words, "-o", "map.tif").exit_code == 0
     with tifffile.TiffFile(folder / "map.tif") as file:
         assert file.series[0].axes == axes
-        assert {page.samplesperpixel for page in file.pages} == {1}  # ImageJ rejects several floats
-        assert file.imagej_metadata["channels"] == file.series[0].shape[axes.index("C")]
+        # ImageJ rejects several floats per pixel.
+        assert {page.keyframe.samplesperpixel for page in file.pages} == {1}
+        assert (file.imagej_metadata or {})["channels"] == file.series[0].shape[axes.index("C")]
     assert io.read(folder / "map.tif").channel_axis == -1
 
 
