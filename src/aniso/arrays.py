@@ -118,8 +118,9 @@ def check_layout(image: npt.ArrayLike, channel_axis: int | None) -> Array:
     """Return the image as an array with the type and axes of an image; values are not checked."""
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError(
-            "image is a masked array, and masks are not propagated. Fill it first, e.g. with "
-            "aniso.inpaint(image.filled(0), mask=numpy.ma.getmaskarray(image))."
+            "image is a masked array, and masks are not propagated. Give denoise and enhance the mask, "
+            "aniso.denoise(image.filled(0), mask=numpy.ma.getmaskarray(image)), or fill the image first with "
+            "aniso.inpaint, which takes the same arguments."
         )
     array = as_array("image", image)
     check_type(array.dtype)

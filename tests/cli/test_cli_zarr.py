@@ -101,7 +101,7 @@ def test_denoise_and_enhance_choose_by_themselves(tmp_path, store, scheduler):
     [
         (("denoise", "in.zarr", "in.zarr"), 2, "input itself"),
         (("denoise", "in.zarr", "a.zarr", "b.zarr"), 2, "one at a time"),
-        (("denoise", "in.zarr", "photo.png"), 2, "one at a time"),
+        (("denoise", "in.zarr", "photo.png"), 2, "cannot be filtered by one command"),
         (("denoise", "in.zarr", "-o", "out.png"), 2, "must be a Zarr store"),
         (("denoise", "in.zarr", "--memory", "much"), 2, "not a memory size"),
         (("denoise", "in.zarr", "--memory", "0GB"), 2, "not a memory size"),

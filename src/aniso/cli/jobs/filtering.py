@@ -123,7 +123,11 @@ def _unknown_pixels(job: FileJob, wanted: MaskOptions) -> Any:
 
 def store_places(job: FileJob, pattern: str) -> tuple[Place, Place]:
     """Return the store to read and the one to write: the second name, --output, or the default."""
-    if not all(_is_store(word) for word in job.files) or len(job.files) > 2:
+    if not all(_is_store(word) for word in job.files):
+        raise typer.BadParameter(
+            "files and Zarr stores cannot be filtered by one command: give files, or IN.zarr and OUT.zarr."
+        )
+    if len(job.files) > 2:
         raise typer.BadParameter(
             "Zarr stores are filtered one at a time: give IN.zarr and, optionally, OUT.zarr."
         )
