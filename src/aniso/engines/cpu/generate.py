@@ -263,6 +263,7 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             f"allocating = numba.njit({_OPTIONS}, {_INNER})",
             f"compiled = numba.njit({_OPTIONS}, {_INNER}, _nrt=False)",
             f"separate = numba.njit({_OPTIONS}, {_ROW}, _nrt=False)",
+            f"separate_inlined = numba.njit({_OPTIONS}, {_ROW}, _nrt=False, forceinline=True)",
             # A call that is not inlined keeps a loop from being vectorised.
             f"inlined = numba.njit({_OPTIONS}, {_INNER}, _nrt=False, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",

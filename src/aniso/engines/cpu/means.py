@@ -5,7 +5,7 @@ This text becomes part of the generated kernel modules, see :mod:`aniso.engines.
 
 from __future__ import annotations
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, compiled, index, inlined, real, separate
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, compiled, index, inlined, real, separate_inlined
 from aniso.engines.cpu.rows import negate_row
 
 # Four means, each one row further than the last, are computed together, so that a row is read less often. The
@@ -14,7 +14,7 @@ from aniso.engines.cpu.rows import negate_row
 # executed by different units of a processor.
 
 
-@separate
+@separate_inlined
 def begin_means(out, o, rows, at, centre, shift, kernel, n):
     """Begin four means with up to four pairs of rows; row p from the first centre on is at at[centre + p]."""
     zero = real(0.0)
@@ -51,7 +51,7 @@ def begin_means(out, o, rows, at, centre, shift, kernel, n):
         )  # fmt: skip
 
 
-@separate
+@separate_inlined
 def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     """Add the pairs p … p+3 to four means."""
     left, right = centre - p, centre + p
@@ -76,7 +76,7 @@ def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
         )  # fmt: skip
 
 
-@separate
+@separate_inlined
 def add_two_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     """Add the pairs p and p+1 to four means."""
     left, right = centre - p, centre + p

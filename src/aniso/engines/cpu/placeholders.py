@@ -48,7 +48,8 @@ def compiled(function: Any) -> Any:
 
 #: The same for a loop over rows that uses nothing of what it writes by another of its arguments: compilers
 #: would compare the addresses of all rows before each loop, which takes as long as a part of a short row.
-separate = compiled
+#: Those with many arguments are inlined, which saves writing them to memory and reading them again.
+separate = separate_inlined = compiled
 
 #: The same for a function that allocates; for one that becomes part of the loops that call it; for one that
 #: is called from Python and kept on disk; for one that is called by address.
