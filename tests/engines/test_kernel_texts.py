@@ -153,3 +153,31 @@ def add_rows(out, row):
     (inner,), (kernel,) = (f.overloads.values() for f in (module.add_twice, module.add_rows))
     assert isinstance(inner.library, InnerLibrary)
     assert not isinstance(kernel.library, InnerLibrary)
+
+
+def test_loops_over_rows_do_not_compare_the_addresses_of_rows():
+    """Before a loop over rows that may overlap, the compiler compares the addresses of all of them."""
+    text = textwrap.dedent(
+        """\
+        {}
+        def double(out, o, row, r, n):
+            for k in range(n):
+                j = index(k)
+                out[o + j] = 2 * row[r + j]
+
+        @entry
+        def kernel(out, row):
+            double(out, index(0), row, index(0), len(row))
+        """
+    )
+    compares = {}
+    for decorator in ("@compiled", "@separate"):
+        header = generate._header(np.dtype("float32"), False, 2, cache=False)
+        module = ModuleType("aniso_test_rows")
+        generate._execute(f"{header}\n{text.format(decorator)}", f"<{decorator}>", module)
+        out, row = np.zeros(100, np.float32), np.arange(100, dtype=np.float32)
+        module.kernel(out, row)
+        np.testing.assert_array_equal(out, 2 * row)
+        (compiled,) = module.kernel.overloads.values()
+        compares[decorator] = "memcheck" in compiled.library.get_llvm_str()
+    assert compares == {"@compiled": True, "@separate": False}

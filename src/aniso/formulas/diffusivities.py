@@ -134,15 +134,6 @@ def coherence_slope(s: Any) -> Any:
     return t * exp(-(t * t))
 
 
-def coherence_slope_between(s: Any, r: Any) -> Any:
-    """Return (c(s) − c(r))/(s − r) for s ≥ r: one exponential times its relative loss, no 0/0."""
-    t_r = 1 / maximum(r, 0.03125)
-    # 1/s is needed anyway, as in `weickert_slope`.
-    ratio = r * (1 / maximum(s, 0.03125))
-    steepness = t_r * t_r * (1 + ratio)
-    return coherence_slope(s) * steepness * relative_loss(steepness * (1 - ratio))
-
-
 @dataclass(frozen=True)
 class Diffusivity:
     """The three forms in which tensor formulas need a diffusivity."""

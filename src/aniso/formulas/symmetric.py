@@ -43,14 +43,12 @@ def isolated_root(r: Any) -> tuple[Any, Any]:
     return x, per_slope * (2 - per_slope * (3 * (x * x) - 3))
 
 
-def split(
+def normalized(
     xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any
-) -> tuple[tuple[Any, Any, Any], tuple[Any, ...], tuple[Any, ...]]:
-    """Return the isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
+) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
+    """Return mean and size of the eigenvalues of J, and half the determinant and the entries of B.
 
-    J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair: a
-    function of the matrix has the values of the function as eigenvalues, even if C is nothing but rounding.
-    The floors under the roots keep derivatives finite where eigenvalues coincide. Scale J to order 1 first.
+    J = mean·I + size·B, where the squares of the eigenvalues of B add up to 6.
     """
     mean = (xx + yy + zz) * (1 / 3)
     # Differences first: then the trace of B is 0 up to rounding of B itself, even if B is rounding of J.
@@ -70,16 +68,27 @@ def split(
         - b_xy * (b_xy * b_zz - b_xz * b_yz)
         + b_xz * (b_xy * b_yz - b_xz * b_yy)
     )
+    return mean, size, half_determinant, b_xx, b_xy, b_yy, b_xz, b_yz, b_zz
+
+
+def signed_root(half_determinant: Any) -> tuple[Any, Any]:
+    """Return the isolated eigenvalue of B, and one over the slope of its polynomial there."""
     is_least = half_determinant < 0
     # Not abs(), which has no derivative at 0, where either sign gives the same in the end.
-    root, per_trace = isolated_root(minimum(where(is_least, -half_determinant, half_determinant), 1))
-    root = where(is_least, -root, root)
+    root, per_slope = isolated_root(minimum(where(is_least, -half_determinant, half_determinant), 1))
+    return where(is_least, -root, root), per_slope
+
+
+def parts(
+    root: Any, per_slope: Any, b_xx: Any, b_xy: Any, b_yy: Any, b_xz: Any, b_yz: Any, b_zz: Any
+) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any]:
+    """Return the projection P on the isolated direction, and C = B − root·P + ½·root·(I − P)."""
     # The projection is the adjugate of B − root·I over its trace: the slope at the root, between 6 and 9.
     m_xx, m_yy, m_zz = b_xx - root, b_yy - root, b_zz - root
     p_xx, p_yy, p_zz = m_yy * m_zz - b_yz * b_yz, m_xx * m_zz - b_xz * b_xz, m_xx * m_yy - b_xy * b_xy
     p_xy, p_xz, p_yz = b_xz * b_yz - b_xy * m_zz, b_xy * b_yz - b_xz * m_yy, b_xy * b_xz - b_yz * m_xx
-    p_xx, p_yy, p_zz = p_xx * per_trace, p_yy * per_trace, p_zz * per_trace
-    p_xy, p_xz, p_yz = p_xy * per_trace, p_xz * per_trace, p_yz * per_trace
+    p_xx, p_yy, p_zz = p_xx * per_slope, p_yy * per_slope, p_zz * per_slope
+    p_xy, p_xz, p_yz = p_xy * per_slope, p_xz * per_slope, p_yz * per_slope
     half_root = 0.5 * root
     weight = 3 * half_root
     c_xx, c_yy, c_zz = (
@@ -88,8 +97,18 @@ def split(
         b_zz + half_root - weight * p_zz,
     )
     c_xy, c_xz, c_yz = b_xy - weight * p_xy, b_xz - weight * p_xz, b_yz - weight * p_yz
-    # C is a small difference of large numbers. What it has of the isolated direction, and its trace, are
-    # rounding, which a steep function would make large; so C becomes (I − P)C(I − P) without its trace.
+    return p_xx, p_xy, p_yy, p_xz, p_yz, p_zz, c_xx, c_xy, c_yy, c_xz, c_yz, c_zz
+
+
+def cleared(
+    p_xx: Any, p_xy: Any, p_yy: Any, p_xz: Any, p_yz: Any, p_zz: Any,
+    c_xx: Any, c_xy: Any, c_yy: Any, c_xz: Any, c_yz: Any, c_zz: Any,
+) -> tuple[Any, Any, Any, Any, Any, Any, Any]:  # fmt: skip
+    """Return half the gap of the two other eigenvalues of B, and C without what is rounding.
+
+    C is a small difference of large numbers. What it has of the isolated direction, and its trace, are
+    rounding, which a steep function would make large; so C becomes (I − P)C(I − P) without its trace.
+    """
     e_xx, e_xy, e_xz = (
         p_xx * c_xx + p_xy * c_xy + p_xz * c_xz,
         p_xx * c_xy + p_xy * c_yy + p_xz * c_yz,
@@ -118,13 +137,33 @@ def split(
         c_xz - (e_xz + e_zx) + both * p_xz,
         c_yz - (e_yz + e_zy) + both * p_yz,
     )
-    half_gap = size * sqrt(
+    half_gap = sqrt(
         maximum(
             0.5 * (c_xx * c_xx + c_yy * c_yy + c_zz * c_zz) + (c_xy * c_xy + c_xz * c_xz + c_yz * c_yz), 1e-36
         )
     )
+    return half_gap, c_xx, c_xy, c_yy, c_xz, c_yz, c_zz
+
+
+def split(
+    xx: Any, xy: Any, yy: Any, xz: Any, yz: Any, zz: Any
+) -> tuple[tuple[Any, Any, Any], tuple[Any, ...], tuple[Any, ...]]:
+    """Return the isolated eigenvalue, mean and half gap of the two others; the projection P of the first; C.
+
+    J = isolated·P + pair·(I − P) + C, where C has the eigenvalues ± half gap in the plane of the pair: a
+    function of the matrix has the values of the function as eigenvalues, even if C is nothing but rounding.
+    The floors under the roots keep derivatives finite where eigenvalues coincide. Scale J to order 1 first.
+    """
+    mean, size, half_determinant, b_xx, b_xy, b_yy, b_xz, b_yz, b_zz = normalized(xx, xy, yy, xz, yz, zz)
+    root, per_slope = signed_root(half_determinant)
+    p_xx, p_xy, p_yy, p_xz, p_yz, p_zz, c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = parts(
+        root, per_slope, b_xx, b_xy, b_yy, b_xz, b_yz, b_zz
+    )
+    half_gap, c_xx, c_xy, c_yy, c_xz, c_yz, c_zz = cleared(
+        p_xx, p_xy, p_yy, p_xz, p_yz, p_zz, c_xx, c_xy, c_yy, c_xz, c_yz, c_zz
+    )
     return (
-        (mean + size * root, mean - size * half_root, half_gap),
+        (mean + size * root, mean - size * (0.5 * root), size * half_gap),
         (p_xx, p_xy, p_yy, p_xz, p_yz, p_zz),
         (size * c_xx, size * c_xy, size * c_yy, size * c_xz, size * c_yz, size * c_zz),
     )

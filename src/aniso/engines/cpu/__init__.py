@@ -4,6 +4,8 @@
     what the engine does with a cycle: which kernel, which tiles, which threads
 ``kernels``, ``tensors``, ``volume_kernels``, ``volume_tensors``
     the loops over images and volumes, written in plain Python: those of all models, and those of one
+``volume_formulas``, ``volume_spectra``
+    the loops over cells of a volume: for any formula, and for functions of the eigenvalues
 ``net``, ``net_kernels``
     learned diffusions: the stages of a net, and the loops over images
 ``rows``, ``means``, ``volume_rows``

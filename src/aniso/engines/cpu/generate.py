@@ -34,13 +34,15 @@ from aniso.engines.cpu import (
     rows,
     similar_kernels,
     tensors,
+    volume_formulas,
     volume_kernels,
     volume_rows,
+    volume_spectra,
     volume_tensors,
 )
 from aniso.engines.cpu.cache import KernelCache
 from aniso.engines.cpu.function_texts import body_text, check_names, formula_text, formulas_text
-from aniso.engines.cpu.placeholders import AVERAGED, STRIDE, VOLUME_STRIDE
+from aniso.engines.cpu.placeholders import AVERAGED, SPARE, STRIDE, VOLUME_STRIDE
 from aniso.engines.cpu.threads import uninterrupted
 from aniso.engines.cpu.user_functions import first_alike
 from aniso.formulas import (
@@ -54,12 +56,14 @@ from aniso.formulas import (
     volume_weights,
     weights,
 )
+from aniso.formulas.volume_tensors import VALUES
 from aniso.models import TensorFormula
 from aniso.models.diffusivity import SecantDecline, SecantSlope
 
 _OPTIONS = 'nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True'
 #: Of functions that are called by compiled code only.
 _INNER = "no_cpython_wrapper=True, pipeline_class=InnerCompiler"
+_ROW = "no_cpython_wrapper=True, pipeline_class=RowCompiler"
 
 
 # Several threads need the same module once.
@@ -125,7 +129,8 @@ def _tensor_loops(
     if ndim == 2:
         formulas, texts = (diffusivities, symmetric, weights, cell), (tensors,)
     else:
-        formulas, texts = (diffusivities, symmetric, weights, volume_weights), (volume_tensors,)
+        loop = volume_spectra if function in VALUES else volume_formulas
+        formulas, texts = (diffusivities, symmetric, weights, volume_weights), (loop, volume_tensors)
     check_names(arithmetic, *formulas, *texts)
     parts = [_header(dtype, spaced, ndim, cache=user is None), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas]
@@ -249,14 +254,16 @@ def _header(dtype: np.dtype[Any], spaced: bool, ndim: int, cache: bool, stride: 
             "from numba.core import types",
             "from numba.extending import intrinsic",
             "from aniso.engines.cpu.cache import keep_address, keep_entry",
-            "from aniso.engines.cpu.inner import InnerCompiler",
+            "from aniso.engines.cpu.inner import InnerCompiler, RowCompiler",
             f"real, index, STRIDE, SPACED = np.{dtype.name}, np.uint64, {stride}, {spaced}",
-            f"ENTRIES, AVERAGED = {4 if ndim == 2 else 6}, {AVERAGED}",
+            f"ENTRIES, AVERAGED, SPARE = {4 if ndim == 2 else 6}, {AVERAGED}, {SPARE}",
             f"LOWEST, LN2_HIGH, LN2_LOW = real({lowest}), real({high!r}), real({math.log(2) - high!r})",
             f"EPSILON = real({float(np.finfo(dtype).eps)!r})",
             # Functions that allocate nothing need not count references to arrays, which is done atomically.
             f"allocating = numba.njit({_OPTIONS}, {_INNER})",
             f"compiled = numba.njit({_OPTIONS}, {_INNER}, _nrt=False)",
+            f"separate = numba.njit({_OPTIONS}, {_ROW}, _nrt=False)",
+            f"separate_inlined = numba.njit({_OPTIONS}, {_ROW}, _nrt=False, forceinline=True)",
             # A call that is not inlined keeps a loop from being vectorised.
             f"inlined = numba.njit({_OPTIONS}, {_INNER}, _nrt=False, forceinline=True)",
             f"entry = {entry}({_OPTIONS})",
@@ -302,12 +309,14 @@ def _model_text(
             _formula(diffusivities.secant_slope, user),
         ]
     bound = dict(zip(names[entries:], map(_name, functions), strict=False))
-    lines.append(_formula(function, bound))
-    structure = ", ".join(f"j{number}" for number in range(entries))
-    numbers = "".join(f", numbers[{number}]" for number in range(count))
+    given, first, called, arguments = "tensor", 0, function, [f"j{number}" for number in range(entries)]
+    if function in VALUES:
+        given, first, called, arguments = "values", 1, VALUES[function], ["isolated", "pair", "half_gap"]
+    taken, numbers = ", ".join(arguments), "".join(f", numbers[{number}]" for number in range(first, count))
     unpacked = ", ".join(f"parameters[{number}]" for number in range(count)) or "real(0.0)"
     lines += [
-        f"@inlined\ndef tensor({structure}, numbers):\n    return {function.__name__}({structure}{numbers})",
+        _formula(called, bound),
+        f"@inlined\ndef {given}({taken}, numbers):\n    return {called.__name__}({taken}{numbers})",
         f"@inlined\ndef unpack(parameters):\n    return ({unpacked},)",
     ]
     return "\n\n".join(lines)

@@ -37,6 +37,7 @@ class InnerLowering(NativeLowering):
         """Lower a function, and let others call it."""
         state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
+        state.flags.noalias = state.pipeline.separate
         super().run_pass(state)
         function, library = state.cr.fndesc, state.library
         # Its address is 0, as that of other functions without a wrapper for Python.
@@ -50,6 +51,9 @@ class InnerLowering(NativeLowering):
 class InnerCompiler(Compiler):
     """Numba's compiler without its last step, if its version is known."""
 
+    #: Whether no array that is written overlaps with what is used of another one.
+    separate = False
+
     def define_pipelines(self) -> list[Any]:
         """Return Numba's steps, with another lowering."""
         if not _TESTED:
@@ -60,3 +64,9 @@ class InnerCompiler(Compiler):
         ]
         steps.finalize()
         return [steps]
+
+
+class RowCompiler(InnerCompiler):
+    """The same for loops over rows, which need not compare addresses of rows before each loop."""
+
+    separate = True

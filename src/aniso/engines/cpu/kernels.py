@@ -11,7 +11,7 @@ import numpy as np
 
 from aniso.engines.cpu.arithmetic import unit_structure
 from aniso.engines.cpu.means import means_of_rows
-from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real
+from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index, inlined, real, separate
 from aniso.engines.cpu.rows import (
     along_row,
     call_tensor_row,
@@ -50,7 +50,7 @@ def cell_shares(pixels, top, bottom, cells, j):
 # stored. Compilers vectorise this if all that is carried is computed before anything is stored.
 
 
-@compiled
+@separate
 def advance_row(out, o, pixels, top, bottom, cells, at, rate, r, tau, n):
     """A row of cells: the pixels above it have received all and make an explicit step.
 
@@ -66,7 +66,7 @@ def advance_row(out, o, pixels, top, bottom, cells, at, rate, r, tau, n):
         rate[r + j] = half
 
 
-@compiled
+@separate
 def extrapolate_row(out, o, pixels, top, bottom, previous, cells, at, rate, r, weight, tau, n):
     """The same with extrapolation; the image before is at `previous` in its array."""
     above, below = real(0.0), real(0.0)
@@ -79,7 +79,7 @@ def extrapolate_row(out, o, pixels, top, bottom, previous, cells, at, rate, r, w
         rate[r + j] = half
 
 
-@compiled
+@separate
 def hourglass_row(cells, at, alpha, gamma, beta, n):
     """The ζ of a row of cells, from its tensors."""
     for k in range(n):
@@ -88,7 +88,7 @@ def hourglass_row(cells, at, alpha, gamma, beta, n):
         cells[j + index(3 * STRIDE)] = hourglass_weight(a, b, c, alpha, gamma, beta)
 
 
-@compiled
+@separate
 def free_hourglass_row(cells, at, delta, d, n):
     """The same with a δ that is stored."""
     for k in range(n):
@@ -97,7 +97,7 @@ def free_hourglass_row(cells, at, delta, d, n):
         cells[at + index(3 * STRIDE) + j] = zeta
 
 
-@compiled
+@separate
 def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
     """Products of derivatives of a channel, times its share in the mean: three rows, `distance` apart."""
     for k in range(n):
@@ -108,7 +108,7 @@ def structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, s
         structures[at + distance + distance + j] = share * j_yy
 
 
-@compiled
+@separate
 def more_structure_row(structures, at, distance, smooth, top, bottom, per_x, per_y, share, n):
     """Adds those of another channel."""
     for k in range(n):

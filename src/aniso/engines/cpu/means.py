@@ -5,7 +5,7 @@ This text becomes part of the generated kernel modules, see :mod:`aniso.engines.
 
 from __future__ import annotations
 
-from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, compiled, index, inlined, real
+from aniso.engines.cpu.placeholders import ENTRIES, STRIDE, compiled, index, inlined, real, separate_inlined
 from aniso.engines.cpu.rows import negate_row
 
 # Four means, each one row further than the last, are computed together, so that a row is read less often. The
@@ -14,7 +14,7 @@ from aniso.engines.cpu.rows import negate_row
 # executed by different units of a processor.
 
 
-@compiled
+@separate_inlined
 def begin_means(out, o, rows, at, centre, shift, kernel, n):
     """Begin four means with up to four pairs of rows; row p from the first centre on is at at[centre + p]."""
     zero = real(0.0)
@@ -51,7 +51,7 @@ def begin_means(out, o, rows, at, centre, shift, kernel, n):
         )  # fmt: skip
 
 
-@compiled
+@separate_inlined
 def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     """Add the pairs p … p+3 to four means."""
     left, right = centre - p, centre + p
@@ -76,7 +76,7 @@ def add_four_pairs(out, o, rows, at, centre, shift, p, kernel, n):
         )  # fmt: skip
 
 
-@compiled
+@separate_inlined
 def add_two_pairs(out, o, rows, at, centre, shift, p, kernel, n):
     """Add the pairs p and p+1 to four means."""
     left, right = centre - p, centre + p
@@ -126,9 +126,14 @@ def means_of_rows(
     """
     reach, per_field = len(kernel) - 1, size * length
     count, limit, mirrors = 2 * reach + many, min(row + many - 1, last) + reach + reach, False
+    here = fold[row]
+    slot_here = here % size
     for p in range(count):
         place = min(row + p, limit)
-        at[p] = begin + index(fold[place] % size * length)
+        # Not by division, which takes as long as a part of the row: all rows are within one turn of the ring.
+        found = slot_here + (fold[place] - here)
+        found += size if found < 0 else 0
+        at[p] = begin + index((found - size if found >= size else found) * length)
         mirrors |= sign[place] < 0
     for field in range(fields):
         o, shift, centre = slot + index(field * STRIDE), index(field * per_field), reach

@@ -24,6 +24,9 @@ VOLUME_STRIDE = 304
 #: How many rows of cells of a volume are averaged, and turned into tensors, at a time.
 AVERAGED = 8
 
+#: How many rows at the end of the rows of cells of a volume the function of a model may write to.
+SPARE = 10
+
 #: Rows that a row of cells takes: a, b, c and ζ of an image, or the six entries of a tensor in a volume.
 ENTRIES = 4
 
@@ -42,6 +45,11 @@ def compiled(function: Any) -> Any:
     """Compile for Numba; here, leave as it is."""
     return function
 
+
+#: The same for a loop over rows that uses nothing of what it writes by another of its arguments: compilers
+#: would compare the addresses of all rows before each loop, which takes as long as a part of a short row.
+#: Those with many arguments are inlined, which saves writing them to memory and reading them again.
+separate = separate_inlined = compiled
 
 #: The same for a function that allocates; for one that becomes part of the loops that call it; for one that
 #: is called from Python and kept on disk; for one that is called by address.
@@ -65,6 +73,11 @@ def weighted_sum(out: Any, o: Any, rows: Any, r: Any, numbers: Any, at: Any, cou
 
 def tensor(*structure_and_numbers: Any) -> tuple[Any, ...]:
     """Compute the model's tensor from the entries of the structure tensor and a tuple of numbers."""
+    raise NotImplementedError
+
+
+def values(isolated: Any, pair: Any, half_gap: Any, numbers: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Compute what `joined` needs of the model's function from the eigenvalues and the formula's numbers."""
     raise NotImplementedError
 
 

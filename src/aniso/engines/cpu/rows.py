@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined, real
+from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined, real, separate
 
 # Smoothing -------------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ from aniso.engines.cpu.placeholders import allocating, compiled, index, inlined,
 # of two products that are added, compilers may fuse either one, and a value would depend on its place.
 
 
-@compiled
+@separate
 def four_pairs(out, o, row, r, k0, k1, k2, k3, k4, n):
     """Weighted sum of nine neighbours in a row."""
     v0, v2, v4, v6 = row[r], row[r + index(2)], row[r + index(4)], row[r + index(6)]
@@ -43,7 +43,7 @@ def next_values(row, r):
     return row[r + index(1)], row[r + index(3)], row[r + index(5)], row[r + index(7)]
 
 
-@compiled
+@separate
 def two_pairs(out, o, row, r, k0, k1, k2, n):
     """Weighted sum of five neighbours in a row."""
     v0, v2 = row[r], row[r + index(2)]
@@ -55,7 +55,7 @@ def two_pairs(out, o, row, r, k0, k1, k2, n):
         out[o + j] = total
 
 
-@compiled
+@separate
 def two_more_pairs(out, o, row, left, right, k1, k2, n):
     """Adds two pairs further out."""
     v0, w0 = row[left], row[right]
@@ -67,7 +67,7 @@ def two_more_pairs(out, o, row, left, right, k1, k2, n):
         out[o + j] = total
 
 
-@compiled
+@separate
 def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
     """Adds four pairs further out."""
     v0, v2, w0, w2 = row[left], row[left + index(2)], row[right], row[right + index(2)]
@@ -80,7 +80,7 @@ def four_more_pairs(out, o, row, left, right, k1, k2, k3, k4, n):
         out[o + j] = total
 
 
-@compiled
+@separate
 def eight_more_pairs(out, o, row, left, right, k1, k2, k3, k4, k5, k6, k7, k8, n):
     """Adds eight pairs further out."""
     v0, v2, v4, v6 = row[left], row[left + index(2)], row[left + index(4)], row[left + index(6)]
@@ -128,7 +128,7 @@ def along_row(out, o, row, r, kernel, n):
         two_more_pairs(out, o, row, left, right, kernel[k], kernel[k + 1], n)
 
 
-@compiled
+@separate
 def five_rows(out, o, rows, m, a, b, c, d, k0, ka, kb, kc, kd, n):
     """Weighted sum of five rows."""
     for k in range(n):
@@ -138,7 +138,7 @@ def five_rows(out, o, rows, m, a, b, c, d, k0, ka, kb, kc, kd, n):
         )
 
 
-@compiled
+@separate
 def four_more_rows(out, o, rows, a, b, c, d, ka, kb, kc, kd, n):
     """Adds a weighted sum of four rows."""
     for k in range(n):
@@ -146,7 +146,7 @@ def four_more_rows(out, o, rows, a, b, c, d, ka, kb, kc, kd, n):
         out[o + j] += ka * rows[a + j] + kb * rows[b + j] + kc * rows[c + j] + kd * rows[d + j]
 
 
-@compiled
+@separate
 def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, kg, kh, ki, n):
     """Weighted sum of nine rows."""
     for k in range(n):
@@ -155,7 +155,7 @@ def nine_rows(out, o, rows, a, b, c, d, e, f, g, h, i, ka, kb, kc, kd, ke, kf, k
         out[o + j] = first + kf * rows[f + j] + kg * rows[g + j] + kh * rows[h + j] + ki * rows[i + j]
 
 
-@compiled
+@separate
 def eight_more_rows(out, o, rows, a, b, c, d, e, f, g, h, ka, kb, kc, kd, ke, kf, kg, kh, n):
     """Adds a weighted sum of eight rows."""
     for k in range(n):
@@ -233,7 +233,7 @@ def first_row_needed(y, reach, height):
 # Rows of the image -----------------------------------------------------------------------------------
 
 
-@compiled
+@separate
 def copy_row(out, o, row, r, n):
     """Copy a row."""
     for k in range(n):
@@ -330,7 +330,7 @@ def clear_row(row, at, n):
         row[at + index(k)] = 0
 
 
-@compiled
+@separate
 def negate_row(out, o, row, r, n):
     """Copy a row with the opposite sign."""
     for k in range(n):
@@ -338,7 +338,7 @@ def negate_row(out, o, row, r, n):
         out[o + j] = -row[r + j]
 
 
-@compiled
+@separate
 def restore_fixed(out, o, u, at, fixed, pixel, n):
     """Fixed pixels get their old value back."""
     for k in range(n):

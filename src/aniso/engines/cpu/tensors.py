@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numba
 
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, compiled, index, inlined, tensor, unpack
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, address, index, inlined, separate, tensor, unpack
 from aniso.formulas.weights import hourglass_weight, scaled
 
 
@@ -20,7 +20,7 @@ def unit_tensor(j_xx, j_xy, j_yy, per_x, per_y, numbers):
     return a, b, c
 
 
-@compiled
+@separate
 def tensor_cells(cells, at, per_x, per_y, alpha, gamma, beta, parameters, n):
     """One row of cells: structure j_xx, j_xy, j_yy becomes the tensor a, b, c, and ζ."""
     numbers = unpack(parameters)

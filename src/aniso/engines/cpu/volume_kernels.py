@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from aniso.engines.cpu.means import means_of_rows
-from aniso.engines.cpu.placeholders import AVERAGED, STRIDE, compiled, entry, index, real
+from aniso.engines.cpu.placeholders import AVERAGED, SPARE, STRIDE, compiled, entry, index, real
 from aniso.engines.cpu.rows import (
     along_row,
     call_volume_tensor_row,
@@ -179,7 +179,7 @@ def volume_steps(
     held = -(-held // AVERAGED) * AVERAGED if averages else held
     layers = layers_of_ring(tensors, shape)
     layer = held * 6 * STRIDE
-    cells = workspace(count * layer, u)
+    cells = workspace(count * layer + SPARE * STRIDE, u)
     reach_x, reach_y = len(kernel_x) - 1, len(kernel_y) - 1
     size = (last - first + 1) * many
     smooth = workspace(2 * channels * size if smooths else 1, u)
@@ -408,7 +408,7 @@ def average_layers(
     n, reach, last = right - left, len(wide_z) - 1, back - 1
     many, size = full_vectors(n), 2 * reach + AVERAGED
     ring = workspace(7 * size * many, tensors)
-    cells = workspace(AVERAGED * 6 * STRIDE, tensors)
+    cells = workspace((AVERAGED * 6 + SPARE) * STRIDE, tensors)
     row_at = np.empty(4 * len(wide_z) + 2 * AVERAGED, np.uint64)
     layer, start = (height + 1) * 6 * (width + 1), row * 6 * (width + 1) + left
     room, saved_room = layers_of_ring(tensors, shape), layers_of_ring(saved, shape)

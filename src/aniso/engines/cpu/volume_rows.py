@@ -8,7 +8,7 @@ then second plane. Quantities of cells and shares of corners are rows at the con
 from __future__ import annotations
 
 from aniso.engines.cpu.arithmetic import load_entries, store_entries
-from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined, real
+from aniso.engines.cpu.placeholders import SPACED, STRIDE, compiled, index, inlined, real, separate
 from aniso.engines.cpu.rows import eight_more_rows, five_rows, four_more_rows, nine_rows
 from aniso.formulas.bounds import explicit_step, extrapolated_step
 from aniso.formulas.volume_cell import (
@@ -79,7 +79,7 @@ def cell_structure(x, y, z, per_x, per_y, per_z, share):
     return share * xx, share * xy, share * yy, share * xz, share * yz, share * zz
 
 
-@compiled
+@separate
 def structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
     """The structure of a row of cells, from four smoothed rows of a channel, times its share in the mean."""
     s0, y0, z0 = real(0.0), real(0.0), real(0.0)
@@ -92,7 +92,7 @@ def structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n
         store_entries(cells, at + j, xx, xy, yy, xz, yz, zz)
 
 
-@compiled
+@separate
 def more_structure_cells(cells, at, smooth, a, b, c, d, per_x, per_y, per_z, share, n):
     """Adds the structure of another channel."""
     s0, y0, z0 = real(0.0), real(0.0), real(0.0)
@@ -118,7 +118,7 @@ def add_structure(cells, at, channel, smooth, a, b, c, d, per_x, per_y, per_z, s
 # Rows of voxels --------------------------------------------------------------------------------------
 
 
-@compiled
+@separate
 def advance_row(out, o, u, a, b, c, d, cells, at, rate, r, begun, g, alpha, gamma, beta, tau, n):
     """A row of cells: the voxels at its first edge, which receive nothing more, make an explicit step.
 
@@ -143,7 +143,7 @@ def advance_row(out, o, u, a, b, c, d, cells, at, rate, r, begun, g, alpha, gamm
         begun[g + j], begun[g + index(STRIDE) + j] = second, far_second
 
 
-@compiled
+@separate
 def extrapolate_row(
     out, o, u, a, b, c, d, previous, cells, at, rate, r, begun, g, alpha, gamma, beta, weight, tau, n
 ):
