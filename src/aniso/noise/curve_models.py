@@ -74,7 +74,7 @@ def _level_of_background(level: float, flat: Blocks) -> float:
         return level
     centre = float(np.quantile(dark, 0.3))  # signals can only add to the mean
     for _ in range(_ROUNDS):
-        near = dark[np.abs(dark - centre) <= spread]
+        near = flat.means[np.abs(flat.means - centre) <= spread]
         if len(near) < max(_LEAST_DARK * len(flat), 5):
             return level
         centre = float(near.mean())

@@ -48,8 +48,8 @@ def list_cautions(
             )
     if found.compressed:
         cautions.append(
-            "the image was stored as a JPEG file, which removed fine noise and details. Lost details are "
-            "not part of the expected error."
+            "the image was stored as a JPEG file, which removed fine noise and details. The expected error "
+            "contains what is seen of this at the borders of its blocks."
         )
     if found.rejected is not None and found.rejected.level > _CLEARLY_MORE * found.level:
         other = found.rejected

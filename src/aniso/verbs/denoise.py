@@ -20,6 +20,7 @@ from aniso.dispatch import takes_arrays
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
+from aniso.noise.compression import lost_variance
 from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.noise.impulses import FILLED_NOISE, Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
@@ -463,7 +464,7 @@ def choose(
     scale = mean_scale(found.models, windows)
     total = found.level if plain else scale * level  # in grey values
 
-    missed = rejected_variance(found)
+    missed = rejected_variance(found) + (lost_variance(windows) if found.compressed else 0.0)
     if impulses is not None:
         missed += impulses.share * max(filling - FILLED_NOISE * total**2, 0.0)
 
