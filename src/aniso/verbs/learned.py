@@ -62,6 +62,12 @@ class Learned:
                 f"{self!r}."
             )
 
+    @property
+    def summary(self) -> str:
+        """The net, and how it is used."""
+        noise = f"{self.level:.4g}" + (f", correlation {self.correlation:.2g}" if self.correlation > 0 else "")
+        return f"{self.net} for noise of {noise}; the image is multiplied by {self.scale:.4g}"
+
 
 @dataclass(frozen=True)
 class RunNet(Stage):
