@@ -65,7 +65,8 @@ class Learned:
     @property
     def summary(self) -> str:
         """The net, and how it is used."""
-        noise = f"{self.level:.4g}" + (f", correlation {self.correlation:.2g}" if self.correlation > 0 else "")
+        correlation = f", correlation {self.correlation:.2g}" if self.correlation > 0 else ""
+        noise = f"{self.level:.4g}{correlation}"
         return f"{self.net} for noise of {noise}; the image is multiplied by {self.scale:.4g}"
 
 
