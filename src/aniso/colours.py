@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 #: Rows of an orthonormal basis of the channels.
 Axes = tuple[tuple[float, ...], ...]
 #: Brightness and two differences of colours.
@@ -12,3 +14,10 @@ OPPONENT: Axes = (
 )
 #: What they are, in words.
 OPPONENT_NAMES = ("brightness", "difference of colours", "difference of colours")
+
+
+def check_axes(axes: Axes, channels: int) -> None:
+    """Reject axes that are not an orthonormal basis of the channels."""
+    rows = np.array(axes) if {len(row) for row in axes} == {channels} else np.empty((0, 0))
+    if rows.shape != (channels, channels) or not np.allclose(rows @ rows.T, np.eye(channels), atol=1e-6):
+        raise ValueError(f"the axes of a plan for {channels} channels must be orthonormal.")

@@ -50,6 +50,11 @@ def test_texture_is_stronger_in_some_regions_and_noise_is_not(correlation):
     result, plan = aniso.denoise(texture, return_info=True)
     assert np.sqrt(np.mean((result - texture) ** 2)) < 6
     assert found.certainty >= 0.25 or "in doubt" in plan.remark
+    if correlation >= 1:  # it might be noise, though
+        assert found.rejected is not None
+        assert found.rejected.level > 7
+        assert plan.expected_error > 0.6 * found.rejected.level
+        assert "coarse noise of level" in plan.remark
 
 
 @pytest.mark.parametrize("level", [5.0, 10.0])

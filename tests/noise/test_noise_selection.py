@@ -117,6 +117,26 @@ def test_levels_that_depend_on_the_grey_value_are_less_certain():
     assert plan.mixed == 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_dark_parts_with_weak_signals_are_not_a_background(seed):
+    # Means of magnitudes without signal are 1.25 levels; most of these are larger.
+    truth = 20 * np.indices((256, 256))[0] / 256
+    truth[:, 128:] = 150.0
+    noisy = noise.Rician(20.0).sample(truth, np.random.default_rng(seed))
+    found = noise.estimate(noisy, "rician").models[0]
+    assert isinstance(found, noise.Rician)
+    assert found.level == pytest.approx(20.0, rel=0.04)
+
+
+def test_speckle_follows_the_mean_square_of_grey_values():
+    # In a block on a slope, it is larger than the square of the mean.
+    y, x = np.indices((256, 256)) % 32 - 16
+    truth = 13 + 200 * np.exp(-(y**2 + x**2) / (2 * 6.4**2))
+    noisy = [noise.Speckle(0.3).sample(truth, np.random.default_rng(seed)) for seed in range(4)]
+    variances = [noise.estimate(one, "speckle").models[0].variance(100.0) for one in noisy]
+    assert np.sqrt(np.mean(variances)) == pytest.approx(30, rel=0.05)
+
+
 @pytest.mark.parametrize("dark", [0.5, 0.9])  # share of blocks without signal
 def test_the_level_of_magnitudes_is_not_too_low(dark):
     model, found = noise.Rician(12.0), []

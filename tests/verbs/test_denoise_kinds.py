@@ -271,6 +271,7 @@ class TestCommonNoise:
         assert plan.axes is not None
         assert plan.certainty > 0.5
         assert "stored as a JPEG file" in plan.remark
+        assert rms(result, truth) < 1.25 * plan.expected_error
         assert rms(result, truth) < 1.25 * rms(aniso.denoise(image, noise=15.0, channel_axis=-1), truth)
 
     def test_same_bits_in_blocks_and_from_a_saved_plan(self):

@@ -21,9 +21,9 @@ from aniso.noise.statistics import Blocks
 # Read noise, in photons, that is not seen beside that of the photons.
 _UNSEEN_READING = 0.25
 # Error of the level of magnitudes that the mean of a background may correct; the largest mean of blocks that
-# may belong to it, in levels; the share of blocks that must; the width of the distribution of their means, in
-# standard deviations; and how many times more of them there must be than blocks that are a little brighter.
-_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH, _PEAK = 0.2, 1.6, 0.03, 2.0, 2.0
+# may belong to it, in levels; the share of blocks that must; the half width of the distribution of their
+# means, in standard deviations; and the largest spread over that, which is 0.58 if no mean is preferred.
+_LEVEL_ERROR, _LARGEST_DARK, _LEAST_DARK, _WIDTH, _PEAK = 0.22, 1.6, 0.03, 2.0, 0.41
 _ROUNDS = 8
 # The least floor of speckle, over its level at the median; and that of images in which many pixels are 0.
 _LEAST_FLOOR, _FLOOR_OF_ZEROS = 0.05, 0.5
@@ -74,12 +74,11 @@ def _level_of_background(level: float, flat: Blocks) -> float:
         return level
     centre = float(np.quantile(dark, 0.3))  # signals can only add to the mean
     for _ in range(_ROUNDS):
-        near = dark[np.abs(dark - centre) <= spread]
+        near = flat.means[np.abs(flat.means - centre) <= spread]
         if len(near) < max(_LEAST_DARK * len(flat), 5):
             return level
         centre = float(near.mean())
-    brighter = np.count_nonzero((flat.means > centre + spread) & (flat.means <= centre + 3 * spread))
-    if len(near) < _PEAK * brighter:
+    if float(np.std(near)) > _PEAK * spread:
         return level
     found = centre / RAYLEIGH_MEAN
     return found if abs(found / level - 1) <= _LEVEL_ERROR else level

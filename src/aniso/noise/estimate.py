@@ -100,6 +100,8 @@ class NoiseEstimate:
         Standard deviation in grey values at the median grey value.
     compressed : bool
         True if the blocks of JPEG compression are visible, which has removed fine noise.
+    rejected : Gaussian, optional
+        Correlated noise that would explain the image, but was taken for texture.
 
     Examples
     --------
@@ -113,6 +115,7 @@ class NoiseEstimate:
     certainty: float
     level: float
     compressed: bool = False
+    rejected: Gaussian | None = None
 
     @property
     def kind(self) -> str:
@@ -239,55 +242,65 @@ def estimate_windows(
     found = [_estimate_channel(channel, kind, masks, compressed) for channel in each]
     greys = [float(np.median(np.concatenate([window.ravel() for window in channel]))) for channel in each]
     if count > 1:
-        levels = [[model.std_at(grey) for grey in greys] for model, _ in found]
+        levels = [[model.std_at(grey) for grey in greys] for model, *_ in found]
         lowest, highest = np.min(levels, axis=0), np.max(levels, axis=0)
         if np.all(highest <= _SAME_LEVEL * lowest):
             pooled = [window for channel in each for window in channel]
             repeated = None if masks is None else [*masks] * count
             found = [_estimate_channel(pooled, kind, repeated, compressed)]
-    models = tuple(model for model, _ in found)
-    compressed = compressed and any(model.correlation > 0 for model in models)
+    models = tuple(model for model, *_ in found)
+    certainty = min(share for _, share, _ in found)
+    # Fine noise is still there, unless hardly any is seen.
+    compressed = compressed and (certainty < _SAFE or any(model.correlation > 0 for model in models))
     if compressed:  # low frequencies have the noise that they had
         models = tuple(replace(model, correlation=0.0) for model in models)
     all_models = models if len(models) == count else models * count
     level = math.sqrt(
         sum(model.std_at(grey) ** 2 for model, grey in zip(all_models, greys, strict=True)) / count
     )
-    return NoiseEstimate(models, min(certainty for _, certainty in found), level, compressed)
+    rejected = max((one for *_, one in found if one is not None), key=lambda one: one.level, default=None)
+    return NoiseEstimate(models, certainty, level, compressed, rejected)
 
 
 def _estimate_channel(
     windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None, compressed: bool
-) -> tuple[Any, float]:
-    """Return the noise of windows without channels, in double precision, and how sure it is."""
+) -> tuple[Any, float, Gaussian | None]:
+    """Return the noise of windows without channels, in double precision, how sure it is, and what it is not.
+
+    The latter is correlated noise that was taken for texture.
+    """
     if masks is not None:
         windows = [cover_masked(window, mask) for window, mask in zip(windows, masks, strict=True)]
     if all(window.min() == window.max() for window in windows):
-        return Gaussian(0.0), 1.0
+        return Gaussian(0.0), 1.0, None
     largest = max(float(abs(window).max()) for window in windows)
     scale = 2.0 ** math.floor(math.log2(largest))  # so that nothing depends on the unit of grey values
-    model, certainty = _estimate_scaled([window / scale for window in windows], kind, masks, compressed)
+    model, certainty, rejected = _estimate_scaled(
+        [window / scale for window in windows], kind, masks, compressed
+    )
     scaled = {name: scale * getattr(model, name) for name in _IN_GREY_VALUES[model.kind]}
-    return replace(model, **scaled), certainty
+    if rejected is not None:
+        rejected = replace(rejected, level=scale * rejected.level)
+    return replace(model, **scaled), certainty, rejected
 
 
 def _estimate_scaled(
     windows: Sequence[Field], kind: str, masks: Sequence[Mask] | None, compressed: bool
-) -> tuple[Any, float]:
+) -> tuple[Any, float, Gaussian | None]:
     """Return the noise of windows whose grey values are not larger than 2."""
     original, windows = windows, [remove_stripes(window) for window in windows]
     striped = any(calm is not window for calm, window in zip(windows, original, strict=True))
     blocks = collect_blocks(original, masks, windows)
     if blocks is None:
         level = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
-        return Gaussian(level), 0.0
+        return Gaussian(level), 0.0, None
     if (
         max(energies.max() for energies in blocks.energies.values())
         <= (_ROUND_OFF * abs(blocks.means).max()) ** 2
     ):
-        return Gaussian(0.0), 0.0
+        return Gaussian(0.0), 0.0, None
     if kind == "auto" and is_drawing(original):
-        return Gaussian(0.0), 1.0
+        return Gaussian(0.0), 1.0, None
     darker = (np.count_nonzero((one[..., 1:] <= 0) & (one[..., :-1] != one[..., 1:])) for one in windows)
     dark = float(sum(darker))
     quantum = _quantum(original)
@@ -298,7 +311,7 @@ def _estimate_scaled(
     extent = max(float(window.max()) for window in windows) - min(float(window.min()) for window in windows)
     finest = next(iter(blocks.energies))
     if float(np.median(flat.energies[finest])) <= _ROUNDING * extent**2:
-        return Gaussian(0.0), 1.0
+        return Gaussian(0.0), 1.0, None
     found = _refine(blocks, flat, 0.0, kinds, rounding)
     lines = float(np.mean(np.isinf(blocks.steepness)))
     # Fine differences may see nothing of correlated noise.
@@ -307,7 +320,7 @@ def _estimate_scaled(
         found = coarse if coarse.curve.share > _SURELY_COARSE and coarse.correlation > 0 else found
     lowest = float(np.quantile(np.concatenate([window.ravel() for window in windows]), _BELOW_OFFSET))
     mean = float(np.mean(blocks.means))
-    model, texture = found.make_model(lowest, mean), False
+    model, texture, rejected = found.make_model(lowest, mean), False, None
     if found.correlation > 0:
         # The energy of speckle follows that of the image, which neighbouring blocks have in common.
         # What compression leaves of noise is different in each of its blocks, and may seem white.
@@ -316,6 +329,7 @@ def _estimate_scaled(
         # Noise that was smoothed has no white part: this is white noise, and texture with that correlation.
         texture = texture or (found.white > _MOST_WHITE and not compressed)
         if texture or found.correlation > _WIDEST or not _varies_slowly(windows, found):
+            rejected = Gaussian(model.std_at(mean), min(found.correlation, _WIDEST))
             white = _sharpest(flat, 0.0)
             found = _Fit(choose_curve(blocks, flat, white, 0.0, kinds, 0), 0.0, white, flat)
             model = found.make_model(lowest, mean)
@@ -326,11 +340,11 @@ def _estimate_scaled(
         level = _lowest_level(blocks)
         if accurate:
             level = _level_of_volume(windows, level, _LOWEST_OF_NOISE * level) or level
-        return Gaussian(level), share
+        return Gaussian(level), share, rejected
     if accurate and isinstance(model, Gaussian) and found.correlation == 0:
         low, high = (factor * model.level for factor in _CLOSE)
         model = Gaussian(_level_of_volume(windows, low, high) or model.level)
-    return model, share
+    return model, share, rejected
 
 
 @dataclass(frozen=True)
@@ -357,7 +371,7 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
         spectrum = find_correlation(flat, curve, correlation, rounding)
         settled = joined > 0 and spectrum.correlation == correlation
         count, correlation = len(flat), spectrum.correlation
-        variances = curve.at(blocks.means) * _noise_factor(spectrum, probe, flat.ndim)
+        variances = curve.at(blocks.greys(curve.kind)) * _noise_factor(spectrum, probe, flat.ndim)
         blocks = original.steady(variances, correlation)
         flat = _flat_blocks(blocks, variances, correlation)
         probe, joined = _sharpest(flat, correlation), COARSER
@@ -374,8 +388,8 @@ def _refine(blocks: Blocks, flat: Blocks, correlation: float, kinds: Sequence[st
 
 def _is_texture(blocks: Blocks, fit: _Fit, model: NoiseModel, most: float) -> bool:
     """Return whether neighbouring flat blocks have too much in common for noise."""
-    blocks = blocks.steady(model.variance(blocks.means), fit.correlation)
-    variances = model.variance(blocks.means)
+    blocks = blocks.steady(model.variance(blocks.greys(model.kind)), fit.correlation)
+    variances = model.variance(blocks.greys(model.kind))
     limit = _steepest(fit.correlation) * steepness_gain(fit.correlation, blocks.ndim)
     flat = blocks.steepness <= limit * variances
     spread = shared_spread(blocks.take(flat), variances[flat] / fit.factor, fit.probe, fit.correlation)

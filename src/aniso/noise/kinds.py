@@ -64,15 +64,17 @@ def choose_curve(
     The number of coarser differences that are looked at as well is `joined`.
     """
     energies, freedoms, seen = _seen_energies(flat, probe, correlation, joined)
-    fits = {name: fit_curve(name, flat.means, energies, freedoms) for name in kinds}
+    fits = {name: fit_curve(name, flat.greys(name), energies, freedoms) for name in kinds}
     if "gaussian" not in fits or len(fits) == 1:
         return next(iter(fits.values()))
     plain = fits["gaussian"]
     wide = fit_curve("gaussian", flat.means, energies, freedoms, wide=True)
     # Energies that vary more must not count as a curve: like is compared with like.
-    narrow = {name: fit_curve(name, flat.means, energies, freedoms, wide=False) for name in kinds}
+    narrow = {name: fit_curve(name, flat.greys(name), energies, freedoms, wide=False) for name in kinds}
     # Curves are fitted to the finest differences. Coarser ones tell more about textured blocks.
-    finest = {name: fit_curve(name, flat.means, energies[:1], freedoms[:1], wide=False) for name in kinds}
+    finest = {
+        name: fit_curve(name, flat.greys(name), energies[:1], freedoms[:1], wide=False) for name in kinds
+    }
     best, most = plain, 0.0
     for name, curve in fits.items():
         low, high = np.quantile(curve.variances, [0.01, 0.99])
@@ -132,8 +134,8 @@ def remove_texture(
     names = [name for name in ("poisson", "speckle") if name in kinds] if curve.kind != "gaussian" else []
     fits = {
         name: separate_texture(
-            curve if name == curve.kind else fit_curve(name, flat.means, energies, freedoms),
-            flat.means,
+            curve if name == curve.kind else fit_curve(name, flat.greys(name), energies, freedoms),
+            flat.greys(name),
             energies,
             freedoms,
             flat.weight,
@@ -220,7 +222,7 @@ def _low_share(blocks: Blocks, probe: Probe, free: float, curve: Curve, plain: C
     """
     from scipy import stats
 
-    variances = curve.at(blocks.means)
+    variances = curve.at(blocks.greys(curve.kind))
     above = variances > plain.at(blocks.means)
     free *= curve.width
     limit = float(stats.chi2.ppf(_LOW_QUANTILE, free)) / free

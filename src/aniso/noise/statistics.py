@@ -42,7 +42,8 @@ _PLACES = 2**15
 class Blocks:
     """Blocks of one channel: means, flatness, and the mean squares of differences for each probe.
 
-    `wider` are means over their surroundings as well. The steepness of blocks that consist of lines is
+    `wider` are means over their surroundings as well, and `spreads` the variances of grey values within the
+    blocks that a Gaussian leaves. The steepness of blocks that consist of lines is
     infinite. `weight` is less than 1 for overlapping blocks, which repeat each other. `limits` are the
     largest steepness up to which blocks of such a mean were chosen.
     `places` are numbers of blocks, and those of neighbours along an axis differ by :func:`next_place`.
@@ -52,6 +53,7 @@ class Blocks:
 
     means: Field
     wider: Field
+    spreads: Field
     steepness: Field
     energies: dict[Probe, Field]
     places: npt.NDArray[np.int64]
@@ -72,11 +74,16 @@ class Blocks:
             self,
             means=self.means[chosen],
             wider=self.wider[chosen],
+            spreads=self.spreads[chosen],
             steepness=self.steepness[chosen],
             energies=energies,
             places=self.places[chosen],
             limits=None if self.limits is None else self.limits[chosen],
         )
+
+    def greys(self, kind: str) -> Field:
+        """Return the grey values that the variance of a kind follows: root mean squares for speckle."""
+        return np.sqrt(self.means**2 + self.spreads) if kind == "speckle" else self.means
 
     def steady(self, variances: Field, correlation: float) -> Blocks:
         """Return blocks whose means are those of their surroundings, where only noise makes them differ.
@@ -133,15 +140,17 @@ def collect_blocks(
             inner = tuple(
                 slice(margin + first, n - margin) for first, n in zip(start, window.shape, strict=True)
             )
-            means, wider, steepness, *energies = (average_blocks(field[inner], side) for field in fields)
+            averages = [average_blocks(field[inner], side) for field in fields]
+            means, wider, smooth, squares, steepness, *energies = averages
+            spreads = np.maximum(squares - smooth**2, 0.0)
             if lines:
                 coherence = _coherence([average_blocks(line[inner], side) for line in lines])
                 steepness[coherence > _COHERENT] = np.inf
             shares = [average_blocks(each[inner], side) for each in doubts]
             places = _number_blocks(window[inner].shape, side, number, start)
-            parts.append([*shares, places, means, wider, steepness, *energies])
+            parts.append([*shares, places, means, wider, spreads, steepness, *energies])
     found = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    low, high, *shares, places, means, wider, steepness = found[: len(found) - len(probes)]
+    low, high, *shares, places, means, wider, spreads, steepness = found[: len(found) - len(probes)]
     clipped, left = judge_clipped(means, (low, high))
     energies = [energy / left for energy in found[-len(probes) :]]
     doubt = _doubt_blocks(clipped, shares)
@@ -155,7 +164,7 @@ def collect_blocks(
         covered = _seen_of_covered(masks, probes, margin)
         energies = [each / part for each, part in zip(energies, covered, strict=True)]
     seen = dict(zip(probes, energies, strict=True))
-    blocks = Blocks(means, wider, steepness, seen, places, side, ndim, weight)
+    blocks = Blocks(means, wider, spreads, steepness, seen, places, side, ndim, weight)
     return blocks.take(trusted) if trusted.any() else None
 
 
@@ -183,7 +192,7 @@ def _seen_of_covered(masks: Sequence[Mask], probes: Sequence[Probe], margin: int
     for mask in masks:
         white = cover_masked(random.normal(size=mask.shape), mask)
         inner = tuple(slice(margin, n - margin) for n in mask.shape)
-        seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[3:]])
+        seen.append([float(np.mean(field[inner])) for field in _fields(white, probes)[-len(probes) :]])
     return np.mean(seen, axis=0)
 
 
@@ -199,7 +208,7 @@ def cover_masked(window: Field, mask: Mask) -> Field:
 
 
 def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
-    """Return the window, its means, its steepness, and the squares of differences, all of the same shape."""
+    """Return the window, means around pixels, their squares, steepness, and squares of differences."""
     from scipy import ndimage
 
     smooth = ndimage.gaussian_filter(window, SEEN[window.ndim], mode="reflect")
@@ -210,7 +219,7 @@ def _fields(window: Field, probes: Sequence[Probe]) -> list[Field]:
             derivative = _combine(derivative, ACROSS, 1, axis)
         steepness += weight * np.square(_spread(derivative, window.shape))
     wider = ndimage.gaussian_filter(window, _SURROUNDINGS * SIDES[window.ndim], mode="reflect")
-    fields = [window, wider, ndimage.gaussian_filter(steepness, AVERAGED, mode="reflect")]
+    fields = [window, wider, smooth, smooth**2, ndimage.gaussian_filter(steepness, AVERAGED, mode="reflect")]
     for order, step in probes:
         seen = window
         for axis in range(window.ndim):

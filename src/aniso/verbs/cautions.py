@@ -18,6 +18,8 @@ from aniso.verbs.risk import Judge, Stop
 _HARDLY, _DOUBTFUL = 0.9, 0.25
 # A given level is too high if what was removed corresponds to less than this part of it.
 _TOO_HIGH = 0.9
+# A level that was rejected is reported if it is larger than the one that is used by this factor.
+_CLEARLY_MORE = 1.5
 # Share of the blocks, those with the least energy, in which noise is compared along the axes; the part of the
 # energy of second differences along one axis that it has along another one, if it is coarser there; and the
 # least number of blocks.
@@ -47,8 +49,15 @@ def list_cautions(
             )
     if found.compressed:
         cautions.append(
-            "the image was stored as a JPEG file, which removed fine noise and details. Lost details are "
-            "not part of the expected error."
+            "the image was stored as a JPEG file, which removed fine noise and details. The expected error "
+            "contains what is seen of this at the borders of its blocks."
+        )
+    if found.rejected is not None and found.rejected.level > _CLEARLY_MORE * found.level:
+        other = found.rejected
+        cautions.append(
+            f"texture or coarse noise of level {other.level:.2g} covers the image. It is preserved as "
+            "texture, and the expected error allows for either. To remove it, give "
+            f"noise=aniso.noise.Gaussian({other.level:.2g}, correlation={other.correlation:.2g})."
         )
     axis = find_coarser_axis(windows) if judge.level > 0 else None
     if axis is not None:

@@ -15,11 +15,12 @@ from aniso.arrays import Mask
 from aniso.blocks.sample import orient
 from aniso.blocks.stages import Diffuse, Pipeline, Stage, Take
 from aniso.checks import Auto, Spacing
-from aniso.colours import OPPONENT_NAMES, Axes
+from aniso.colours import OPPONENT_NAMES, Axes, check_axes
 from aniso.dispatch import takes_arrays
 from aniso.memory import return_freed_memory
 from aniso.models import ImageDriven
 from aniso.noise import NoiseModel
+from aniso.noise.compression import lost_variance
 from aniso.noise.given import Noise, check_noise, find_noise
 from aniso.noise.impulses import FILLED_NOISE, Impulses, look_for_impulses
 from aniso.parameters import CONTRAST, NOISE, TIME, About
@@ -47,7 +48,7 @@ from aniso.verbs.learned import (
 from aniso.verbs.mixture import AddWeighted, MeasureFlatness, Mixture, Weights, check_sums
 from aniso.verbs.noise_map import NoiseMap
 from aniso.verbs.plan import CONTRAST_UNIT, GREY, describe
-from aniso.verbs.risk import Judge, Stop, expected_square, variance_doubt
+from aniso.verbs.risk import Judge, Stop, expected_square, rejected_variance, variance_doubt
 from aniso.verbs.similar import Similar, choose_similar
 from aniso.verbs.source import ImageSource
 from aniso.verbs.stabilise import (
@@ -125,16 +126,8 @@ class DenoisePlan(FilledPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for path in self.paths:
-            if len(path.times) != len(path.weights) or not path.times:
-                raise ValueError("a path of a plan must have weights, or None, for each of its times.")
-            if any(after <= before for before, after in zip((0.0, *path.times), path.times, strict=False)):
-                raise ValueError(f"the times of a path of a plan must increase, got {path.times}.")
-        if self.axes is not None and not (
-            {(self.channels, len(row)) for row in self.axes} == {(self.channels, self.channels)}
-            and np.allclose(np.array(self.axes) @ np.array(self.axes).T, np.eye(self.channels), atol=1e-6)
-        ):
-            raise ValueError(f"the axes of a plan for {self.channels} channels must be orthonormal.")
+        if self.axes is not None:
+            check_axes(self.axes, self.channels)
         weights = [self.start, *(one for path in self.paths for one in path.weights)]
         used = [one for one in weights if one is not None]
         if len(self.noise_models) not in (1, self.channels):
@@ -466,13 +459,15 @@ def choose(
     scale = mean_scale(found.models, windows)
     total = found.level if plain else scale * level  # in grey values
 
-    filled = 0.0 if impulses is None else impulses.share * max(filling - FILLED_NOISE * total**2, 0.0)
+    missed = rejected_variance(found) + (lost_variance(windows) if found.compressed else 0.0)
+    if impulses is not None:
+        missed += impulses.share * max(filling - FILLED_NOISE * total**2, 0.0)
 
     def expected_error(stop: Stop, risk: float, part: float = 0.5) -> float:
         # What remains of the noise itself, since estimates of small errors and divergences may be negative.
         least = judge.remaining * max(stop.divergence, 0.0) * judge.level**2
         square = scale**2 * expected_square(risk + shift, part * least, doubt)
-        return math.sqrt(square + filled)
+        return math.sqrt(square + missed)
 
     errors = {name: expected_error(*one) for name, one in stops.items()} if len(stops) > 1 else {}
     sliced = similar is not None and similar.learned is not None

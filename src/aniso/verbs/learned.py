@@ -68,6 +68,13 @@ class Learned:
                 f"{self!r}."
             )
 
+    @property
+    def summary(self) -> str:
+        """The net, and how it is used."""
+        correlation = f", correlation {self.correlation:.2g}" if self.correlation > 0 else ""
+        noise = f"{self.level:.4g}{correlation}"
+        return f"{self.net} for noise of {noise}; the image is multiplied by {self.scale:.4g}"
+
 
 @dataclass(frozen=True)
 class RunNet(Stage):

@@ -404,7 +404,9 @@ def summary_values(plan: Any) -> dict[str, Any]:
 
 
 def format_value(value: Any) -> str:
-    """Format a value: numbers with four digits, dataclasses without their module."""
+    """Format a value: numbers with four digits, dataclasses by their summary or without their module."""
+    if isinstance(summary := getattr(value, "summary", None), str):
+        return summary
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else "none"
     if is_dataclass(value) and not isinstance(value, type):

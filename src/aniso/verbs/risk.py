@@ -11,6 +11,7 @@ import numpy as np
 from aniso.arrays import Array
 from aniso.models import ImageDriven
 from aniso.noise.correlation import blur_noise
+from aniso.noise.estimate import NoiseEstimate
 
 # The change of the image that measures the divergence, as a part of the noise level.
 _PROBE = 0.05
@@ -43,6 +44,11 @@ def expected_square(risk: float, least: float, doubt: float) -> float:
     chance = 0.5 * math.erfc(-place / math.sqrt(2))
     density = math.exp(-0.5 * place**2) / math.sqrt(2 * math.pi)
     return least + (risk - least) * chance + doubt * density
+
+
+def rejected_variance(found: NoiseEstimate) -> float:
+    """Return the expected variance of noise that was taken for texture: either may be true."""
+    return 0.0 if found.rejected is None else 0.5 * max(found.rejected.level**2 - found.level**2, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

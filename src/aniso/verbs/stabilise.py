@@ -49,6 +49,8 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     levels = [one.level for one in each]
     if levels[0] < _COMMON * max(levels[1:]) or min(levels) == 0:
         return None
+    if each[0].certainty < _UNSEEN <= found.certainty:  # that of the channels is known better
+        return None
     if not is_gaussian(found.models) and max(levels[1:]) > _REDUCED * levels[0]:
         return None
     # Differences of colours are often stored at half of the resolution, and have coarser noise then. They are
@@ -62,7 +64,8 @@ def decorrelate(found: NoiseEstimate, windows: list[Array], masks: Any) -> tuple
     )
     models = tuple(Gaussian(level, each[0].correlation) for level in levels)
     total = math.sqrt(sum(level**2 for level in levels) / 3)
-    return OPPONENT, NoiseEstimate(models, certainty, total, found.compressed or each[0].compressed)
+    compressed = found.compressed or each[0].compressed
+    return OPPONENT, NoiseEstimate(models, certainty, total, compressed, found.rejected)
 
 
 def mix_channels(axes: Axes, image: Any, *, back: bool = False) -> Any:

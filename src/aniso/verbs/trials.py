@@ -25,6 +25,12 @@ class Path:
     times: tuple[float, ...]
     weights: tuple[Weights | None, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.weights) or not self.times:
+            raise ValueError("a path of a plan must have weights, or None, for each of its times.")
+        if any(after <= before for before, after in zip((0.0, *self.times), self.times, strict=False)):
+            raise ValueError(f"the times of a path of a plan must increase, got {self.times}.")
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
