@@ -20,7 +20,7 @@ HUGE = np.full((4, 5), 1e200)
     ("scheme", "time", "message"),
     [
         (aniso.Explicit(), 1e9, "explicit steps"),
-        (aniso.Explicit(), 1e300, "Take FED"),
+        (aniso.Explicit(), 1e300, "also take scheme=aniso.FED"),
         (aniso.FED(2), 1e20, "Take more cycles"),
         (aniso.FSI(2), 1.7e308, "Take more cycles"),
     ],
