@@ -413,6 +413,8 @@ def choose(
         windows, filling = impulses.fill_windows(windows)
     unknown = None if known is None else [~one for one in known]
     found = find_noise(noise, windows, unknown)
+    if len(settings.spacings) == 3:
+        return_freed_memory()  # of blocks, into which volumes do not fit
     common = decorrelate(found, windows, unknown) if isinstance(noise, str) and noise == "auto" else None
     axes = None
     if common is not None:

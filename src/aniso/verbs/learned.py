@@ -15,6 +15,7 @@ from aniso.arrays import Array, check_range, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Stage, State, whole_region
 from aniso.colours import OPPONENT
+from aniso.engines.cpu.threads import default_threads
 from aniso.nets.design import LEVELS, join, separate
 from aniso.nets.net import load_net, net_names
 from aniso.noise.estimate import NoiseEstimate
@@ -38,6 +39,8 @@ _OF_DOUBT = 0.5
 # The error of a net on slices, squared, over that of a mixture of diffusions, up to which both are mixed; and
 # the voxels of a volume up to which it is tried: in larger ones its reach would be costly.
 _WORTH, LARGEST_SLICED = 1.2, 2**24
+# Pixels of slices that each thread filters at a time.
+_AT_ONCE = 2**17
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
 
@@ -118,6 +121,27 @@ class RunNet(Stage):
 
     def _run_on_arrays(self, image: Array, evolving: Array | None, tick: Callable[[], object]) -> Array:
         """Run the stages on arrays (…, channels, H, W), from an evolving image on that is that of the net."""
+        if self.axis is None:
+            return self._run_at_once(image, evolving, tick)
+        # Slices do not depend on each other: some at a time need little memory, and stay in the cache.
+        shape, found = (-1, *image.shape[-3:]), np.empty_like(image, order="C")
+        slices, results = image.reshape(shape), found.reshape(shape)
+        others = None if evolving is None else evolving.reshape(shape)
+        many = -(-_AT_ONCE * (self.settings.threads or default_threads()) // slices[0].size)
+        done = 0
+        for low in range(0, len(slices), many):
+            part = slice(low, low + many)
+            results[part] = self._run_at_once(slices[part], None if others is None else others[part])
+            due = self.ticks * min(low + many, len(slices)) // len(slices)
+            for _ in range(due - done):
+                tick()
+            done = due
+        return found
+
+    def _run_at_once(
+        self, image: Array, evolving: Array | None, tick: Callable[[], object] = lambda: None
+    ) -> Array:
+        """Run the stages on arrays (…, channels, H, W), which are in memory several times."""
         from aniso.engines.cpu.net import run_net
 
         net, channels = load_net(self.learned.net), image.shape[-3]
