@@ -91,7 +91,6 @@ def choose_similar(
     mixture: Mixture,
     net: SliceNet | None,
     *,
-    level: float,
     sure: bool,
     settings: Settings,
 ) -> tuple[Similar | None, float]:
@@ -100,23 +99,23 @@ def choose_similar(
     The mixture has the flatness of the image `best`. `net` is tried on slices. Without a gain, the weights
     are None.
     """
-    images, changed = mixed_windows(mixture, best, level)
+    images, changed = mixed_windows(mixture, best)
     before = judge.stop(0.0, images, changed, None)
     everything = tuple(range(len(_LIMITS)))
     averaged, averaged_changed = (
-        [average_similar(*pair, level, everything, settings) for pair in zip(start, guides, strict=True)]
+        [average_similar(*pair, judge.unit, everything, settings) for pair in zip(start, guides, strict=True)]
         for start, guides in ((judge.image, images), (judge.changed, changed))
     )
     averages = [
         judge.stop(0.0, [one[k] for one in averaged], [one[k] for one in averaged_changed], None)
         for k in everything
     ]
-    found, risk, _ = mix_stops(judge, before, averages, level=level, sure=sure)
+    found, risk, _ = mix_stops(judge, before, averages, sure=sure)
     stage, sliced = (None if net is None else net.judge_windows(judge, risk)) or (None, None)
     helpers = averages
     if sliced is not None:
         helpers = [*averages, sliced]
-        found, risk, _ = mix_stops(judge, before, helpers, level=level, sure=sure)
+        found, risk, _ = mix_stops(judge, before, helpers, sure=sure)
     weights = {id(stop): one for stop, one in found}
     if not any(id(one) in weights for one in helpers):
         return None, risk

@@ -23,8 +23,8 @@ from aniso.stencil import DeltaStencil
 # What is at work of a tile fits the second-level cache, rows the first-level one. A tile with its margin
 # fills whole vectors. It ends after some planes, so that there are tiles enough for all threads.
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
-# Layers of tensors that are held in memory at most, if the tiles of a slab are enough for all threads; and the
-# least number of planes of a slab.
+# Layers of tensors that are held in memory at most, if the tiles of a slab are enough for all threads; and
+# the least number of planes of a slab.
 _HELD, _SLAB = 56, 16
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
