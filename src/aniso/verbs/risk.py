@@ -26,6 +26,10 @@ _DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.5
 _DOUBT_OF_NEGATIVE = 2.0
 
 
+#: The number of a window, and rows and columns of it.
+Part = tuple[int, tuple[slice, ...]]
+
+
 def variance_doubt(*, known: bool, gaussian: bool, compressed: bool) -> float:
     """Return the relative error of the variance of the noise, from how it was found."""
     if known:
@@ -142,16 +146,21 @@ class Judge:
         """
         return min(0.5, 2 ** (-0.5 * (self.image[0].ndim - 1)))
 
-    def part(self, parts: list[tuple[int, tuple[slice, ...]]]) -> Judge:
-        """Return the judge of parts of the windows, each the number of a window, and rows and columns."""
+    def part(self, parts: list[Part]) -> Judge:
+        """Return the judge of parts of the windows."""
         few = copy.copy(self)
         for name in ("image", "probe", "changed"):
-            setattr(few, name, [getattr(self, name)[k][(slice(None), *part)] for k, part in parts])
+            setattr(few, name, _cut(getattr(self, name), parts))
         few.size = sum(window.size for window in few.image)
         few.start = Stop(0.0, few.image, few.changed, 0.0, 1.0, None, few.unit)
         for name in ("axes", "along_axes"):
             few.__dict__.pop(name, None)
         return few
+
+    def risk_in_parts(self, stop: Stop, parts: list[Part]) -> float:
+        """Return the expected mean squared error of diffused windows in parts of them."""
+        few = self.part(parts)
+        return few.risk(few.stop(stop.time, _cut(stop.image, parts), _cut(stop.changed, parts), stop.model))
 
     def stop(self, time: float, image: list[Array], changed: list[Array], model: ImageDriven | None) -> Stop:
         """Return diffused windows with their change and divergence."""
@@ -195,3 +204,7 @@ def _principal_axes(flat: Array) -> Array:
         return np.ones((1, 1), flat.dtype)
     _, vectors = np.linalg.eigh(np.cov(flat.astype(np.float64)).reshape(len(flat), len(flat)))
     return vectors.T.astype(flat.dtype)
+
+
+def _cut(windows: list[Array], parts: list[Part]) -> list[Array]:
+    return [windows[number][(slice(None), *part)] for number, part in parts]

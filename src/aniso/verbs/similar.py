@@ -110,12 +110,9 @@ def choose_similar(
         judge.stop(0.0, [one[k] for one in averaged], [one[k] for one in averaged_changed], None)
         for k in everything
     ]
-    found, risk, _ = mix_stops(judge, before, averages, sure=sure)
-    stage, sliced = (None if net is None else net.judge_windows(judge, risk)) or (None, None)
-    helpers = averages
-    if sliced is not None:
-        helpers = [*averages, sliced]
-        found, risk, _ = mix_stops(judge, before, helpers, sure=sure)
+    stage, sliced = (None if net is None else net.judge_windows(judge, [before, *averages])) or (None, None)
+    helpers = averages if sliced is None else [*averages, sliced]
+    found, risk, _ = mix_stops(judge, before, helpers, sure=sure)
     weights = {id(stop): one for stop, one in found}
     if not any(id(one) in weights for one in helpers):
         return None, risk
