@@ -128,7 +128,8 @@ class TestSlices:
         np.testing.assert_allclose(found[0, 0].numpy(), result, atol=2e-3)
 
     def test_it_is_not_used_where_it_cannot_help_or_run(self):
-        _, plan = aniso.denoise(VOLUME, noise=20.0, return_info=True)
+        balls = aniso.samples.balls((19, 21, 40), noise=40.0).image.astype(np.float32)
+        _, plan = aniso.denoise(balls, noise=40.0, return_info=True)
         assert plan.similar.learned is None
         _, noisy = thick_slices()
         for options in ({"engine": "reference"}, {"spacing": (3.0, 1.0, 2.0)}):
@@ -137,6 +138,17 @@ class TestSlices:
         _, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
         with pytest.raises(ValueError, match="a net for slices, which cannot be used"):
             plan.apply(noisy, engine="reference")
+
+    def test_whether_it_helps_is_judged_on_the_same_slices(self):
+        """Most slices are empty, so that the error in the others is larger than that in all of them."""
+        details, _ = thick_slices()
+        truth = np.concatenate([np.full((48, 64, 60), 128.0), details])
+        noisy = (truth + np.random.default_rng(1).normal(0, 20.0, truth.shape)).astype(np.float32)
+        result, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
+        assert plan.similar.learned is not None
+        other = aniso.denoise(noisy, noise=20.0, method="diffusion")
+        error, other_error = (np.mean((one - truth) ** 2) for one in (result, other))
+        assert error < 0.9 * other_error
 
     @pytest.mark.parametrize("change", [{"learned": None}, {"slices": None}, {"axis": 3}])
     def test_damaged_plans_are_rejected(self, change):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,11 +96,13 @@ def choose_similar(
 ) -> tuple[Similar | None, float]:
     """Return the weights of least risk for averages of similar voxels, and the risk of the result.
 
-    The mixture has the flatness of the image `best`. `net` is tried on slices. Without a gain, the weights
-    are None.
+    The mixture has the flatness of the image `best`, and loses its windows. `net` is tried on slices. Without
+    a gain, the weights are None.
     """
     images, changed = mixed_windows(mixture, best)
     before = judge.stop(0.0, images, changed, None)
+    # They are not needed any more, and take more memory than all that follows.
+    mixture[:] = [(replace(stop, image=[], changed=[]), weights) for stop, weights in mixture]
     everything = tuple(range(len(_LIMITS)))
     averaged, averaged_changed = (
         [average_similar(*pair, judge.unit, everything, settings) for pair in zip(start, guides, strict=True)]
