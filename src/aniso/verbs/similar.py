@@ -19,6 +19,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.formulas.gaussian import edge_fold
 from aniso.formulas.similarity import similarity, squared_difference
+from aniso.memory import return_freed_memory
 from aniso.settings import Settings
 from aniso.verbs.learned import Learned, RunNet, SliceNet, refuse_engine
 from aniso.verbs.mixture import (
@@ -103,6 +104,7 @@ def choose_similar(
     before = judge.stop(0.0, images, changed, None)
     # They are not needed any more, and take more memory than all that follows.
     mixture[:] = [(replace(stop, image=[], changed=[]), weights) for stop, weights in mixture]
+    return_freed_memory()
     everything = tuple(range(len(_LIMITS)))
     averaged, averaged_changed = (
         [average_similar(*pair, judge.unit, everything, settings) for pair in zip(start, guides, strict=True)]

@@ -25,7 +25,7 @@ from aniso.stencil import DeltaStencil
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
 # Layers of tensors that are held in memory at most, if the tiles of a slab are enough for all threads; and
 # the least number of planes of a slab.
-_HELD, _SLAB = 56, 16
+_HELD, _SLAB = 48, 16
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
 
