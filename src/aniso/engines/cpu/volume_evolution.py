@@ -23,9 +23,9 @@ from aniso.stencil import DeltaStencil
 # What is at work of a tile fits the second-level cache, rows the first-level one. A tile with its margin
 # fills whole vectors. It ends after some planes, so that there are tiles enough for all threads.
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
-# Layers of tensors that are held in memory at most, if the tiles of a slab are enough for all threads; and
-# the least number of planes of a slab.
-_HELD, _SLAB = 48, 16
+# Planes of a slab at most, if its tiles are enough for all threads: what is stored of it is held in memory.
+# There are more if averages reach farther: they are computed around each slab.
+_SLAB, _SLAB_OVER_REACH = 32, 4
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
 
@@ -90,9 +90,9 @@ class VolumeEvolution(Base):
         """
         (depth, height, width), reach, single = self._shape[1:], len(self._wide[2][0]) - 1, len(passes) == 1
         tiles = len(self._tiles(passes[0].count, (0, 1), self._averages and single))
-        around = behind + 2 * self._block - 1 + (2 if single else 1) * reach
-        slabs = equal_spans(depth, max(_HELD * -(-self._team.threads // tiles) - around, _SLAB))
-        layers = slabs[0][1] + around
+        most = max(_SLAB, _SLAB_OVER_REACH * reach)
+        slabs = equal_spans(depth, most * -(-self._team.threads // tiles))
+        layers = slabs[0][1] + behind + 2 * self._block - 1 + (2 if single else 1) * reach
         if layers > depth:
             slabs, layers = [(0, depth)], depth + 1
         layer = (height + 1) * (width + 1)
