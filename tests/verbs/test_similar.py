@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import aniso
+from aniso.blocks.stages import whole_region
 from aniso.settings import Settings
+from aniso.verbs import learned
+from aniso.verbs.learned import Learned, RunNet
 from aniso.verbs.similar import average_similar
 
 RNG = np.random.default_rng(0)
@@ -138,6 +141,18 @@ class TestSlices:
         _, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
         with pytest.raises(ValueError, match="a net for slices, which cannot be used"):
             plan.apply(noisy, engine="reference")
+
+    @pytest.mark.parametrize("axis", [0, 2])
+    def test_the_number_of_slices_at_a_time_does_not_show(self, axis, monkeypatch):
+        _, noisy = thick_slices(axis=axis)
+        net = RunNet(Learned("denoise-2-75", 20.0, 1.0, 0.0), Settings.check(3, threads=1), axis=axis)
+        ticks = [], []
+        states = [{"image": noisy[None]} for _ in ticks]
+        for state, each, pixels in zip(states, ticks, (10**6, 9000), strict=True):
+            monkeypatch.setattr(learned, "_AT_ONCE", pixels)
+            net.run(state, whole_region(noisy.shape), lambda each=each: each.append(1))
+        np.testing.assert_array_equal(states[1]["learned"], states[0]["learned"])
+        assert len(ticks[0]) == len(ticks[1]) == net.ticks
 
     def test_whether_it_helps_is_judged_on_the_same_slices(self):
         """Most slices are empty, so that the error in the others is larger than that in all of them."""
