@@ -146,13 +146,16 @@ class TestSlices:
     def test_the_number_of_slices_at_a_time_does_not_show(self, axis, monkeypatch):
         _, noisy = thick_slices(axis=axis)
         net = RunNet(Learned("denoise-2-75", 20.0, 1.0, 0.0), Settings.check(3, threads=1), axis=axis)
-        ticks = [], []
-        states = [{"image": noisy[None]} for _ in ticks]
-        for state, each, pixels in zip(states, ticks, (10**6, 9000), strict=True):
+        ticks, states = [0, 0], [{"image": noisy[None]} for _ in range(2)]
+        for number, pixels in enumerate((10**6, 9000)):
             monkeypatch.setattr(learned, "_AT_ONCE", pixels)
-            net.run(state, whole_region(noisy.shape), lambda each=each: each.append(1))
+
+            def tick(number=number):
+                ticks[number] += 1
+
+            net.run(states[number], whole_region(noisy.shape), tick)
         np.testing.assert_array_equal(states[1]["learned"], states[0]["learned"])
-        assert len(ticks[0]) == len(ticks[1]) == net.ticks
+        assert ticks == [net.ticks, net.ticks]
 
     def test_whether_it_helps_is_judged_on_the_same_slices(self):
         """Most slices are empty, so that the error in the others is larger than that in all of them."""
