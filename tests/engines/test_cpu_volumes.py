@@ -102,6 +102,7 @@ def test_slabs_do_not_show(way, time, monkeypatch):
     shape = (70, 6, 7)
     whole = filtered(way, shape, time=time)
     monkeypatch.setattr(volume_evolution, "_SLAB", 3)
+    monkeypatch.setattr(volume_evolution, "_SLAB_OVER_REACH", 0)
     np.testing.assert_array_equal(filtered(way, shape, time=time), whole)
     if time == 6.0 or (time == 0.9 and way == "averaged FED"):
         assert counts[1] == 24

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import aniso
+from aniso.blocks.stages import whole_region
 from aniso.settings import Settings
+from aniso.verbs import learned
+from aniso.verbs.learned import Learned, RunNet
 from aniso.verbs.similar import average_similar
 
 RNG = np.random.default_rng(0)
@@ -128,7 +131,8 @@ class TestSlices:
         np.testing.assert_allclose(found[0, 0].numpy(), result, atol=2e-3)
 
     def test_it_is_not_used_where_it_cannot_help_or_run(self):
-        _, plan = aniso.denoise(VOLUME, noise=20.0, return_info=True)
+        balls = aniso.samples.balls((19, 21, 40), noise=40.0).image.astype(np.float32)
+        _, plan = aniso.denoise(balls, noise=40.0, return_info=True)
         assert plan.similar.learned is None
         _, noisy = thick_slices()
         for options in ({"engine": "reference"}, {"spacing": (3.0, 1.0, 2.0)}):
@@ -137,6 +141,32 @@ class TestSlices:
         _, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
         with pytest.raises(ValueError, match="a net for slices, which cannot be used"):
             plan.apply(noisy, engine="reference")
+
+    @pytest.mark.parametrize("axis", [0, 2])
+    def test_the_number_of_slices_at_a_time_does_not_show(self, axis, monkeypatch):
+        _, noisy = thick_slices(axis=axis)
+        net = RunNet(Learned("denoise-2-75", 20.0, 1.0, 0.0), Settings.check(3, threads=1), axis=axis)
+        ticks, states = [0, 0], [{"image": noisy[None]} for _ in range(2)]
+        for number, pixels in enumerate((10**6, 9000)):
+            monkeypatch.setattr(learned, "_AT_ONCE", pixels)
+
+            def tick(number=number):
+                ticks[number] += 1
+
+            net.run(states[number], whole_region(noisy.shape), tick)
+        np.testing.assert_array_equal(states[1]["learned"], states[0]["learned"])
+        assert ticks == [net.ticks, net.ticks]
+
+    def test_whether_it_helps_is_judged_on_the_same_slices(self):
+        """Most slices are empty, so that the error in the others is larger than that in all of them."""
+        details, _ = thick_slices()
+        truth = np.concatenate([np.full((48, 64, 60), 128.0), details])
+        noisy = (truth + np.random.default_rng(1).normal(0, 20.0, truth.shape)).astype(np.float32)
+        result, plan = aniso.denoise(noisy, noise=20.0, return_info=True)
+        assert plan.similar.learned is not None
+        other = aniso.denoise(noisy, noise=20.0, method="diffusion")
+        error, other_error = (np.mean((one - truth) ** 2) for one in (result, other))
+        assert error < 0.9 * other_error
 
     @pytest.mark.parametrize("change", [{"learned": None}, {"slices": None}, {"axis": 3}])
     def test_damaged_plans_are_rejected(self, change):

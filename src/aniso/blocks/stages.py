@@ -7,6 +7,7 @@ state within its reach only, so that a block with a halo of that width gives the
 from __future__ import annotations
 
 import contextlib
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -280,11 +281,14 @@ class Pipeline:
             done += 1
             report(done / total)
 
+        given = weakref.ref(image) if isinstance(image, np.ndarray) else lambda: None
         state: State = {"image": np.ascontiguousarray(image) if isinstance(image, np.ndarray) else image}
+        del image  # it may have been converted for this call only, and is freed when a stage has replaced it
         for stage in self.stages:
             stage.run(state, region, tick)
         result = state["image"][(..., *self.crop)]
-        if isinstance(result, np.ndarray) and np.may_share_memory(result, image):
+        image = given()
+        if image is not None and np.may_share_memory(result, image):
             return result.copy()
         return result
 

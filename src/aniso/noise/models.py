@@ -446,9 +446,9 @@ def _speckle_table(ratio: float) -> tuple[Field, Field]:
     shape = 1 / ratio**2
     factors = stats.gamma.ppf(_QUANTILES, shape) / shape
     factors *= 1 / factors.mean()
-    nodes, weights = _normal_quadrature(9)
-    noisy = positive[:, np.newaxis, np.newaxis] * factors + nodes[:, np.newaxis]
-    means = np.einsum("xnf,n->x", np.arcsinh(ratio * noisy) / ratio, weights) / len(factors)
+    noisy, means = positive[:, np.newaxis] * factors, np.zeros_like(positive)
+    for node, weight in zip(*_normal_quadrature(9), strict=True):  # one by one, to save memory
+        means += weight * np.arcsinh(ratio * (noisy + node)).mean(axis=1) / ratio
     signals = np.concatenate([-positive[:0:-1], positive])
     return signals, np.concatenate([-means[:0:-1], means])
 

@@ -401,6 +401,8 @@ def choose(
         windows, filling = impulses.fill_windows(windows)
     unknown = None if known is None else [~one for one in known]
     found = find_noise(noise, windows, unknown)
+    if len(settings.spacings) == 3:
+        return_freed_memory()  # of blocks, into which volumes do not fit
     common = decorrelate(found, windows, unknown) if isinstance(noise, str) and noise == "auto" else None
     axes = None
     if common is not None:
@@ -427,16 +429,14 @@ def choose(
     best, mixture, learned, similar, tried = judge.start, Mixture(), None, None, 0
     used, risk = best, math.inf
     if method != "learned" or level == 0:
-        outcome = candidates.try_all(judge, found, level)
+        outcome = candidates.try_all(judge, found)
         best, mixture, risk, tried = outcome.best, outcome.mixture, outcome.risk, len(models)
         used = best
         if ndim == 3 and len(mixture) > 1:
             sure = found.certainty < 1 and not found.compressed
             slices = method == "auto" and is_known(found) and math.prod(source.shape) <= LARGEST_SLICED
             net = SliceNet(settings, source.alive, turned=axes is not None) if slices else None
-            similar, risk = choose_similar(
-                judge, best, mixture, net, level=level, sure=sure, settings=settings
-            )
+            similar, risk = choose_similar(judge, best, mixture, net, sure=sure, settings=settings)
     plain, gaussian = is_plain(found.models), is_gaussian(found.models)
     doubt = judge.level**2 * variance_doubt(
         known=found.certainty == 1, gaussian=gaussian, compressed=found.compressed

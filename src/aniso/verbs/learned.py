@@ -15,12 +15,13 @@ from aniso.arrays import Array, check_range, is_tensor
 from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State, whole_region
 from aniso.colours import OPPONENT
+from aniso.engines.cpu.threads import default_threads
 from aniso.nets.design import LEVELS, join, separate
 from aniso.nets.net import load_net, net_names
 from aniso.noise.estimate import NoiseEstimate
 from aniso.parameters import About
 from aniso.settings import Settings
-from aniso.verbs.risk import Judge, Stop
+from aniso.verbs.risk import Judge, Part, Stop
 from aniso.verbs.stabilise import mix_channels
 
 Method = Literal["auto", "diffusion", "learned"]
@@ -41,9 +42,11 @@ _SIDE, _PARTS, _SLICES = 96, 8, 4
 # By how much the risk of a net may exceed that of a mixture of diffusions: by this part of the doubt about
 # the variance of noise whose level depends on the grey value.
 _OF_DOUBT = 0.5
-# The error of a net on slices, squared, over that of a mixture of diffusions, up to which both are mixed; and
+# The error of a net on slices, squared, over that of the best other image, up to which both are mixed; and
 # the voxels of a volume up to which it is tried: in larger ones its reach would be costly.
-_WORTH, LARGEST_SLICED = 1.2, 2**24
+_WORTH, LARGEST_SLICED = 1.25, 2**24
+# Pixels of slices that each thread filters at a time.
+_AT_ONCE = 2**17
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
 
@@ -131,6 +134,27 @@ class RunNet(Stage):
 
     def _run_on_arrays(self, image: Array, evolving: Array | None, tick: Callable[[], object]) -> Array:
         """Run the stages on arrays (…, channels, H, W), from an evolving image on that is that of the net."""
+        if self.axis is None:
+            return self._run_at_once(image, evolving, tick)
+        # Slices do not depend on each other: some at a time need little memory, and stay in the cache.
+        shape, found = (-1, *image.shape[-3:]), np.empty_like(image, order="C")
+        slices, results = image.reshape(shape), found.reshape(shape)
+        others = None if evolving is None else evolving.reshape(shape)
+        many = -(-_AT_ONCE * (self.settings.threads or default_threads()) // slices[0].size)
+        done = 0
+        for low in range(0, len(slices), many):
+            part = slice(low, low + many)
+            results[part] = self._run_at_once(slices[part], None if others is None else others[part])
+            due = self.ticks * min(low + many, len(slices)) // len(slices)
+            for _ in range(due - done):
+                tick()
+            done = due
+        return found
+
+    def _run_at_once(
+        self, image: Array, evolving: Array | None, tick: Callable[[], object] = lambda: None
+    ) -> Array:
+        """Run the stages on arrays (…, channels, H, W), which are in memory several times."""
         from aniso.engines.cpu.net import run_net
 
         net, channels = load_net(self.learned.net), image.shape[-3]
@@ -294,11 +318,8 @@ def explain_method(
     return f"diffusion{', mixed with a net on slices,' if sliced else ','} because {reason}"
 
 
-def spread_parts(windows: list[Array], axis: int | None = None) -> list[tuple[int, tuple[slice, ...]]]:
-    """Return parts of windows (channels, H, W), or of slices of volumes along an axis, spread over all.
-
-    Each is the number of a window, and the rows and columns.
-    """
+def spread_parts(windows: list[Array], axis: int | None = None) -> list[Part]:
+    """Return parts of windows (channels, H, W), or of slices of volumes along an axis, spread over all."""
     tiles = [
         (number, part)
         for number, window in enumerate(windows)
@@ -330,16 +351,19 @@ class SliceNet:
     alive: Callable[[], object]
     turned: bool = False
 
-    def judge_windows(self, judge: Judge, risk: float) -> tuple[RunNet, Stop] | None:
+    def judge_windows(self, judge: Judge, others: list[Stop]) -> tuple[RunNet, Stop] | None:
         """Return the net and the windows of a judge after it, if it is worth mixing with others.
 
-        It is not if its error in parts of the windows is clearly larger than theirs, whose risk is given.
+        It is not if its error in some slices is clearly larger than that of the best other one.
         """
         axis = slice_axis(self.settings)
         if axis is None:
             return None
         stage, stop = choose_level(judge, self.settings, self.alive, turned=self.turned, axis=axis)
-        return (stage, stage.judge_windows(judge)) if judge.risk(stop) < _WORTH * risk else None
+        parts = spread_parts(judge.image, axis)
+        if judge.risk(stop) > _WORTH * min(judge.risk_in_parts(other, parts) for other in others):
+            return None
+        return stage, stage.judge_windows(judge)
 
 
 def choose_level(

@@ -14,8 +14,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.memory import return_freed_memory
 from aniso.noise import correlation
-from aniso.noise.level import measure_noise
-from aniso.verbs.flatness import REACH, flat_bands, flatness, tensor_flatness
+from aniso.verbs.flatness import REACH, flat_bands, tensor_flatness
 from aniso.verbs.risk import Judge, Stop
 
 # The gain of weights must exceed this many standard deviations of the estimate.
@@ -60,7 +59,7 @@ def check_sums(weights: list[Weights], channels: int) -> None:
 
 
 def mix_stops(
-    judge: Judge, best: Stop, helpers: list[Stop], *, level: float, sure: bool = False
+    judge: Judge, best: Stop, helpers: list[Stop], *, sure: bool = False
 ) -> tuple[Mixture, float, float]:
     """Return the images to mix with the weights of least risk, the risk of the mixture, and a crossed one.
 
@@ -72,21 +71,16 @@ def mix_stops(
     ones than colour. The risk is a quadratic function of the weights; those without a significant gain are
     0. The estimate holds for white noise of the given level: an axis with clearly less noise (channels with
     common noise, or a level that is too high) is not mixed, unless one is `sure` of the level of a single
-    channel. Flatness is relative to `level`. A mixture with a clearly negative risk, or with a larger
-    distance from the best image than the noise level, is rejected, and the list is empty.
+    channel. A mixture with a clearly negative risk, or with a larger distance from the best image than the
+    noise level, is rejected, and the list is empty.
     """
     stops = [stop for stop in (judge.start, *helpers) if stop is not best]
-    flats = tuple(
-        np.concatenate([flatness(window, level).ravel() for window in image])
-        for image in (best.image, best.changed)
-    )
-    axes = _principal_axes(_flatten(judge.image))
+    flats = tuple(np.concatenate([one.ravel() for one in windows]) for windows in best.flat)
+    axes = judge.axes
     weights, risk, change = np.zeros((len(axes), 2, len(stops))), judge.risk(best), 0.0
     crossed = risk
     for number, axis in enumerate(axes):
-        if not (sure and len(axes) == 1) and not _has_noise(
-            [np.tensordot(axis, window, 1) for window in judge.image], judge
-        ):
+        if not (sure and len(axes) == 1) and not _has_noise(judge, number):
             continue
         halves = _View(judge, best, stops, flats, axis).quadratic()
         gram, gain, doubt = (one + other for one, other in zip(*halves, strict=True))
@@ -109,18 +103,16 @@ def mix_stops(
     return [(stop, Weights(*map(_as_matrix, both))) for stop, both in pairs if both.any()], risk, crossed
 
 
-def mixed_windows(mixture: Mixture, best: Stop, level: float) -> tuple[list[Array], list[Array]]:
+def mixed_windows(mixture: Mixture, best: Stop) -> tuple[list[Array], list[Array]]:
     """Return the windows of a mixture, and the changed ones; weights depend on the flatness of `best`."""
 
     def mix(number: int, *, changed: bool) -> Array:
-        def window(stop: Stop) -> Array:
-            return (stop.changed if changed else stop.image)[number]
-
-        flat = flatness(window(best), level)
-        total = np.zeros_like(window(best))
+        flat, total = best.flat[changed][number], None
         for stop, weights in mixture:
             if weights is not None:
-                _add(total, window(stop), weights.everywhere, weights.flat, flat)
+                window = (stop.changed if changed else stop.image)[number]
+                total = _add(total, window, weights.everywhere, weights.flat, flat)
+        assert total is not None
         return total
 
     count = range(len(best.image))
@@ -129,11 +121,6 @@ def mixed_windows(mixture: Mixture, best: Stop, level: float) -> tuple[list[Arra
 
 def _as_matrix(array: Field) -> Matrix:
     return tuple(tuple(float(entry) for entry in row) for row in array)
-
-
-def _flatten(windows: list[Array]) -> Array:
-    """Return all pixels of windows (channels, …) as (channels, pixels)."""
-    return np.concatenate([window.reshape(len(window), -1) for window in windows], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +182,12 @@ def _products(rows: Field) -> Field:
     return products
 
 
-def _has_noise(windows: list[Array], judge: Judge) -> bool:
-    """Return whether windows with one channel can have the noise of the judge."""
-    spread = float(np.concatenate([window.ravel() for window in windows]).std())
-    found = float(np.median([measure_noise(window[np.newaxis]) for window in windows]))
-    seen = math.sqrt(correlation.gain(judge.correlation, (2, 1), windows[0].ndim))  # by second differences
-    return spread >= _LEAST_NOISE * judge.level and found >= _LEAST_NOISE * seen * judge.level
+def _has_noise(judge: Judge, number: int) -> bool:
+    """Return whether the image along one of the axes can have the noise of the judge."""
+    spread, noise = judge.along_axes[number]
+    # As it is seen by second differences.
+    seen = math.sqrt(correlation.gain(judge.correlation, (2, 1), judge.image[0].ndim - 1))
+    return spread >= _LEAST_NOISE * judge.level and noise >= _LEAST_NOISE * seen * judge.level
 
 
 def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:
@@ -217,14 +204,6 @@ def _cautious_weights(gram: Array, gain: Array, doubt: Array) -> Array:
         weights = np.linalg.lstsq(gram + 0.5 * _CAUTION / scale * doubt, gain, rcond=1e-12)[0]
         scale = math.sqrt(max(float(weights @ doubt @ weights), 0.0))
     return weights if scale > 0 else np.zeros_like(gain)
-
-
-def _principal_axes(flat: Array) -> Array:
-    """Return an orthonormal basis of the channels in which they are uncorrelated, one axis per row."""
-    if len(flat) == 1:
-        return np.ones((1, 1), flat.dtype)
-    _, vectors = np.linalg.eigh(np.cov(flat.astype(np.float64)).reshape(len(flat), len(flat)))
-    return vectors.T.astype(flat.dtype)
 
 
 # -- applying -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from aniso.arrays import Array
 from aniso.models import ImageDriven
 from aniso.noise.correlation import blur_noise
 from aniso.noise.estimate import NoiseEstimate
+from aniso.noise.level import measure_noise
+from aniso.verbs.flatness import flatness
 
 # The change of the image that measures the divergence, as a part of the noise level.
 _PROBE = 0.05
@@ -22,6 +25,10 @@ _LOWEST_LEVEL = 0.85
 _DOUBT, _DOUBT_OF_CURVES, _DOUBT_OF_COMPRESSED = 0.03, 0.12, 0.5
 # And at least this multiple of a negative risk.
 _DOUBT_OF_NEGATIVE = 2.0
+
+
+#: The number of a window, and rows and columns of it.
+Part = tuple[int, tuple[slice, ...]]
 
 
 def variance_doubt(*, known: bool, gaussian: bool, compressed: bool) -> float:
@@ -56,7 +63,7 @@ class Stop:
     """Diffused windows and the diffused changed windows, with what the estimate of their error needs.
 
     `change` is the mean squared difference from the windows before, and `divergence` the mean derivative of a
-    pixel by itself, or by all that noise at it is correlated with.
+    pixel by itself, or by all that noise at it is correlated with. Flatness is relative to `unit`.
     """
 
     time: float
@@ -65,6 +72,13 @@ class Stop:
     change: float
     divergence: float
     model: ImageDriven | None
+    unit: float
+
+    @cached_property
+    def flat(self) -> tuple[list[Array], list[Array]]:
+        """The flatness of the windows, and of the changed windows."""
+        first, second = ([flatness(one, self.unit) for one in each] for each in (self.image, self.changed))
+        return first, second
 
     def error(self, level: float) -> float:
         """Return the expected mean squared error for a noise level; it may be negative by chance."""
@@ -84,6 +98,8 @@ class Judge:
     ) -> None:
         """Take the noise level, or one for each pixel; and the correlation of the noise."""
         self.image = windows
+        #: The level as it was found, which is not lowered.
+        self.unit = level
         #: The level where there is noise; `level` is the root mean square, also over pixels that have none.
         self.noise = level
         self.size = sum(window.size for window in windows)
@@ -108,7 +124,24 @@ class Judge:
             window + window.dtype.type(self.step) * probe
             for window, probe in zip(windows, self.probe, strict=True)
         ]
-        self.start = Stop(0.0, self.image, self.changed, 0.0, 1.0, None)
+        self.start = Stop(0.0, self.image, self.changed, 0.0, 1.0, None, self.unit)
+
+    @cached_property
+    def axes(self) -> Array:
+        """Orthonormal axes on which the channels are uncorrelated, one per row."""
+        channels = np.concatenate([window.reshape(len(window), -1) for window in self.image], axis=1)
+        return _principal_axes(channels)
+
+    @cached_property
+    def along_axes(self) -> list[tuple[float, float]]:
+        """The standard deviation and the noise of the windows along each axis."""
+        found = []
+        for axis in self.axes:
+            along = [np.tensordot(axis, window, 1) for window in self.image]
+            spread = float(np.concatenate([window.ravel() for window in along]).std())
+            noise = float(np.median([measure_noise(window[np.newaxis]) for window in along]))
+            found.append((spread, noise))
+        return found
 
     @property
     def remaining(self) -> float:
@@ -119,14 +152,21 @@ class Judge:
         """
         return min(0.5, 2 ** (-0.5 * (self.image[0].ndim - 1)))
 
-    def part(self, parts: list[tuple[int, tuple[slice, ...]]]) -> Judge:
-        """Return the judge of parts of the windows, each the number of a window, and rows and columns."""
+    def part(self, parts: list[Part]) -> Judge:
+        """Return the judge of parts of the windows."""
         few = copy.copy(self)
         for name in ("image", "probe", "changed"):
-            setattr(few, name, [getattr(self, name)[k][(slice(None), *part)] for k, part in parts])
+            setattr(few, name, _cut(getattr(self, name), parts))
         few.size = sum(window.size for window in few.image)
-        few.start = Stop(0.0, few.image, few.changed, 0.0, 1.0, None)
+        few.start = Stop(0.0, few.image, few.changed, 0.0, 1.0, None, few.unit)
+        for name in ("axes", "along_axes"):
+            few.__dict__.pop(name, None)
         return few
+
+    def risk_in_parts(self, stop: Stop, parts: list[Part]) -> float:
+        """Return the expected mean squared error of diffused windows in parts of them."""
+        few = self.part(parts)
+        return few.risk(few.stop(stop.time, _cut(stop.image, parts), _cut(stop.changed, parts), stop.model))
 
     def stop(self, time: float, image: list[Array], changed: list[Array], model: ImageDriven | None) -> Stop:
         """Return diffused windows with their change and divergence."""
@@ -136,7 +176,7 @@ class Judge:
             square += float(np.vdot(difference, difference))
             total += float(np.vdot(probe, other - one))
         divergence = total / (self.step * self.size) if self.step > 0 else 0.0
-        return Stop(time, image, changed, square / self.size, divergence, model)
+        return Stop(time, image, changed, square / self.size, divergence, model, self.unit)
 
     def risk(self, stop: Stop) -> float:
         """Return the expected mean squared error of diffused windows."""
@@ -162,3 +202,15 @@ class Judge:
         if self.level > 0:
             self.noise *= lowered / self.level
         self.level = lowered
+
+
+def _principal_axes(flat: Array) -> Array:
+    """Return an orthonormal basis of the channels in which they are uncorrelated, one axis per row."""
+    if len(flat) == 1:
+        return np.ones((1, 1), flat.dtype)
+    _, vectors = np.linalg.eigh(np.cov(flat.astype(np.float64)).reshape(len(flat), len(flat)))
+    return vectors.T.astype(flat.dtype)
+
+
+def _cut(windows: list[Array], parts: list[Part]) -> list[Array]:
+    return [windows[number][(slice(None), *part)] for number, part in parts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from aniso.blocks.halo import Region
 from aniso.blocks.stages import Channels, Flow, Stage, State
 from aniso.formulas.gaussian import edge_fold
 from aniso.formulas.similarity import similarity, squared_difference
+from aniso.memory import return_freed_memory
 from aniso.settings import Settings
 from aniso.verbs.learned import Learned, RunNet, SliceNet, refuse_engine
 from aniso.verbs.mixture import (
@@ -91,32 +92,31 @@ def choose_similar(
     mixture: Mixture,
     net: SliceNet | None,
     *,
-    level: float,
     sure: bool,
     settings: Settings,
 ) -> tuple[Similar | None, float]:
     """Return the weights of least risk for averages of similar voxels, and the risk of the result.
 
-    The mixture has the flatness of the image `best`. `net` is tried on slices. Without a gain, the weights
-    are None.
+    The mixture has the flatness of the image `best`, and loses its windows. `net` is tried on slices. Without
+    a gain, the weights are None.
     """
-    images, changed = mixed_windows(mixture, best, level)
+    images, changed = mixed_windows(mixture, best)
     before = judge.stop(0.0, images, changed, None)
+    # They are not needed any more, and take more memory than all that follows.
+    mixture[:] = [(replace(stop, image=[], changed=[]), weights) for stop, weights in mixture]
+    return_freed_memory()
     everything = tuple(range(len(_LIMITS)))
     averaged, averaged_changed = (
-        [average_similar(*pair, level, everything, settings) for pair in zip(start, guides, strict=True)]
+        [average_similar(*pair, judge.unit, everything, settings) for pair in zip(start, guides, strict=True)]
         for start, guides in ((judge.image, images), (judge.changed, changed))
     )
     averages = [
         judge.stop(0.0, [one[k] for one in averaged], [one[k] for one in averaged_changed], None)
         for k in everything
     ]
-    found, risk, _ = mix_stops(judge, before, averages, level=level, sure=sure)
-    stage, sliced = (None if net is None else net.judge_windows(judge, risk)) or (None, None)
-    helpers = averages
-    if sliced is not None:
-        helpers = [*averages, sliced]
-        found, risk, _ = mix_stops(judge, before, helpers, level=level, sure=sure)
+    stage, sliced = (None if net is None else net.judge_windows(judge, [before, *averages])) or (None, None)
+    helpers = averages if sliced is None else [*averages, sliced]
+    found, risk, _ = mix_stops(judge, before, helpers, sure=sure)
     weights = {id(stop): one for stop, one in found}
     if not any(id(one) in weights for one in helpers):
         return None, risk

@@ -59,11 +59,8 @@ class Candidates:
     mixing: bool
     leave: bool
 
-    def try_all(self, judge: Judge, noise: NoiseEstimate, level: float) -> Outcome:
-        """Return the best one and the best mixture; the level of the judge may be lowered.
-
-        `level` is that of the noise, to which flatness is relative.
-        """
+    def try_all(self, judge: Judge, noise: NoiseEstimate) -> Outcome:
+        """Return the best one and the best mixture; the level of the judge may be lowered."""
         stops = [judge.start] if self.leave or not self.models else []
         helpers: list[Stop] = []
         for model in self.models:
@@ -79,7 +76,7 @@ class Candidates:
         risk = crossed = judge.risk(best)
         if helpers:
             sure = noise.certainty < 1 and not noise.compressed
-            mixture, risk, crossed = mix_stops(judge, best, helpers, level=level, sure=sure)
+            mixture, risk, crossed = mix_stops(judge, best, helpers, sure=sure)
         if len(mixture) < 2:
             mixture = [] if best.model is None else [(best, None)]
         return Outcome(best, mixture, risk, crossed)

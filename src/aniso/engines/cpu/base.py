@@ -15,6 +15,7 @@ from aniso.engines import Problem
 from aniso.engines.cpu.generate import compile_first, loops, tensor_loops
 from aniso.engines.cpu.threads import ThreadTeam, default_threads, uninterrupted
 from aniso.formulas.gaussian import centre_fold, gaussian_kernel
+from aniso.memory import return_freed_memory
 from aniso.schemes import Cycle
 from aniso.stencil import DeltaStencil
 
@@ -126,8 +127,11 @@ class Base:
     def _hold_tensors_of(self, cells: int) -> None:
         """Make room for the tensors of this number of cells."""
         size = len(self._shape) * (len(self._shape) - 1) // 2 * cells
-        if len(self._tensors) != size:
+        if len(self._tensors) < size:
+            grows = len(self._tensors) > 1
             self._tensors = np.empty(0, self._u.dtype)  # free the memory before it is needed
+            if grows:
+                return_freed_memory()  # larger tensors do not fit into it
             self._tensors = np.empty(size, self._u.dtype)
 
     def _run(self, kernel: Any, before: Sequence[Any], tiles: Sequence[Any], after: Sequence[Any]) -> None:

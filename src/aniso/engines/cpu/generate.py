@@ -193,18 +193,18 @@ def _net_loops(dtype: np.dtype[Any], counts: tuple[int, ...], stride: int) -> Mo
     return _import("net_loops", "\n\n".join(parts) + "\n")
 
 
-def similar_loops(dtype: np.dtype[Any], stride: int) -> ModuleType:
-    """Return the loops that average similar voxels; rows at work are at the distance `stride`."""
+def similar_loops(dtype: np.dtype[Any]) -> ModuleType:
+    """Return the loops that average similar voxels."""
     with _ONE_AT_A_TIME:
-        return _similar_loops(dtype, stride)
+        return _similar_loops(dtype)
 
 
 @functools.cache
 @uninterrupted
-def _similar_loops(dtype: np.dtype[Any], stride: int) -> ModuleType:
+def _similar_loops(dtype: np.dtype[Any]) -> ModuleType:
     formulas, texts = (similarity,), (rows, similar_kernels)
     check_names(arithmetic, *formulas, *texts)
-    parts = [_header(dtype, False, 3, cache=True, stride=stride), body_text(arithmetic)]
+    parts = [_header(dtype, False, 3, cache=True), body_text(arithmetic)]
     parts += [formulas_text(module) for module in formulas] + [body_text(module) for module in texts]
     return _import("similar_loops", "\n\n".join(parts) + "\n")
 

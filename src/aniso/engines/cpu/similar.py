@@ -25,8 +25,7 @@ def average_similar(
     """Return the means of similar voxels of a volume (channels, D, H, W), one volume for each scale."""
     dtype = image.dtype
     reach = int(abs(offsets).max()) + 1
-    stride = _COLUMNS + 2 * reach + 64
-    loops = similar_loops(dtype, stride)
+    loops = similar_loops(dtype)
     found = np.empty((len(scales), *image.shape), dtype)
     _, depth, height, width = image.shape
     tiles = list(itertools.product(spans(depth, _PLANES), spans(height, _ROWS), spans(width, _COLUMNS)))

@@ -1,15 +1,16 @@
 """Loops that average similar voxels over tiles of a volume, for the compiler.
 
-This text becomes part of a generated kernel module, after the formulas and the loops over rows. Rows of a
-buffer are at the distance `STRIDE`. Pixels of a tile are copied with all that offsets and the neighbourhoods
-of voxels reach, mirrored at the edges of the volume.
+This text becomes part of a generated kernel module, after the formulas and the loops over rows. Pixels of a
+tile are copied with all that offsets and the neighbourhoods of voxels reach, mirrored at the edges of the
+volume. The rows of a plane lie one after another, so that each loop goes over all of them; between them it
+computes values that are not used.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from aniso.engines.cpu.placeholders import STRIDE, compiled, entry, index
+from aniso.engines.cpu.placeholders import compiled, entry, index
 from aniso.engines.cpu.rows import cut_row, full_vectors
 from aniso.formulas.similarity import similarity, squared_difference
 
@@ -66,7 +67,7 @@ def add_weighed(out, o, w, rows, r, n):
 
 @compiled
 def copy_tile(out, volume, shape, planes, rows, left, wide, fold_x, fold_y, fold_z, reach):
-    """Copy a tile of all channels with `reach` voxels around it, mirrored."""
+    """Copy a tile of all channels with `reach` voxels around it, mirrored, in rows of this width."""
     channels, depth, height, width = shape
     at = 0
     for channel in range(channels):
@@ -74,7 +75,7 @@ def copy_tile(out, volume, shape, planes, rows, left, wide, fold_x, fold_y, fold
             for y in range(rows[0], rows[1] + 2 * reach):
                 row = ((channel * depth + fold_z[z]) * height + fold_y[y]) * width
                 cut_row(out, index(at), volume, index(row), width, left - reach, fold_x, wide)
-                at += STRIDE
+                at += wide
 
 
 @entry
@@ -88,55 +89,50 @@ def average_similar(
     """
     channels, depth, height, width = shape
     deep, high, n = planes[1] - planes[0], rows[1] - rows[0], columns[1] - columns[0]
-    many = full_vectors(n)
-    tall, size = high + 2 * reach, (deep + 2 * reach) * (high + 2 * reach)
-    # Whole vectors are computed, and read what lies after a row.
-    pixels = np.zeros((channels * size + 1) * STRIDE, image.dtype)
-    seen = np.zeros((channels * size + 1) * STRIDE, image.dtype)
-    copy_tile(pixels, image, shape, planes, rows, columns[0], n + 2 * reach, fold_x, fold_y, fold_z, reach)
-    copy_tile(seen, guide, shape, planes, rows, columns[0], n + 2 * reach, fold_x, fold_y, fold_z, reach)
+    tall, wide = high + 2 * reach, n + 2 * reach
+    size = (deep + 2 * reach) * tall * wide
+    # Values from the first to the last voxel of a plane; with one more row on both sides; with columns, too.
+    plane, taller = full_vectors((high - 1) * wide + n), full_vectors((high + 1) * wide + n)
+    all_around = full_vectors(taller + 2)
+    # Whole vectors are computed, and read what lies after a plane.
+    pixels, seen = np.zeros(channels * size + 64, image.dtype), np.zeros(channels * size + 64, image.dtype)
+    copy_tile(pixels, image, shape, planes, rows, columns[0], wide, fold_x, fold_y, fold_z, reach)
+    copy_tile(seen, guide, shape, planes, rows, columns[0], wide, fold_x, fold_y, fold_z, reach)
     multiply_row(seen, index(0), unit, len(seen))
-    squares = np.zeros(2 * STRIDE, image.dtype)
-    along_x = np.zeros((high + 2) * STRIDE, image.dtype)
-    along_y = np.zeros((deep + 2) * high * STRIDE, image.dtype)
-    distances, w = np.zeros(STRIDE, image.dtype), np.zeros(STRIDE, image.dtype)
-    total = np.zeros(len(scales) * deep * high * STRIDE, image.dtype)
-    sums = np.zeros(len(scales) * channels * deep * high * STRIDE, image.dtype)
+    squares, along_x = np.zeros(all_around, image.dtype), np.zeros(taller + 2 * wide, image.dtype)
+    along_y = np.zeros((deep + 2) * plane, image.dtype)
+    distances, w = np.zeros(plane, image.dtype), np.zeros(plane, image.dtype)
+    total = np.zeros(len(scales) * deep * plane, image.dtype)
+    sums = np.zeros(len(scales) * channels * deep * plane, image.dtype)
     for number in range(len(offsets)):
-        there = (offsets[number, 0] * tall + offsets[number, 1]) * STRIDE + offsets[number, 2]
+        there = (offsets[number, 0] * tall + offsets[number, 1]) * wide + offsets[number, 2]
         for z in range(deep + 2):
-            for y in range(high + 2):
-                for channel in range(channels):
-                    row = channel * size + (z + reach - 1) * tall + y + reach - 1
-                    here = row * STRIDE + reach - 1
-                    first, second = index(here), index(here + there)
-                    if channel == 0:
-                        square_differences(squares, index(0), seen, first, second, many + 32)
-                    else:
-                        add_square_differences(squares, index(0), seen, first, second, many + 32)
-                add_three(along_x, index(y * STRIDE), squares, index(0), index(1), index(2), many)
-            for y in range(high):
-                a, b, c = index(y * STRIDE), index((y + 1) * STRIDE), index((y + 2) * STRIDE)
-                add_three(along_y, index((z * high + y) * STRIDE), along_x, a, b, c, many)
+            for channel in range(channels):
+                here = channel * size + ((z + reach - 1) * tall + reach - 1) * wide + reach - 1
+                first, second = index(here), index(here + there)
+                if channel == 0:
+                    square_differences(squares, index(0), seen, first, second, all_around)
+                else:
+                    add_square_differences(squares, index(0), seen, first, second, all_around)
+            add_three(along_x, index(0), squares, index(0), index(1), index(2), taller)
+            a, b, c = index(0), index(wide), index(2 * wide)
+            add_three(along_y, index(z * plane), along_x, a, b, c, plane)
         for z in range(deep):
-            for y in range(high):
-                a, b = index((z * high + y) * STRIDE), index(((z + 1) * high + y) * STRIDE)
-                add_three(distances, index(0), along_y, a, b, index(((z + 2) * high + y) * STRIDE), many)
-                for k in range(len(scales)):
-                    place = (k * deep + z) * high + y
-                    weigh(w, distances, scales[k], total, index(place * STRIDE), many)
-                    for channel in range(channels):
-                        row = channel * size + (z + reach) * tall + y + reach
-                        to = ((k * channels + channel) * deep + z) * high + y
-                        here = row * STRIDE + reach + there
-                        add_weighed(sums, index(to * STRIDE), w, pixels, index(here), many)
+            a, b, c = index(z * plane), index((z + 1) * plane), index((z + 2) * plane)
+            add_three(distances, index(0), along_y, a, b, c, plane)
+            for k in range(len(scales)):
+                weigh(w, distances, scales[k], total, index((k * deep + z) * plane), plane)
+                for channel in range(channels):
+                    here = channel * size + ((z + reach) * tall + reach) * wide + reach + there
+                    to = index(((k * channels + channel) * deep + z) * plane)
+                    add_weighed(sums, to, w, pixels, index(here), plane)
     for k in range(len(scales)):
         for channel in range(channels):
             for z in range(deep):
                 for y in range(high):
                     row = (k * channels + channel) * depth + planes[0] + z
                     to = index((row * height + rows[0] + y) * width + columns[0])
-                    a = index((((k * channels + channel) * deep + z) * high + y) * STRIDE)
-                    b = index(((k * deep + z) * high + y) * STRIDE)
+                    a = index(((k * channels + channel) * deep + z) * plane + y * wide)
+                    b = index((k * deep + z) * plane + y * wide)
                     for x in range(n):
                         out[to + index(x)] = sums[a + index(x)] / total[b + index(x)]

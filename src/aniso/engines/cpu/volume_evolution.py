@@ -24,7 +24,8 @@ from aniso.stencil import DeltaStencil
 # fills whole vectors. It ends after some planes, so that there are tiles enough for all threads.
 _PLANES, _ROWS, _COLUMNS = 64, 32, VOLUME_STRIDE - 16
 # Planes of a slab at most, if its tiles are enough for all threads: what is stored of it is held in memory.
-_SLAB = 48
+# There are more if averages reach farther: they are computed around each slab.
+_SLAB, _SLAB_OVER_REACH = 32, 4
 # Layers of cells are taken whole if they are not too large: rows around a tile are computed twice.
 _LAYERS, _LAYER_CELLS = 16, 1 << 17
 
@@ -78,6 +79,8 @@ class VolumeEvolution(Base):
                     planes[number], fresh = stop, computes and number == 0 and (single or not self._averages)
                     tiles = self._tiles(one.count, (start, stop), fresh)
                     self._run_pass(one, tiles, computes=fresh, stores=fresh and not single)
+        if stores and len(slabs) == 1:
+            self._tensors = np.empty(0, self._u.dtype)  # many small volumes may evolve side by side
 
     def _hold_tensors(self, passes: list[Pass], behind: int) -> list[int]:
         """Return where slabs of planes end, and make room for what is needed of the tensors at a time.
@@ -87,7 +90,8 @@ class VolumeEvolution(Base):
         """
         (depth, height, width), reach, single = self._shape[1:], len(self._wide[2][0]) - 1, len(passes) == 1
         tiles = len(self._tiles(passes[0].count, (0, 1), self._averages and single))
-        slabs = equal_spans(depth, _SLAB * -(-self._team.threads // tiles))
+        most = max(_SLAB, _SLAB_OVER_REACH * reach)
+        slabs = equal_spans(depth, most * -(-self._team.threads // tiles))
         layers = slabs[0][1] + behind + 2 * self._block - 1 + (2 if single else 1) * reach
         if layers > depth:
             slabs, layers = [(0, depth)], depth + 1
