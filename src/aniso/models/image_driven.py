@@ -11,7 +11,13 @@ from aniso.models.base import ImageDriven, TensorFormula, Values
 from aniso.models.diffusivity import DIFFUSIVITY, forms
 from aniso.parameters import CONTRAST, PLATES, RHO, SIGMA, About
 
-__all__ = ["CoherenceEnhancing", "EdgeContinuing", "EdgeEnhancing", "Homogeneous", "PeronaMalik"]
+__all__ = [
+    "CoherenceEnhancing",
+    "EdgeContinuing",
+    "EdgeEnhancing",
+    "Homogeneous",
+    "PeronaMalik",
+]
 
 
 @dataclass(frozen=True)
