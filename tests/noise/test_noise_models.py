@@ -70,6 +70,13 @@ def test_few_photons_with_read_noise_agree_with_a_fine_integral(reading):
         assert variance == pytest.approx(second - first**2, abs=6e-3)
 
 
+def test_no_photons_have_no_noise():
+    model = PoissonGaussian(5.0)
+    variances = model.stabilised_variance(model.stabilise(np.linspace(0.0, 50.0, 101)))
+    assert variances.min() == 0
+    assert variances[-1] == pytest.approx(1.0, rel=0.1)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_stabilisation_and_inverse_increase(model):
     low = model.offset if isinstance(model, PoissonGaussian) else 0.0

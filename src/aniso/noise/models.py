@@ -258,7 +258,7 @@ def _poisson_table(reading: float) -> tuple[Field, Field, Field]:
     transformed = model._transform(found + reading * _GRID[:, np.newaxis])
     chances = stats.poisson.pmf(found, counts[:, np.newaxis])
     means, squares = (chances @ (_GRID_WEIGHTS @ each) for each in (transformed, transformed**2))
-    return counts, means, squares - means**2
+    return counts, means, np.maximum(squares - means**2, 0.0)  # 0 without photons, up to rounding
 
 
 @dataclass(frozen=True)
