@@ -20,6 +20,7 @@ class EvolvingImage:
     def __init__(self, layout: Layout, prepared: Prepared) -> None:
         self.layout, self.prepared = layout, prepared
         start = layout.start if len(layout.shape) > 1 else layout.start[..., None, :]
+        layout.start = None  # the evolution frees it, once it is not the image as it is then
         self.evolution = prepared.problem.start(start)
 
     @classmethod
