@@ -46,19 +46,19 @@ class TestInterruptions:
         options = {"block": (10, 10), "together": 1}
         run(client, source, tmp_path / "whole.zarr", **options)
         self.half_done(client, source, tmp_path / "out.zarr", **options)
-        told = []
+        progress = []
         passes.carry_out(
             job(source, **options),
             tmp_path / "out.zarr",
             client,
-            lambda done, total: told.append(done / total),
+            lambda done, total: progress.append(done / total),
         )
         whole, parts = (
             zarr.open_group(str(tmp_path / name), mode="r")["0"][:] for name in ("whole.zarr", "out.zarr")
         )
         np.testing.assert_array_equal(parts, whole)
-        assert told[-1] == 1.0
-        assert told[0] > 0.5  # what was complete is not done again
+        assert progress[-1] == 1.0
+        assert progress[0] > 0.5  # what was complete is not done again
 
     def test_with_other_workers_it_keeps_its_blocks(self, client, tmp_path):
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((40, 30)), "yx", (1, 1), chunks=(10, 10))
@@ -144,7 +144,7 @@ class TestInterruptions:
     def test_a_result_of_a_run_that_ended_meanwhile_stays(self, client, tmp_path, monkeypatch):
         """The target is looked at again when the lock is there: the last run held it until it was done."""
         source = ome_group(tmp_path / "in.zarr", SAMPLES["edges"]((20, 20)), "yx", (1, 1), chunks=(10, 10))
-        target, lock, told = tmp_path / "out.zarr", LocalPlace.lock, []
+        target, lock, progress = tmp_path / "out.zarr", LocalPlace.lock, []
 
         @contextlib.contextmanager
         def waited_for(folder):
@@ -154,8 +154,8 @@ class TestInterruptions:
 
         monkeypatch.setattr(LocalPlace, "lock", waited_for)
         with pytest.raises(FileExistsError, match=r"out\.zarr already exists"):
-            passes.carry_out(job(source), target, client, lambda *done: told.append(done))
-        assert not told
+            passes.carry_out(job(source), target, client, lambda *done: progress.append(done))
+        assert not progress
         assert not list(target.iterdir())
 
     def test_the_folder_is_cleared_before_another_run_may_use_it(self, client, tmp_path, monkeypatch):
@@ -298,9 +298,9 @@ class TestDisk:
             assert complete >= len(plan.passes) * 9 // 2
 
             client.run(_limit_of_files, None)
-            told = []
-            passes.carry_out(plan, target, client, lambda done, total: told.append(done))
-            assert len(told) - 1 == told[-1] - complete  # nothing complete is done again
+            progress = []
+            passes.carry_out(plan, target, client, lambda done, total: progress.append(done))
+            assert len(progress) - 1 == progress[-1] - complete  # nothing complete is done again
         whole, parts = (
             zarr.open_group(str(path), mode="r")["0"][:] for path in (tmp_path / "whole.zarr", target)
         )
